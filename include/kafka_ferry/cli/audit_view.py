@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.cli.terminal import messages, out, plain_table
+from kafka_ferry.cli.terminal import messages, out, plain_table, show_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +67,6 @@ def _show_partitions(parts: list[PartitionAudit]) -> None:
             *(counts.doubled, counts.reordered, counts.altered, counts.foreign),
         )
         table.add_row(str(part.pair), part.pair.remote_topic, *map(str, told), part.state)
-    out.print(table)
+    show_table(table)
     if len(parts) > _MOST_SHOWN:
         out.print(f"and {len(parts) - _MOST_SHOWN:,} more partitions", markup=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafka_ferry.cli.terminal import messages, out, plain_table
+from kafka_ferry.cli.terminal import messages, out, plain_table, show_table
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -57,13 +57,13 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
         return
     columns = ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND")
     numbers = ("PARTITION", "OFFSET", "TO OFFSET")
-    table = plain_table(*columns, numbers=numbers, overflow="fold")
+    table = plain_table(*columns, numbers=numbers)
     for placed in found.placed:
         assert placed.target
         source, target = placed.source, placed.target
         row = (str(source.partition), str(placed.offset), target.topic, str(placed.at))
         table.add_row(source.topic, *row, placed.kind or "-")
-    out.print(table)
+    show_table(table)
     for placed in found.placed:
         if placed.doubt:
             out.print(placed.sentence, style="yellow", markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -32,26 +32,33 @@ class Printable(logging.Formatter):
         return printable(super().format(record))
 
 
+_WIDEST: Final = 100_000
+
 # No line is wrapped: people copy paths and sentences from them, and programs search them.
 out = _Terminal(soft_wrap=True)
 messages = _Terminal(stderr=True, soft_wrap=True)
 
 
-def plain_table(*columns: str, numbers: Container[str], **options: Any) -> Table:
-    """A table without lines.
+def plain_table(*columns: str, numbers: Container[str]) -> Table:
+    """A table without lines, for ``show_table``.
 
     Args:
         columns: the headings.
         numbers: those of numbers, which stand to the right.
-        options: of each of rich's columns.
     """
     # Most commands show none.
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", **options)
+        table.add_column(column, justify="right" if column in numbers else "left")
     return table
+
+
+def show_table(table: Table) -> None:
+    """Print a table as wide as its content, so that each row is one line and no name is cut."""
+    table.width = out.measure(table, options=out.options.update(max_width=_WIDEST)).maximum
+    out.print(table)
 
 
 def show_error(error: object) -> None:

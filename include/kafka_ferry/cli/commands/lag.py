@@ -17,7 +17,7 @@ from kafka_ferry.cli.options import (
     TopicsOption,
     run_options,
 )
-from kafka_ferry.cli.terminal import messages, out, plain_table, show_json
+from kafka_ferry.cli.terminal import messages, out, plain_table, show_json, show_table
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import RunOptions
@@ -102,7 +102,7 @@ def _lag_of_groups(
         for row in rows:
             names = ("group", "topic", "partition", "position", "log_end", "lag", "to_offset")
             table.add_row(*("-" if row[name] is None else str(row[name]) for name in names))
-        out.print(table)
+        show_table(table)
     if moves.failures:
         raise GroupsFailed(moves.failures, transient=moves.transient)
     for name in sorted(set(groups) - {str(row["group"]) for row in rows}):
@@ -117,7 +117,7 @@ def _show(rows: Sequence[Lag]) -> None:
     for row in rows:
         position = "-" if row.position is None else str(row.position)
         table.add_row(row.topic, str(row.partition), position, str(row.log_end), str(row.lag))
-    out.print(table)
+    show_table(table)
 
 
 def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:

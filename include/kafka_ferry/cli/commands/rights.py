@@ -9,7 +9,7 @@ import typer
 
 from kafka_ferry.cli.flows import flows_of, for_each
 from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
-from kafka_ferry.cli.terminal import out, plain_table, show_json
+from kafka_ferry.cli.terminal import out, plain_table, show_json, show_table
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model.rights import grant_commands
@@ -76,7 +76,7 @@ def _show(cluster: Cluster, needed: Sequence[NeededRight]) -> None:
         operations.setdefault((it.right.resource, it.why), []).append(it.right.operation)
     for (resource, why), some in operations.items():
         table.add_row(resource, ", ".join(some), why)
-    out.print(table)
+    show_table(table)
 
 
 def _show_commands(

@@ -7,11 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
-from rich.table import Table
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import out, show_json
+from kafka_ferry.cli.terminal import out, plain_table, show_json, show_table
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -79,11 +78,8 @@ def _taken_over(
 
 
 def _show(topics: Sequence[TopicHandover]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("TOPIC", overflow="fold")
-    for column in ("PARTITION", "POSITION", "GOES-ON-AT", "COMPARED", "TWICE", "UNKNOWN"):
-        table.add_column(column, justify="right")
-    table.add_column("STATE")
+    numbers = ("PARTITION", "POSITION", "GOES-ON-AT", "COMPARED", "TWICE", "UNKNOWN")
+    table = plain_table("TOPIC", *numbers, "STATE", numbers=numbers)
     for topic in topics:
         if not topic.partitions:
             table.add_row(topic.remote_topic, *["-"] * 6, topic.state)
@@ -92,7 +88,7 @@ def _show(topics: Sequence[TopicHandover]) -> None:
             counts = map(str, (part.compared, part.doubled, part.unknown))
             row = (topic.remote_topic, str(part.partition), position, str(part.end), *counts)
             table.add_row(*row, topic.state)
-    out.print(table)
+    show_table(table)
     for topic in topics:
         if topic.reason:
             said = f"{topic.state.upper()} {topic.remote_topic}: {topic.reason}"

@@ -8,8 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from kafka_ferry.cli.checkpoint_view import (
     ClampOption,
@@ -19,17 +17,17 @@ from kafka_ferry.cli.checkpoint_view import (
 )
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import messages, out, plain_table
+from kafka_ferry.cli.terminal import messages, out, plain_table, show_table
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.runs.sync_groups.translate import TranslatedOffset
 
 NO_ANSWER: Final = 2
-# As wide as the table needs: people copy names from it.
-_wide: Final = Console(width=10_000, soft_wrap=True)
 
 GroupOption = Annotated[
     list[str] | None,
@@ -90,9 +88,9 @@ def translate(
         print(json.dumps(_as_json(answers, moves), indent=1, ensure_ascii=False))
     else:
         if answers:
-            _wide.print(_offsets_table(answers))
+            show_table(_offsets_table(answers))
         if moves and moves.groups:
-            _wide.print(_groups_table(moves))
+            show_table(_groups_table(moves))
         for line in _reasons(answers, moves):
             out.print(line, style="yellow", markup=False)
     if moves and moves.failures:
@@ -172,7 +170,7 @@ def _groups_table(moves: GroupMoves) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    return plain_table(*columns, numbers=("PARTITION", "OFFSET", "LAG", "TO OFFSET"), no_wrap=True)
+    return plain_table(*columns, numbers=("PARTITION", "OFFSET", "LAG", "TO OFFSET"))
 
 
 def _reasons(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> Iterator[str]:

@@ -10,7 +10,7 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import messages, out, plain_table, show_json
+from kafka_ferry.cli.terminal import messages, out, plain_table, show_json, show_table
 from kafka_ferry.clock import moment_text
 from kafka_ferry.errors import FerryError
 
@@ -71,7 +71,7 @@ def list_(config: ConfigOption, flow: OneFlowOption = None, as_json: JsonOption 
             "yes" if one.signature else "no",
             one.digest[:16],
         )
-    out.print(table)
+    show_table(table)
 
 
 @app.command()
@@ -176,4 +176,4 @@ def _show(one: Certificate) -> None:
     for row in one.ranges():
         names = ("topic", "partition", "start", "end", "read_back", "remote_topic", "digest")
         table.add_row(*(str(row.get(name, "")) for name in names))
-    out.print(table)
+    show_table(table)

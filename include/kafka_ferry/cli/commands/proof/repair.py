@@ -8,11 +8,10 @@ from dataclasses import asdict
 from typing import Annotated, Final
 
 import typer
-from rich.table import Table
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import out
+from kafka_ferry.cli.terminal import out, plain_table, show_table
 from kafka_ferry.plan.offsets.log_check import CopyState
 
 DAMAGED: Final = 2
@@ -61,11 +60,8 @@ def repair(
 
 
 def _show_copies(states: Iterable[CopyState]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("REMOTE TOPIC", overflow="fold")
-    for column in ("PARTITION", "POSITION", "LOG"):
-        table.add_column(column, justify="right")
-    table.add_column("STATE")
+    numbers = ("PARTITION", "POSITION", "LOG")
+    table = plain_table("REMOTE TOPIC", *numbers, "STATE", numbers=numbers)
     for state in states:
         if not state.partitions:
             table.add_row(state.remote_topic, "-", "-", "-", "DAMAGED" if state.problem else "ok")
@@ -74,7 +70,7 @@ def _show_copies(states: Iterable[CopyState]) -> None:
             log = "-" if part.log_end is None else f"{part.log_start}-{part.log_end}"
             said = "DAMAGED" if state.problem else part.said
             table.add_row(state.remote_topic, str(part.partition), position, log, said)
-    out.print(table)
+    show_table(table)
     for state in states:
         for damage in state.damages:
             out.print(f"DAMAGED {damage}", style="red", markup=False)

@@ -1,0 +1,46 @@
+"""Which groups a flow moves, and which of them may be written to."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_ferry.model.groups import Group, chosen_groups
+from tests.unit.plan.builders import a_flow
+
+
+@pytest.mark.parametrize(
+    ("name", "is_chosen"),
+    [
+        ("app", True),
+        ("ferryman", True),
+        # MirrorMaker 2's defaults.
+        ("console-consumer-1", False),
+        ("connect-sink", False),
+        ("__amazon_msk", False),
+        # Those of Kafka Ferry, of any flow.
+        ("ferry.primary.backup", False),
+        ("ferry-ledger-reader", False),
+    ],
+)
+def test_groups_of_tools_and_its_own_are_left_out(name: str, is_chosen: bool) -> None:
+    assert bool(chosen_groups([Group(name)], a_flow().group_filter)) == is_chosen
+
+
+def test_its_own_are_left_out_whatever_the_flow_says() -> None:
+    everything = a_flow(groups=["ferry.*", "app"], groups_exclude=[])
+    groups = [Group("ferry.a"), Group("ferryman"), Group("app"), Group("other")]
+    assert [it.name for it in chosen_groups(groups, everything.group_filter)] == ["app", "ferryman"]
+
+
+@pytest.mark.parametrize(
+    ("state", "idle"),
+    [
+        ("Empty", True),
+        ("Dead", True),
+        ("Stable", False),
+        ("PreparingRebalance", False),
+        ("", False),  # brokers before 2.6 do not say
+    ],
+)
+def test_only_a_group_that_certainly_has_no_members_is_idle(state: str, idle: bool) -> None:
+    assert Group("app", state=state).idle == idle

@@ -1,0 +1,29 @@
+"""Airflow repeats a task if that can help, and fails it at once otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry_airflow.errors import airflow_errors
+
+
+@pytest.mark.parametrize(
+    ("error", "is_final"),
+    [
+        (ClusterUnreachable("No broker answers."), False),
+        (AccessDenied("READ is missing.", advice="Grant it."), True),
+        (FerryError("It is wrong."), True),
+    ],
+)
+def test_whether_a_retry_can_help_is_the_errors_word(error: FerryError, is_final: bool) -> None:
+    with pytest.raises(AirflowException) as caught, airflow_errors():
+        raise error
+    assert isinstance(caught.value, AirflowFailException) == is_final
+    assert str(caught.value) == str(error)
+
+
+def test_any_other_error_passes_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError), airflow_errors():
+        _ = 1 // 0

@@ -5,7 +5,7 @@
 
 import sys
 
-from kafka_ferry.garbage import search_seldom
+from kafka_ferry.garbage_collection import search_seldom
 
 search_seldom()
 

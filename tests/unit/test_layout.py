@@ -1,4 +1,4 @@
-"""Where modules are: few enough in each folder that a stranger sees what the folder is about."""
+"""Where modules and their tests are: few modules in each folder, and for each the test that holds it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 import kafka_ferry
 import kafka_ferry_airflow
 
+from .held_elsewhere import AIRFLOW, HELD_BY, OF_SEVERAL, OUTSIDE
+
 MOST = 15
 FOLDERS = sorted(
     file.parent
@@ -18,6 +20,35 @@ FOLDERS = sorted(
     for file in Path(package.__file__).parent.rglob("__init__.py")
 )
 INCLUDE = Path(kafka_ferry.__file__).parents[1]
+TESTS = Path(__file__).parents[1]
+
+
+def unit_test(module: str) -> str:
+    """The place of a module's own test below ``tests/unit``: its path in the library, ``test_`` before its name."""
+    _, *folders, name = module.replace(AIRFLOW, f"{AIRFLOW}/airflow").split("/")
+    return "/".join((*folders, f"test_{name}.py"))
+
+
+def held_elsewhere() -> list[str]:
+    parts = [part.partition(": ") for held in HELD_BY.values() for part in held.split("; ")]
+    return [
+        "/".join(filter(None, (within(folder), name)))
+        for folder, _, names in parts
+        for name in names.split()
+    ]
+
+
+def within(folder: str) -> str:
+    return folder if folder.startswith(AIRFLOW) else f"kafka_ferry/{folder}".rstrip("/")
+
+
+ALL = {
+    f"{folder.relative_to(INCLUDE)}/{file.stem}"
+    for folder in FOLDERS
+    for file in folder.glob("*.py")
+    if not file.stem.startswith("__")
+}
+TESTED = {file.relative_to(TESTS / "unit").as_posix() for file in TESTS.glob("unit/**/test_*.py")}
 
 
 def modules(folder: Path) -> list[str]:
@@ -45,3 +76,19 @@ def test_no_two_public_classes_have_one_name() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in found.items() if count > 1] == []
+
+
+def test_each_module_has_a_test_of_its_own_or_is_held_by_the_one_that_the_table_names() -> None:
+    """A new module gets ``tests/unit/<its path>/test_<its name>.py``; a border a line in ``held_elsewhere``."""
+    without = {module for module in ALL if unit_test(module) not in TESTED}
+    assert sorted(held_elsewhere()) == sorted(without)
+
+
+def test_each_test_that_holds_a_module_is_there() -> None:
+    assert [test for test in HELD_BY if not (TESTS / test).is_file()] == []
+
+
+def test_each_unit_test_is_called_after_its_module() -> None:
+    own = {unit_test(module) for module in ALL}
+    of_the_library = {test for test in TESTED if test.split("/")[0] not in OUTSIDE}
+    assert of_the_library - own == OF_SEVERAL

@@ -1,6 +1,6 @@
 """The command line: what the DAG's tasks do, without Airflow. A module for each command."""
 
-from kafka_ferry.garbage import search_seldom
+from kafka_ferry.garbage_collection import search_seldom
 
 # Before the commands and their dependencies are imported.
 search_seldom()

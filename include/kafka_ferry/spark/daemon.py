@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import os
 
-from kafka_ferry.garbage import search_seldom
+from kafka_ferry.garbage_collection import search_seldom
 
 search_seldom()
 

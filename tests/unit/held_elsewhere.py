@@ -1,0 +1,157 @@
+"""Modules without a unit test of their own, by the test that holds them.
+
+Borders (a thin call to Kafka, Spark or Airflow) are held by tests against the real thing; parts of one
+subject by the unit test of the whole. ``test_layout`` keeps the table: what has a test of its own, is gone or
+is new does not fit it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+AIRFLOW: Final = "kafka_ferry_airflow"
+
+HELD_BY: Final[dict[str, str]] = {
+    # One subject, one test.
+    "unit/airflow/test_flow_files.py": f"{AIRFLOW}: project",
+    "unit/airflow/test_provider.py": f"{AIRFLOW}: plugin; {AIRFLOW}/dags: bundle; {AIRFLOW}/page: plugin",
+    "unit/audit/comparison/test_across_partitions.py": "audit/comparison: unordered",
+    "unit/audit/comparison/test_unmatched.py": "audit/comparison: alignment altered entries",
+    "unit/audit/test_outcome_file.py": "audit: outcome",
+    "unit/audit/test_result.py": "audit: terms; report: audit_page; runs/audit: output",
+    "unit/batches/test_returned_records.py": "batches: batch_filter",
+    "unit/cli/commands/test_init.py": "cli/commands: check",
+    "unit/cli/commands/test_mirror_maker.py": "cli: mm1_options",
+    "unit/cli/test_entry.py": "cli: plan_view; cli/commands: plan",
+    "unit/config/client/test_assertion.py": "config/client: login_values",
+    "unit/config/client/test_keystores.py": "config/client: pem",
+    "unit/config/client/test_translate.py": "config/client: property_names",
+    "unit/config/files/test_mm1_properties.py": "config/files: mm1_keys mm1_topics",
+    "unit/config/files/test_yaml_file.py": "config/files: yaml_document",
+    "unit/config/test_flow.py": "config/options: backfill base groups on_events sync",
+    "unit/config/types/test_java_regex.py": "config/types: java_classes java_tokens",
+    "unit/control/test_cluster.py": "control: client_errors",
+    "unit/copy/source/test_transformed.py": "transform: columns",
+    "unit/copy/target/test_produce_errors.py": "copy: outcome; copy/target: dead_letters",
+    "unit/copy/target/test_produce_pipeline.py": "copy/target: partition_queue",
+    "unit/copy/test_rate_limit.py": "model: rate",
+    "unit/groups/alignment/test_align.py": "groups/alignment: aligned_runs record_digests walk",
+    "unit/groups/spark/test_checkpoint.py": "groups/spark: placement rewrite",
+    "unit/ledger/test_fuzz.py": "ledger: rows",
+    "unit/ledger/test_table.py": "ledger: claims proofs",
+    "unit/oauth/test_tokens.py": "oauth: token_endpoint",
+    "unit/plan/access/test_steps.py": "plan/access: acls",
+    "unit/plan/offsets/test_log_check.py": "plan/offsets: producer_sequence",
+    "unit/plan/test_make_plan.py": "model: cluster_state",
+    "unit/plan/topics/test_refusals.py": "model: topic_pair",
+    "unit/plan/topics/test_topic_filter.py": "plan: naming",
+    "unit/report/test_group_rows.py": "groups: moves",
+    "unit/report/test_metrics.py": "report: catalogue",
+    "unit/report/test_page.py": "report: templates",
+    "unit/report/test_plan_text.py": "model: remarks",
+    "unit/runs/publish/test_measures.py": "report: measures",
+    "unit/runs/publish/test_publish.py": "runs/state: flow_state run_context",
+    "unit/runs/state/test_run_folder.py": "copy: outcome_files",
+    "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
+    "unit/runs/test_views.py": "runs/state: file_cache",
+    "unit/runs/verify/test_verify.py": "runs/verify: recount",
+    "unit/spark/test_class_archive.py": "spark: properties rehearsal",
+    "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",
+    "unit/verify/expectations/test_judge.py": "verify/expectations: evaluation tables",
+    "unit/verify/expectations/test_user_expectations.py": "verify/expectations: user_files",
+    "unit/verify/test_recount_by_offset.py": "verify: claim",
+    "unit/verify/test_reconciliation.py": "verify: incarnations",
+    "unit/wire/access/test_answers.py": "wire: any_broker; wire/access: acls quotas scram_users",
+    "unit/wire/groups/test_groups.py": "wire/groups: coordinators offsets share_groups",
+    "unit/wire/test_answers.py": "wire/connections: questions; wire/partitions: ends list_offsets; "
+    "wire/transactions: markers producer",
+    "unit/wire/test_cluster.py": "wire: pool",
+    # Borders: real brokers, Spark and the command line.
+    "integration/test_access.py": "control: access",
+    "integration/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
+    "runs/audit: audit folder plan topics",
+    "integration/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
+    "integration/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
+    "runs/plan: backfill; runs/verify: backfill_duplicates; wire/partitions: times",
+    "integration/test_batches.py": "verify: recount",
+    "integration/test_certificates.py": "certificates: topic; cli/commands/proof: certificate; "
+    "runs: certificates; runs/publish: certify; runs/state: certificate_files",
+    "integration/test_cli.py": "cli/commands: lag",
+    "integration/test_copy.py": "control: log_bounds positions; copy: task; "
+    "copy/source: cursor fetcher prefetch reader; "
+    "copy/target: progress record_writer transaction transactional_writer translated writer writer_settings; "
+    "wire/partitions: fetch",
+    "integration/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
+    "integration/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
+    "wire/transactions: exclusive_writer",
+    "integration/test_failover.py": "cli/commands: failback failover; runs/failover: failback failover last_known; "
+    "wire/partitions: first_record",
+    "integration/test_full_disk.py": "runs/plan: hidden_copies",
+    "integration/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets sync",
+    "integration/test_judging.py": "runs/verify: verdict",
+    "integration/test_kept_connections.py": "control: admin",
+    "integration/test_kerberos.py": "wire/connections: kerberos",
+    "integration/test_ledger_topic.py": "ledger: append topic",
+    "integration/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
+    "integration/test_one_file.py": "runs/state: one_file",
+    "integration/test_plan_diff.py": "runs/plan: discover log_sizes",
+    "integration/test_preserved.py": "copy/target/preserved: gap_filler records",
+    "integration/test_preserved_crash.py": "copy/target/preserved: uncommitted_tail",
+    "integration/test_preserved_damage.py": "copy/target/preserved: control_records",
+    "integration/test_preserved_plan.py": "runs/sync_topics: ownership",
+    "integration/test_preserved_proof.py": "copy/target/preserved: log_starts",
+    "integration/test_repair.py": "runs: repair",
+    "integration/test_replica_placement.py": "control: replica_assignment",
+    "integration/test_retire.py": "runs/sync_topics: delete_topics retire",
+    "integration/test_returned.py": "copy/source: opposite_flow_filter; ledger: settled; "
+    "runs/provenance: opposite_flow",
+    "integration/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
+    "integration/test_situations_plan.py": "wire/partitions: epochs",
+    "integration/test_spark_checkpoint.py": "cli: checkpoint_view",
+    "integration/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; runs/mirror: mirror; "
+    "spark: query recount",
+    "integration/test_takeover.py": "copy/target: ledger_recovery",
+    "integration/test_takeover_from_mirrormaker.py": "cli/commands: takeover; control: connect_offsets; "
+    "model: takeover; runs/takeover: align hand_back liveness record_digests takeover",
+    "integration/test_topic_configs.py": "runs/sync_topics: apply topic_configs",
+    "integration/test_topic_records.py": "control: topic_records wire_records",
+    "integration/test_topic_starts.py": "runs/plan: first_starts",
+    "integration/test_topologies.py": "runs/provenance: shared_topics upstream_flows",
+    "integration/test_transforms.py": "spark/transforms: expressions job query relay",
+    "integration/test_translate_cli.py": "runs/sync_groups: translate",
+    "integration/test_unlisted_aborts.py": "wire/partitions: lookahead",
+    "integration/test_where.py": "cli/commands/proof: where",
+    "integration/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
+    "faults/test_memory.py": ": garbage_collection",
+    "faults/test_moving_leaders.py": "copy/target: partition_leaders",
+    # Borders: Airflow.
+    "system/test_approval.py": f"{AIRFLOW}/dags: approval",
+    "system/test_assets.py": f"{AIRFLOW}/monitoring: assets",
+    "system/test_channels.py": f"{AIRFLOW}/monitoring: channels",
+    "system/test_connections.py": f"{AIRFLOW}: connections",
+    "system/test_dags.py": f"{AIRFLOW}: factory pools; {AIRFLOW}/dags: audits failover steps tasks timetables",
+    "system/test_lineage.py": f"{AIRFLOW}/monitoring: lineage",
+    "system/test_links.py": f"{AIRFLOW}: links; runs/mirror: spark_ui",
+    "system/test_notify_task.py": f"{AIRFLOW}: notify_task; {AIRFLOW}/dags: deadlines",
+    "system/test_page.py": f"{AIRFLOW}/page: access answers app dag_runs",
+    "system/test_params.py": f"{AIRFLOW}/dags: params",
+    "system/test_plan_text.py": f"{AIRFLOW}/dags: plan_text",
+    "system/test_preload.py": f"{AIRFLOW}: preload",
+    "system/test_process_guard.py": f"{AIRFLOW}: process_guard",
+    "system/test_spark_submit.py": f"{AIRFLOW}: operators",
+}
+"""By test below ``tests/``: folders of the library, each with its modules."""
+
+OF_SEVERAL: Final = {
+    "test_docs.py",
+    "test_layout.py",
+    "batches/test_offsets_kept.py",
+    "ledger/test_fuzz.py",
+    "runs/test_growth.py",
+    "wire/access/test_answers.py",
+    "wire/test_answers.py",
+}
+"""Unit tests below ``tests/unit`` that are of several modules together, and called after what they say."""
+
+OUTSIDE: Final = {"benchmarks", "ci", "deploy", "sandbox"}
+"""Folders of unit tests of what is not in the library."""

@@ -6,7 +6,6 @@ error takes the place of their answer.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.by_topic import by_topic, entries_of
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND
@@ -85,7 +85,7 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
         for group in some:
             refused: Refused = {}
             for part in parts[group]:
-                entries = _entries(next(answers))
+                entries = dict(entries_of(next(answers).topics))
                 refused |= refused_of(cluster, "committing", group, "READ", part, entries)
             yield group, refused
 
@@ -120,7 +120,7 @@ def delete_offsets(
                 doing = f"{cluster.alias}, deleting offsets of the group {group}"
                 yield group, group_fault(answer.error_code, doing, Right.group("DELETE", group))
             else:
-                entries = _entries(answer)
+                entries = dict(entries_of(answer.topics))
                 asked = partitions[group]
                 yield group, refused_of(cluster, "deleting", group, "DELETE", asked, entries)
 
@@ -189,16 +189,14 @@ def _committed(
     cluster: WireCluster, group: str, answer: Any
 ) -> dict[TopicPartition, Committed] | FerryError:
     offsets = {}
-    for topic in answer.topics:
-        for entry in topic.partitions:
-            tp = TopicPartition(topic.name, entry.partition_index)
-            if entry.error_code:
-                doing = f"{cluster.alias}, reading the offset of {tp} in the group {group}"
-                return group_fault(entry.error_code, doing, Right.topic("READ", tp.topic))
-            if entry.committed_offset >= 0:
-                offsets[tp] = Committed(
-                    entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""
-                )
+    for tp, entry in entries_of(answer.topics):
+        if entry.error_code:
+            doing = f"{cluster.alias}, reading the offset of {tp} in the group {group}"
+            return group_fault(entry.error_code, doing, Right.topic("READ", tp.topic))
+        if entry.committed_offset >= 0:
+            offsets[tp] = Committed(
+                entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""
+            )
     return offsets
 
 
@@ -218,16 +216,17 @@ def _parts(group: str, offsets: Offsets) -> Iterator[Offsets]:
 
 
 def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
-    topics: dict[str, list[object]] = defaultdict(list)
-    for tp, committed in offsets.items():
-        topics[tp.topic].append(
-            _CommitPartition(
+    topics = by_topic(
+        {
+            tp: _CommitPartition(
                 partition_index=tp.partition,
                 committed_offset=committed.offset,
                 committed_leader_epoch=committed.leader_epoch,
                 committed_metadata=committed.metadata,
             )
-        )
+            for tp, committed in offsets.items()
+        }
+    )
     # No generation and no member: a request from outside of the group.
     return OffsetCommitRequest(
         group_id=group,
@@ -240,18 +239,8 @@ def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
 
 
 def _deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    topics: dict[str, list[object]] = defaultdict(list)
-    for tp in partitions:
-        topics[tp.topic].append(_DeletePartition(partition_index=tp.partition))
+    topics = by_topic({tp: _DeletePartition(partition_index=tp.partition) for tp in partitions})
     return OffsetDeleteRequest(
         group_id=group,
         topics=[_DeleteTopic(name=name, partitions=some) for name, some in topics.items()],
     )
-
-
-def _entries(answer: Any) -> dict[TopicPartition, Any]:
-    return {
-        TopicPartition(topic.name, entry.partition_index): entry
-        for topic in answer.topics
-        for entry in topic.partitions
-    }

@@ -9,7 +9,6 @@ Each request is sent once; callers retry transient errors.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.by_topic import by_topic
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.groups.coordinators import (
@@ -81,10 +81,12 @@ def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) ->
     """
 
     def request(group: str) -> Any:
-        topics: dict[str, list[object]] = defaultdict(list)
-        for tp, committed in offsets[group].items():
-            entry = _AlteredPartition(partition_index=tp.partition, start_offset=committed.offset)
-            topics[tp.topic].append(entry)
+        topics = by_topic(
+            {
+                tp: _AlteredPartition(partition_index=tp.partition, start_offset=committed.offset)
+                for tp, committed in offsets[group].items()
+            }
+        )
         return AlterShareGroupOffsetsRequest(
             group_id=group,
             topics=[

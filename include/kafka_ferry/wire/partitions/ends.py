@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,6 +9,7 @@ from kafka.protocol.admin import DeleteRecordsRequest
 
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.by_topic import by_topic, entries_of
 from kafka_ferry.wire.cluster import PartitionLeader, WireCluster
 from kafka_ferry.wire.error_codes import NONE
 from kafka_ferry.wire.partitions.by_leader import by_node
@@ -67,11 +67,12 @@ def delete_records(
     """
     refused = {}
     for node, partitions in by_node({tp: nodes[tp] for tp in starts}).items():
-        topics: dict[str, list[object]] = defaultdict(list)
-        for tp in partitions:
-            topics[tp.topic].append(
-                _DeletePartition(partition_index=tp.partition, offset=starts[tp])
-            )
+        topics = by_topic(
+            {
+                tp: _DeletePartition(partition_index=tp.partition, offset=starts[tp])
+                for tp in partitions
+            }
+        )
         answer = cluster.connection(node).call(
             DeleteRecordsRequest(
                 topics=[
@@ -80,11 +81,7 @@ def delete_records(
                 timeout_ms=_TIMEOUT_MS,
             )
         )
-        codes = {
-            TopicPartition(topic.name, entry.partition_index): entry.error_code
-            for topic in answer.topics
-            for entry in topic.partitions
-        }
+        codes = {tp: entry.error_code for tp, entry in entries_of(answer.topics)}
         cluster.require_answers(partitions, codes)
         refused.update({tp: code for tp, code in codes.items() if code != NONE})
     return refused

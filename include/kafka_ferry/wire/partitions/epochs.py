@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
+from kafka_ferry.wire.by_topic import by_topic
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
@@ -61,11 +61,12 @@ def epoch_ends_on(
 def _ends(
     cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
 ) -> Question[dict[TopicPartition, int]]:
-    topics: dict[str, list[object]] = defaultdict(list)
-    for tp, epoch in epochs.items():
-        topics[tp.topic].append(
-            _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
-        )
+    topics = by_topic(
+        {
+            tp: _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
+            for tp, epoch in epochs.items()
+        }
+    )
     request = OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
         topics=[_Topic(topic=name, partitions=entries) for name, entries in topics.items()],

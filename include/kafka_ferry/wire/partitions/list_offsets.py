@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
+from kafka_ferry.wire.by_topic import by_topic, entries_of
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import fault
@@ -42,18 +42,15 @@ def offsets_listed(
         A question whose answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises
         ``ClusterUnreachable`` if the broker does not answer, or not for every partition.
     """
-    topics: dict[str, list[object]] = defaultdict(list)
-    for tp, time in times.items():
-        topics[tp.topic].append(
-            _Partition(partition_index=tp.partition, current_leader_epoch=-1, timestamp=time)
-        )
+    topics = by_topic(
+        {
+            tp: _Partition(partition_index=tp.partition, current_leader_epoch=-1, timestamp=time)
+            for tp, time in times.items()
+        }
+    )
 
     def read(answer: Any) -> dict[TopicPartition, Any]:
-        answers = {
-            TopicPartition(topic.name, entry.partition_index): entry
-            for topic in answer.topics
-            for entry in topic.partitions
-        }
+        answers = dict(entries_of(answer.topics))
         cluster.require_answers(times, answers)
         return {tp: answers[tp] for tp in times}
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from kafka.protocol.admin import DescribeLogDirsRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
+from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, fault
+from kafka_ferry.wire.partitions.by_leader import by_node
 
 _Topic = DescribeLogDirsRequest.DescribableLogDirTopic
 
@@ -34,14 +35,14 @@ def log_sizes(
         BrokerError: transient while a broker does not know.
         ClusterUnreachable: if a broker does not answer.
     """
-    by_node: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for tp, node in nodes.items():
-        by_node[node][tp.topic].append(tp.partition)
     sizes = {}
-    for node, topics in by_node.items():
+    for node, partitions in by_node(nodes).items():
         answer = cluster.connection(node).call(
             DescribeLogDirsRequest(
-                topics=[_Topic(topic=name, partitions=asked) for name, asked in topics.items()]
+                topics=[
+                    _Topic(topic=name, partitions=asked)
+                    for name, asked in numbers_by_topic(partitions).items()
+                ]
             )
         )
         if answer.error_code:
@@ -54,9 +55,7 @@ def log_sizes(
             # A failed disk; its partitions have other leaders.
             if folder.error_code != NONE:
                 continue
-            for topic in folder.topics:
-                for entry in topic.partitions:
-                    if not entry.is_future_key:
-                        tp = TopicPartition(topic.name, entry.partition_index)
-                        sizes[tp] = int(entry.partition_size)
+            for tp, entry in entries_of(folder.topics):
+                if not entry.is_future_key:
+                    sizes[tp] = int(entry.partition_size)
     return sizes

@@ -15,6 +15,7 @@ from kafka.protocol.admin.transactions import (
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
+from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
 from kafka_ferry.wire.cluster import TRANSACTION, PartitionLeader, WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import (
@@ -151,11 +152,11 @@ def open_parts(
     Raises:
         BrokerError: transient while another partition has no leader.
     """
-    by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
     leaderless = set()
     for tp, leader in leaders.items():
         if leader.node >= 0:
-            by_leader[leader.node][tp.topic].append(tp.partition)
+            by_leader[leader.node].append(tp)
         elif leader.topic_id and tp in optional:
             leaderless.add(tp)
         elif leader.topic_id:
@@ -164,13 +165,15 @@ def open_parts(
             raise fault(code, doing, Right.topic("WRITE", tp.topic))
     cluster.open(by_leader)
     questions = {}
-    for node, topics in by_leader.items():
+    for node, asked in by_leader.items():
         request = DescribeProducersRequest(
-            topics=[_Topic(name=name, partition_indexes=of) for name, of in topics.items()]
+            topics=[
+                _Topic(name=name, partition_indexes=of)
+                for name, of in numbers_by_topic(asked).items()
+            ]
         )
         connection = cluster.connection(node)
         if connection.offers(request):
-            asked = [TopicPartition(name, number) for name, of in topics.items() for number in of]
             read = partial(_open_ones, cluster, asked, producer_id)
             questions[node] = Question(connection, request, read)
     return questions, frozenset(leaderless)
@@ -180,14 +183,12 @@ def _open_ones(
     cluster: WireCluster, asked: Iterable[TopicPartition], producer_id: int, answer: Any
 ) -> dict[TopicPartition, int]:
     found, answered = {}, set()
-    for topic in answer.topics:
-        for entry in topic.partitions:
-            tp = TopicPartition(topic.name, entry.partition_index)
-            answered.add(tp)
-            if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
-                raise fault(entry.error_code, f"Describing the producers of {tp}")
-            for state in entry.active_producers:
-                if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
-                    found[tp] = state.current_txn_start_offset
+    for tp, entry in entries_of(answer.topics):
+        answered.add(tp)
+        if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
+            raise fault(entry.error_code, f"Describing the producers of {tp}")
+        for state in entry.active_producers:
+            if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
+                found[tp] = state.current_txn_start_offset
     cluster.require_answers(asked, answered)
     return found

@@ -18,6 +18,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
+from kafka_ferry.wire.by_topic import entries_of
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
 
@@ -125,10 +126,9 @@ def write_markers(
             advice="Set fill: transactions.",
         )
     codes = {
-        TopicPartition(topic.name, entry.partition_index): entry.error_code
+        tp: entry.error_code
         for marker in connection.call(request).markers
-        for topic in marker.topics
-        for entry in topic.partitions
+        for tp, entry in entries_of(marker.topics)
     }
     if CLUSTER_AUTHORIZATION_FAILED in codes.values():
         raise fault(

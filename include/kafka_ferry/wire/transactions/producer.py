@@ -8,7 +8,6 @@ raises ``Fenced`` instead.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +26,7 @@ from kafka.protocol.producer import (
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
+from kafka_ferry.wire.by_topic import by_topic, entries_of, numbers_by_topic
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
@@ -153,7 +153,7 @@ class TransactionalProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[
                 _TxnTopic(name=name, partitions=numbers)
-                for name, numbers in _by_topic(partitions).items()
+                for name, numbers in numbers_by_topic(partitions).items()
             ],
         )
 
@@ -200,16 +200,17 @@ class TransactionalProducer:
         Returns:
             Kafka's error code for each partition that was refused.
         """
-        topics: dict[str, list[object]] = defaultdict(list)
-        for tp, committed in offsets.items():
-            topics[tp.topic].append(
-                _CommitPartition(
+        topics = by_topic(
+            {
+                tp: _CommitPartition(
                     partition_index=tp.partition,
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,
                     committed_metadata=committed.metadata,
                 )
-            )
+                for tp, committed in offsets.items()
+            }
+        )
 
         def commit() -> dict[TopicPartition, int]:
             answer = self._cluster.coordinator(group, GROUP).call(
@@ -227,11 +228,7 @@ class TransactionalProducer:
                     ],
                 )
             )
-            codes = {
-                TopicPartition(topic.name, entry.partition_index): entry.error_code
-                for topic in answer.topics
-                for entry in topic.partitions
-            }
+            codes = {tp: entry.error_code for tp, entry in entries_of(answer.topics)}
             self._cluster.require_answers(offsets, codes)
             refused = {tp: code for tp, code in codes.items() if code != NONE}
             whole = [code for code in refused.values() if code not in _OF_ONE_PARTITION]
@@ -287,9 +284,9 @@ def produce_request(
         batches: the batches, as ``for_producer`` makes them.
         transactional_id: of the producer whose transaction they belong to, None for no transaction.
     """
-    topics: dict[str, list[object]] = defaultdict(list)
-    for tp, batch in batches.items():
-        topics[tp.topic].append(_ProducePartition(index=tp.partition, records=batch))
+    topics = by_topic(
+        {tp: _ProducePartition(index=tp.partition, records=batch) for tp, batch in batches.items()}
+    )
     return ProduceRequest(
         transactional_id=transactional_id,
         acks=_ALL_REPLICAS,
@@ -381,7 +378,7 @@ def _offsets(
     if partitions is not None:
         topics = [
             _FetchTopic(name=name, partition_indexes=numbers)
-            for name, numbers in _by_topic(partitions).items()
+            for name, numbers in numbers_by_topic(partitions).items()
         ]
     request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
     read = partial(_read_offsets, cluster, group, partitions or ())
@@ -396,23 +393,14 @@ def _read_offsets(
         raise fault(answer.error_code, doing, Right.group("READ", group))
     offsets, errors = {}, {}
     answered = set()
-    for topic in answer.topics:
-        for entry in topic.partitions:
-            tp = TopicPartition(topic.name, entry.partition_index)
-            answered.add(tp)
-            if entry.error_code:
-                errors[tp] = entry.error_code
-            elif entry.committed_offset >= 0:
-                offsets[tp] = CommittedOffset(
-                    entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
-                )
+    for tp, entry in entries_of(answer.topics):
+        answered.add(tp)
+        if entry.error_code:
+            errors[tp] = entry.error_code
+        elif entry.committed_offset >= 0:
+            offsets[tp] = CommittedOffset(
+                entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
+            )
     # For a partition without an offset the answer has -1.
     cluster.require_answers(asked, answered)
     return offsets, errors
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for tp in partitions:
-        topics[tp.topic].append(tp.partition)
-    return topics

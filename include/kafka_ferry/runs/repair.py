@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
@@ -40,6 +42,22 @@ from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.ends import settled_ends
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
+
+
+class _Known(NamedTuple):
+    """What the ledger says of the flow's remote topics.
+
+    Attributes:
+        marks: those on topics that the flow has not given up, by remote topic.
+        copied: the remote topic of each source topic.
+        written: the position of each remote partition.
+        released: the ids of remote topics that were given up.
+    """
+
+    marks: Mapping[str, Mark] = MappingProxyType({})
+    copied: Mapping[str, str] = MappingProxyType({})
+    written: Mapping[TopicPartition, Position] = MappingProxyType({})
+    released: frozenset[str] = frozenset()
 
 
 class Repair:
@@ -98,62 +116,53 @@ class Repair:
 
     def _copies(self, named: Collection[str]) -> list[Copy]:
         """What is known of the remote topics, by name."""
-        flow, ledger = self._flow, self._run.ledger
-        marks: Mapping[str, Mark] = {}
-        copied: Mapping[str, str] = {}
-        written: Mapping[TopicPartition, Position] = {}
-        released: frozenset[str] = frozenset()
-        self._is_in_ledger = bool(self._target.topic_ids([self._ledger_topic]))
-        if self._is_in_ledger:
-            self._run.project_ledger()
-            marks, copied, written = ledger.marks(), ledger.topics(), ledger.positions()
-            released = ledger.released()
+        flow, known = self._flow, self._by_ledger()
         committed = read_positions(flow.target, flow.name)
         positions = {
             tp: position
-            for tp, position in {**written, **committed}.items()
-            if position.remote_topic_id not in released
+            for tp, position in {**known.written, **committed}.items()
+            if position.remote_topic_id not in known.released
         }
-        marks = {name: m for name, m in marks.items() if m.remote_topic_id not in released}
-        leftover = {tp.topic for tp, p in committed.items() if p.remote_topic_id in released}
+        leftover = {tp.topic for tp, p in committed.items() if p.remote_topic_id in known.released}
 
         source = ClusterControl(flow.source)
         selected, _ = select_topics(flow, source.topic_names())
-        topics = {remote: topic for topic, remote in copied.items()}
-        topics |= {name: mark.topic for name, mark in marks.items()}
+        topics = {remote: topic for topic, remote in known.copied.items()}
+        topics |= {name: mark.topic for name, mark in known.marks.items()}
         topics |= {policy_of(flow).remote_topic(topic): topic for topic in selected}
-        known = {tp.topic for tp in positions} | marks.keys() | leftover | set(copied.values())
-        known &= topics.keys()
-        if unknown := sorted(set(named) - known):
+        names = {tp.topic for tp in positions} | known.marks.keys() | set(known.copied.values())
+        names = (names | leftover) & topics.keys()
+        if unknown := sorted(set(named) - names):
             raise FerryError(
                 f"{flow.name} has never copied to {', '.join(unknown)}.",
                 advice="Name topics by their names on the target.",
             )
-        there = self._target.topics(known)
-        sources = source.topics({topics[name] for name in known} & set(selected))
+        there = self._target.topics(names)
+        sources = source.topics({topics[name] for name in names} & set(selected))
         copies = [
             Copy(
                 topic=topics[name],
                 remote_topic=name,
                 source=sources.get(topics[name]),
                 remote=there.get(name),
-                mark=marks.get(name),
+                mark=known.marks.get(name),
                 positions={tp.partition: p for tp, p in positions.items() if tp.topic == name},
-                released=name in there and there[name].topic_id in released,
+                released=name in there and there[name].topic_id in known.released,
                 leftover=name in leftover,
             )
-            for name in sorted(known)
+            for name in sorted(names)
         ]
-        if named:
-            return [copy for copy in copies if copy.remote_topic in named]
-        return [
-            copy
-            for copy in copies
-            if copy.released
-            or copy.leftover
-            # A topic that is gone, and into which nothing was copied, has no state.
-            or (copy.preserved and (copy.remote or copy.positions))
-        ]
+        return [it for it in copies if (it.remote_topic in named if named else _has_state(it))]
+
+    def _by_ledger(self) -> _Known:
+        self._is_in_ledger = bool(self._target.topic_ids([self._ledger_topic]))
+        if not self._is_in_ledger:
+            return _Known()
+        self._run.project_ledger()
+        ledger = self._run.ledger
+        released = ledger.released()
+        marks = {name: m for name, m in ledger.marks().items() if m.remote_topic_id not in released}
+        return _Known(marks, ledger.topics(), ledger.positions(), released)
 
     def _logs(self, copies: Sequence[Copy]) -> dict[TopicPartition, LogBounds]:
         """Where the target's logs start and end, once all records in them are replicated."""
@@ -239,3 +248,9 @@ class Repair:
             for error in self._target.create_topics([ledger]).values():
                 raise error
         release(self._run, released)
+
+
+def _has_state(copy: Copy) -> bool:
+    # A topic that is gone, and into which nothing was copied, has no state.
+    kept = copy.preserved and (copy.remote is not None or bool(copy.positions))
+    return copy.released or copy.leftover or kept

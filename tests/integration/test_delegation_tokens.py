@@ -1,4 +1,4 @@
-"""Getting in with a delegation token: the data plane does, and the control plane says what it needs."""
+"""Getting in with a delegation token: both planes, or the data plane beside another login."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.errors import AccessDenied, ConfigError
+from kafka_ferry.errors import AccessDenied
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority, SecureBroker
 from tests.support.access import allow, deny
+from tests.support.builders import read_all
+from tests.support.command_line import ferry_process
 from tests.support.flows import assert_same, copy_now, failures, remote
+from tests.support.groups import commit_alone
 from tests.support.kafka_tools import create_delegation_token, expire_delegation_token
 from tests.support.secure import as_properties, login
 
@@ -62,22 +66,29 @@ def token(broker: SecureBroker, tmp_path_factory: pytest.TempPathFactory) -> Tok
 
 
 def way(broker: SecureBroker, token: Token, mechanism: str = "SCRAM-SHA-256") -> dict[str, str]:
-    """The data plane's clients have bob's token, the control plane's ann's password."""
+    """As Kafka's documentation writes it, and MirrorMaker 2's users have it."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     options = f'tokenauth="true" username="{token.id}" password="{token.hmac}"'
     return {
-        **by_password(broker, "ann"),
+        **by_password(broker, "bob"),
         "sasl.mechanism": mechanism,
         "sasl.jaas.config": f"{module} required {options};",
-        **{f"admin.{key}": value for key, value in login("PLAIN", "ann", WORD).items()},
     }
 
 
+def two_logins(broker: SecureBroker, token: Token) -> dict[str, str]:
+    """The data plane's clients have bob's token, the control plane's ann's password."""
+    password = login("PLAIN", "ann", WORD)
+    return way(broker, token) | {f"admin.{key}": value for key, value in password.items()}
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".properties"])
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("as_target", [False, True], ids=["source", "target"])
-def test_a_token_gets_the_data_plane_in(
+def test_a_token_alone_gets_both_planes_in(
     as_target: bool,
     mechanism: str,
+    suffix: str,
     folder: Path,
     broker: SecureBroker,
     token: Token,
@@ -90,7 +101,7 @@ def test_a_token_gets_the_data_plane_in(
     topic = filled(source, unique("delegated"))
     secured = way(broker, token, mechanism)
     sides = (plainly(backup), secured) if as_target else (secured, plainly(backup))
-    flow = secured_flow(folder, *sides, topic)
+    flow = secured_flow(folder, *sides, topic, suffix)
 
     assert failures(copy_now(flow)) == []
 
@@ -115,14 +126,39 @@ def test_a_token_has_its_owners_rights(
     assert all(topic in sentence and "TOPIC_AUTHORIZATION_FAILED" in sentence for sentence in said)
 
 
-def test_a_token_alone_is_refused_with_what_the_control_plane_needs(
-    folder: Path, broker: SecureBroker, token: Token, backup: KafkaCluster
+def test_the_control_plane_may_have_a_login_of_its_own(
+    folder: Path, broker: SecureBroker, token: Token, backup: KafkaCluster, unique: Unique
 ) -> None:
-    alone = {k: v for k, v in way(broker, token).items() if not k.startswith("admin.")}
-    with pytest.raises(ConfigError, match="is a delegation token") as caught:
-        Run(secured_flow(folder, alone, plainly(backup), "any"), "run-1").plan()
-    assert "admin.sasl.jaas.config" in caught.value.advice
-    assert token.hmac not in str(caught.value)
+    topic = filled(broker, unique("two-logins"))
+    # The control plane's login may, and the token's owner may not.
+    allow(broker, f"topic {topic}: ann ALLOW ALL")
+    deny(broker, f"topic {topic}", "DESCRIBE_CONFIGS", "bob")
+    flow = secured_flow(folder, two_logins(broker, token), plainly(backup), topic)
+    assert failures(copy_now(flow)) == []
+    assert_same(broker, topic, backup, remote(flow, topic))
+
+
+def test_a_whole_run_with_tokens_is_proved(
+    folder: Path, broker: SecureBroker, token: Token, backup: KafkaCluster, unique: Unique
+) -> None:
+    """Ledger, groups, ACLs and MirrorMaker 2's topics go over the data plane's connections too."""
+    topic, group = filled(backup, unique("whole")), unique("readers")
+    commit_alone(backup, group, {TopicPartition(topic, 0): 3})
+    extra = {
+        "groups": [group],
+        "sync.group.offsets.enabled": "true",
+        "emit.checkpoints.enabled": "true",
+    }
+    flow = secured_flow(folder, plainly(backup), way(broker, token), topic, extra=extra)
+
+    ran = ferry_process("run", "--config", flow.file)
+
+    assert ran.returncode == 0, ran.stderr
+    assert_same(backup, topic, broker, remote(flow, topic))
+    checkpoints = read_all(broker.bootstrap, f"{folder.name}.checkpoints.internal")[0]
+    assert [group.encode() in (it.key or b"") for it in checkpoints] == [True]
+    for content in (ran.stdout.encode(), ran.stderr.encode(), *contents(folder / "state")):
+        assert token.hmac.encode() not in content
 
 
 def test_an_expired_token_is_told(

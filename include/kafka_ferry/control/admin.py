@@ -12,8 +12,14 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
-from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN, is_kerberos
+from kafka_ferry.config import (
+    Cluster,
+    confluent_config,
+    kafka_python_config,
+    only_kafka_python_logs_in,
+)
+from kafka_ferry.config.client.jaas import TOKEN_AUTH
+from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN
 from kafka_ferry.control.clients import new_client
 from kafka_ferry.control.wire_admin import WireAdmin
@@ -87,13 +93,15 @@ os.register_at_fork(after_in_child=_CLIENTS.leave_to_parent)
 
 
 def admin_config(cluster: Cluster) -> dict[str, Any]:
-    """The configuration of an admin client of ``cluster``; reads its stores. With Kerberos, of ``WireAdmin``.
+    """The configuration of an admin client of ``cluster``; reads its stores.
+
+    With Kerberos or a delegation token, it is that of ``WireAdmin``.
 
     Raises:
         ConfigError: stores or login are such that librdkafka cannot use them.
     """
     properties = cluster.client_properties("admin")
-    if is_kerberos(properties):
+    if only_kafka_python_logs_in(properties):
         return kafka_python_config(properties)
     return {**_QUICK, **confluent_config(properties, "admin"), "log_level": 0}
 
@@ -114,7 +122,7 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient | W
             not trusted.
         ConfigError: no client can be created with the settings.
     """
-    if KERBEROS_LOGIN in config:
+    if KERBEROS_LOGIN in config or TOKEN_AUTH in config:
         return WireAdmin(cluster.alias, config)
     key = frozenset(config.items())
     client = _CLIENTS.get(key)

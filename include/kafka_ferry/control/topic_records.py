@@ -14,8 +14,7 @@ from confluent_kafka import (
 )
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kafka_ferry.config import Cluster, confluent_config
-from kafka_ferry.config.client.kerberos import is_kerberos
+from kafka_ferry.config import Cluster, confluent_config, only_kafka_python_logs_in
 from kafka_ferry.control.client_errors import as_ferry_error, as_ours
 from kafka_ferry.control.clients import new_client
 from kafka_ferry.control.wire_records import WireRecord, append, read_partition
@@ -75,7 +74,7 @@ class TopicRecords:
         """
         self.ends = {}
         properties = self._cluster.control_properties("consumer")
-        if is_kerberos(properties):
+        if only_kafka_python_logs_in(properties):
             yield from self._over_wire()
             return
         consumer = new_client(Consumer, self._settings(properties))
@@ -188,7 +187,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
             some may have been written.
     """
     properties = cluster.control_properties("producer")
-    if is_kerberos(properties):
+    if only_kafka_python_logs_in(properties):
         append(cluster, topic, list(records))
         return
     doing, needed = f"writing to {topic}", Right.topic("WRITE", topic)

@@ -1,8 +1,8 @@
-"""An admin client over the data plane's connections, for logins that librdkafka lacks: Kerberos.
+"""An admin client over the data plane's connections, for logins that librdkafka lacks.
 
-It answers as confluent-kafka's ``AdminClient`` does, as far as the control plane asks it. The packages of
-confluent-kafka come without GSSAPI; and with it, librdkafka would take the tickets of the whole process,
-where a flow has two principals. kafka-python's own admin client takes those too.
+It answers as confluent-kafka's ``AdminClient`` does, as far as the control plane asks it. librdkafka has no
+delegation tokens. The packages of confluent-kafka come without GSSAPI; and with it, librdkafka would take the
+tickets of the whole process, where a flow has two principals. kafka-python's own admin client takes those too.
 """
 
 from __future__ import annotations

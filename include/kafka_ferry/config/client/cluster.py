@@ -196,8 +196,8 @@ class Cluster(BaseModel):
     def control_properties(self, role: Role) -> ClientProperties:
         """The configuration of a client of this kind on the control plane, by Java names.
 
-        librdkafka cannot log in with a delegation token: instead of one, the client gets addresses and
-        login of the ``admin`` client.
+        Where the data plane has a delegation token, the client gets addresses and login of the ``admin``
+        client, which may be others.
 
         Raises:
             ConfigError: as ``client_properties``.

@@ -13,7 +13,13 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.config.client.cluster import ClientProperties
-from kafka_ferry.config.client.jaas import GSSAPI, OAUTHBEARER, TOKEN_AUTH, credentials
+from kafka_ferry.config.client.jaas import (
+    GSSAPI,
+    OAUTHBEARER,
+    TOKEN_AUTH,
+    credentials,
+    is_delegation_token,
+)
 from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN, is_kerberos, kerberos_login
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, is_oauth, oauth_login
 from kafka_ferry.config.client.property_names import OAUTH_NAMES, Role
@@ -27,11 +33,6 @@ _ALL: Final[tuple[Role, ...]] = ("consumer", "producer", "admin")
 _C: Final[tuple[Role, ...]] = ("consumer",)
 _P: Final[tuple[Role, ...]] = ("producer",)
 _DAY_MS: Final = 86_400_000
-_NO_TOKEN: Final = "is a delegation token (tokenauth); librdkafka, the control plane's client, cannot log in with it."
-_OTHER_LOGIN: Final = (
-    "Give the control plane another login in admin.sasl.mechanism and admin.sasl.jaas.config; "
-    "the data plane keeps the token."
-)
 
 
 class Setting(NamedTuple):
@@ -173,7 +174,8 @@ def confluent_config(
         raise ConfigError(file, "sasl.mechanism", "is GSSAPI, which librdkafka's packages lack")
     elif login := credentials(properties, protocol, file):
         if login.is_token:
-            raise ConfigError(file, "sasl.jaas.config", _NO_TOKEN, advice=_OTHER_LOGIN)
+            reason = "is a delegation token, with which librdkafka cannot log in"
+            raise ConfigError(file, "sasl.jaas.config", reason)
         config["sasl.mechanism"] = login.mechanism
         config |= {"sasl.username": login.username, "sasl.password": login.password}
     return config
@@ -208,6 +210,11 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
         if login.is_token:
             config[TOKEN_AUTH] = True
     return config
+
+
+def only_kafka_python_logs_in(properties: Mapping[str, str]) -> bool:
+    """Whether librdkafka lacks the login of Java client properties: with Kerberos, or with a delegation token."""
+    return is_kerberos(properties) or is_delegation_token(properties)
 
 
 def _origin(properties: Mapping[str, str]) -> str:

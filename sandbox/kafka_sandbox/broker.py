@@ -175,6 +175,11 @@ class Broker(KafkaCluster):
         return ()
 
     @property
+    def _class_folders(self) -> tuple[Path, ...]:
+        """Folders of classes that the broker's properties name, and that are not Kafka's."""
+        return ()
+
+    @property
     def _data(self) -> Path:
         return self.directory / "data"
 
@@ -239,6 +244,7 @@ class Broker(KafkaCluster):
             jars=self._jars,
             options=self._jvm_options,
             archive_to=self._class_archive,
+            folders=self._class_folders,
         )
         with self.log_file.open("ab") as log:
             self._child = subprocess.Popen(

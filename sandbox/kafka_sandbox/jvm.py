@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def command(
     jars: Jars = KAFKA,
     options: Iterable[str] = (),
     archive_to: Path | None = None,
+    folders: Iterable[Path] = (),
 ) -> list[str]:
     """The command line that runs ``main_class`` with Kafka's jars.
 
@@ -32,11 +34,12 @@ def command(
         options: of the JVM, in addition to those that every command has.
         archive_to: where the JVM is to leave an archive of its classes at an orderly end, for
             ``adopt_archive``; it leaves none where there is a good one already.
+        folders: of more classes. They come after the jars, so that an archive made without them fits.
 
     Raises:
         SandboxError: there is no Java, or the jars cannot be fetched.
     """
-    classes = class_path(jars)
+    classes = os.pathsep.join([class_path(jars), *map(str, folders)])
     archive: list[str] = []
     if archive_fits(jars):
         archive = [f"-XX:SharedArchiveFile={_archive(jars)}"]

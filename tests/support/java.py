@@ -25,13 +25,13 @@ def run_java(program: str, *arguments: object, jars: Jars = STREAMS, timeout: fl
     Raises:
         subprocess.CalledProcessError: it failed; with all that it wrote as a note.
     """
-    classes = os.pathsep.join([str(_compiled(program, jars)), class_path(jars)])
+    classes = os.pathsep.join([str(compiled(program, jars)), class_path(jars)])
     command = [str(java()), *_LIMITS, *_QUIET, "-cp", classes, program, *map(str, arguments)]
     return _done(command, timeout)
 
 
-def _compiled(program: str, jars: Jars) -> Path:
-    """The folder with the program's classes."""
+def compiled(program: str, jars: Jars = STREAMS) -> Path:
+    """The folder with the classes of ``tests/java/{program}.java``, which use the libraries of ``jars``."""
     source = _SOURCES / f"{program}.java"
     folder = STREAMS.home / "classes" / program
     built = folder / f"{program}.class"

@@ -29,10 +29,10 @@ export UV_SYSTEM_CERTS ?= true
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
-.PHONY: help setup demo demo-down test test-long storm screenshots lint format docs clusters clusters-down bench bench-quick clean
+.PHONY: help setup demo demo-down test test-long storm screenshots lint audit-dependencies format docs clusters clusters-down bench bench-quick clean
 
 help: ## List the commands
-	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(SETUP) $(WHEEL) ## Make .venv from the lock file and build the library's wheel
 	@:
@@ -65,6 +65,13 @@ lint: $(SETUP) ## Check style, types, imports between parts, spelling, and the D
 	@echo "codespell"; codespell .ci benchmarks dags deploy docs include plugins sandbox spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
 	@echo "hadolint"; hadolint Dockerfile
 	@echo "docs"; $(SITE) --site-dir $(CURDIR)/$(VENV)/site
+
+# Not in the lock file, and not a part of CI: what is found depends on the day.
+audit-dependencies: $(SETUP) ## Print the known vulnerabilities of the packages in the lock file
+	@eval "$$(python -m pip config list | python .ci/uv_settings.py)"; \
+	uv tool run --quiet --from pip-audit==2.10.1 pip-audit --requirement $(or $(LOCK),requirements.lock) \
+	  --disable-pip --progress-spinner off --format json $(ARGS) 2> $(VENV)/audit.log | \
+	  python .ci/vulnerabilities.py || { status=$$?; [ $$status = 1 ] || cat $(VENV)/audit.log; exit $$status; }
 
 format: $(SETUP) ## Bring the code into its format
 	@ruff check --quiet --fix .; ruff format --quiet .

@@ -27,11 +27,38 @@ class Proof(NamedTuple):
     at: int
 
 
+class Verification(NamedTuple):
+    """What a verification has proved.
+
+    Attributes:
+        proof: the verification.
+        through: the ledger offset before which all was proved by then.
+        again: ledger offsets ``[start, end)`` whose ranges were read back once more.
+    """
+
+    proof: Proof
+    through: int
+    again: tuple[tuple[int, int], ...]
+
+
+def verifications(ledger: LedgerTable) -> list[Verification]:
+    """All verifications, in their order."""
+    rows = ledger.read(pc.field("type") == "verification", [*CLAIMED, "again"]).to_pylist()
+    return [
+        Verification(
+            Proof(row["run"], row["at"]),
+            row["through"],
+            tuple((it["start"], it["end"]) for it in row["again"] or ()),
+        )
+        for row in rows
+        if is_verification(row)
+    ]
+
+
 def last_proof(ledger: LedgerTable) -> Proof | None:
     """The newest verification, whatever was verified."""
-    rows = ledger.read(pc.field("type") == "verification", CLAIMED).to_pylist()
-    proofs = [Proof(row["run"], row["at"]) for row in rows if is_verification(row)]
-    return proofs[-1] if proofs else None
+    proofs = verifications(ledger)
+    return proofs[-1].proof if proofs else None
 
 
 def ends_before(

@@ -209,12 +209,21 @@ class ReleaseEntry(_Entry):
 
 
 class VerificationEntry(_Entry):
-    """Every range in the ledger before the ledger offset ``through`` was verified."""
+    """Every range in the ledger before the ledger offset ``through`` was verified.
+
+    Attributes:
+        through: that offset.
+        ranges: how many ranges this verification has read back.
+        records: how many records.
+        again: ledger offsets ``[start, end)`` whose ranges had been verified before and were read back again,
+            as far as the target still has them; earlier releases did not say.
+    """
 
     type: Literal["verification"] = "verification"
     through: _Int64
     ranges: _Int64
     records: _Int64
+    again: tuple[tuple[_Int64, _Int64], ...] = ()
 
 
 class AppliedEntry(_Entry):

@@ -80,6 +80,7 @@ SCHEMA: Final = pa.schema(
         ("until", pa.int64()),
         ("begin", pa.string()),
         ("transform", pa.string()),
+        ("again", pa.list_(_INTERVAL)),
     ]
 )
 
@@ -139,7 +140,8 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
     elif isinstance(entry, GroupsEntry):
         yield common | {"groups": entry.model_dump_json()}
     elif isinstance(entry, VerificationEntry):
-        yield common | {"through": entry.through, "records": entry.records}
+        again = [{"start": start, "end": end} for start, end in entry.again]
+        yield common | {"through": entry.through, "records": entry.records, "again": again}
     else:
         told = ("writers", "assignment", "file", "topics")
         yield common | {name: getattr(entry, name) for name in told}

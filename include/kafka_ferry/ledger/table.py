@@ -221,6 +221,14 @@ class LedgerTable:
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
         wanted = (pc.field("ledger_offset") >= since) | (pc.field("run") == of_run)
+        return self._ranges(wanted)
+
+    def ranges_within(self, start: int, end: int) -> Iterator[LedgerRange]:
+        """The ranges in the ledger from the offset ``start`` on, up to and without ``end``."""
+        at = pc.field("ledger_offset")
+        return self._ranges((at >= start) & (at < end))
+
+    def _ranges(self, wanted: pc.Expression) -> Iterator[LedgerRange]:
         for row in self.read(copied_rows() & wanted).to_pylist():
             window = None if row["since"] is None else Window(row["since"], row["until"])
             yield LedgerRange(

@@ -141,6 +141,13 @@ _BEYOND: Final = (
         "flow",
         "all that could be read of the flow's topics at that time (Unix) is proved to be on the target",
     ),
+    Metric(
+        "oldest-proof-seconds",
+        "gauge",
+        "flow",
+        "when the range was last read back that was not read for the longest time (Unix), with "
+        "verify.everything.within",
+    ),
     Metric("run-state", "gauge", "flow", "1 for the state of the last run, else 0", ("state",)),
     Metric("run-planned-seconds", "gauge", "flow", "when the last run was planned (Unix)"),
     Metric("run-finished-seconds", "gauge", "flow", "when the last run was published (Unix)"),

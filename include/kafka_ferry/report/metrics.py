@@ -157,6 +157,8 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
         yield Sample("group-offsets", {"action": action}, count)
     if found.verified_until:
         yield _untagged("verified-until-seconds", found.verified_until / 1000)
+    if report.proof.oldest_proof:
+        yield _untagged("oldest-proof-seconds", report.proof.oldest_proof / 1000)
 
 
 def _problems(report: RunReport) -> dict[str, int]:

@@ -141,6 +141,8 @@ class RunProof:
         proved_by: the last run that has proved anything, "" where none has.
         proved_at: when it did, in milliseconds since 1970.
         certificate: the serial of the run's certificate, 0 where it has none.
+        oldest_proof: when the range was last read back that was not read for the longest time, of those that
+            the target still has; in milliseconds since 1970, 0 where that is not known.
     """
 
     ranges: tuple[RangeRow, ...] = ()
@@ -149,6 +151,7 @@ class RunProof:
     proved_by: str = ""
     proved_at: int = 0
     certificate: int = 0
+    oldest_proof: int = 0
 
     @property
     def uncommitted(self) -> tuple[str, ...]:

@@ -43,11 +43,14 @@ class LagTotals:
         seconds_behind: how old the first of them is; None where unknown.
         verified_until: until when the flow's copy was proved complete, in milliseconds since 1970; 0
             where it never was.
+        oldest_proof: when the range was last read back that was not read for the longest time; 0 where that
+            is not known.
     """
 
     records_behind: int | None = None
     seconds_behind: float | None = None
     verified_until: int = 0
+    oldest_proof: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,7 @@ def summarise(report: RunReport, options: RunOptions = ORDINARY) -> RunSummary:
             records_behind=behind,
             seconds_behind=None if behind is None else measures.seconds_behind,
             verified_until=measures.verified_until,
+            oldest_proof=report.proof.oldest_proof,
         ),
         problems=_problems(report),
         scope=RunScope(

@@ -254,17 +254,19 @@ class Run:
         Raises:
             FerryError: the run was not planned, or a cluster does not answer.
         """
-        from kafka_ferry.runs.verify.verify import is_read_back
+        from kafka_ferry.runs.verify.verify import needs_spark
 
         plan = self._planned()
         if step == "mirror":
             return bool(plan.of_shard(shard))
-        return plan.options.verify_all or not is_read_back(self._context)
+        return needs_spark(self._context)
 
     def verify(
         self, spark: SparkSource, *, everything: bool = False, afresh: bool = False
     ) -> Verdict:
         """Read the target back and judge everything that was copied since the last verification.
+
+        With ``verify.everything.within``, also what was verified long ago.
 
         Args:
             spark: gives the session; called only if there is something to read.

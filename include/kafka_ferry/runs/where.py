@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger import copied_rows
-from kafka_ferry.ledger.claims import CLAIMED, is_verification
-from kafka_ferry.ledger.proofs import Proof
+from kafka_ferry.ledger.proofs import Proof, verifications
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
@@ -89,7 +88,7 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     control = ClusterControl(flow.target)
     topics = control.topics({row["remote_topic"] for row in rows})
     logs = control.log_bounds(topics.values(), "read_uncommitted")
-    proofs = list(_proofs(context.ledger))
+    proofs = [(it.through, it.proof) for it in verifications(context.ledger)]
     certificates = certificate_files(context.state)
     return [
         _whereabouts(row, offset, _now(row, topics, logs), proofs, certificates) for row in rows
@@ -112,13 +111,6 @@ def _rows(ledger: LedgerTable, source: TopicPartition, offset: int) -> list[dict
     around = (pc.field("start") <= offset) & (pc.field("end") > offset)
     rows = ledger.read(copied_rows() & _of_partition(source) & around, _COLUMNS).to_pylist()
     return sorted(rows, key=lambda row: int(row["ledger_offset"]))
-
-
-def _proofs(ledger: LedgerTable) -> Iterator[tuple[int, Proof]]:
-    """The ledger offsets through which runs have verified, in the order of the verifications."""
-    for row in ledger.read(pc.field("type") == "verification", CLAIMED).to_pylist():
-        if is_verification(row):
-            yield row["through"], Proof(row["run"], row["at"])
 
 
 def _whereabouts(

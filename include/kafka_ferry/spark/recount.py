@@ -7,30 +7,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.retry import retry
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
-from kafka_ferry.verify.claim import RangeClaim
-from kafka_ferry.verify.recount import recount
-from kafka_ferry.wire import connected
+from kafka_ferry.verify.claim import RangeClaim, ReadUntil
+from kafka_ferry.verify.recount import Asked, recount_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
 
-_Asked = Sequence[tuple[TopicPartition, Sequence[RangeClaim]]]
 _Found = list[tuple[TopicPartition, PartitionRecount]]
 # Keeps a large partition from delaying the small ones that follow it in its task.
 _TASKS_PER_CORE: Final = 4
+NOWHERE: Final[Mapping[TopicPartition, ReadUntil]] = {}
 
 
 def recount_all(
     spark: SparkSession,
     flow: Flow,
     partitions: Mapping[TopicPartition, Sequence[RangeClaim]],
+    until: Mapping[TopicPartition, ReadUntil] = NOWHERE,
 ) -> dict[TopicPartition, PartitionRecount]:
     """Recount ranges of many target partitions at once.
 
@@ -38,13 +37,14 @@ def recount_all(
         spark: the session; its executors must reach the target.
         flow: the flow.
         partitions: for each target partition what the ledger claims of its ranges, in its order.
+        until: where to stop reading a partition, if not at its log's end.
 
     Raises:
         ConfigError: if a store or connection of a cluster cannot be read.
         SparkFailed: if a partition cannot be read; the task's error is in its text.
     """
     tasks = spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
-    asked = dealt(list(partitions.items()), tasks)
+    asked = dealt([(tp, claims, until.get(tp)) for tp, claims in partitions.items()], tasks)
     with spark_failures(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
@@ -53,8 +53,5 @@ def recount_all(
     return dict(recounted for of_task in found for recounted in of_task)
 
 
-def _recount_task(flow: bytes, asked: _Asked) -> _Found:
-    target = unpacked(flow).target
-    with connected(target) as cluster:
-        retry(lambda: cluster.recent_leaders(tp for tp, _ in asked))
-        return [(tp, recount(cluster, tp, claims)) for tp, claims in asked]
+def _recount_task(flow: bytes, asked: Asked) -> _Found:
+    return recount_here(unpacked(flow).target, asked)

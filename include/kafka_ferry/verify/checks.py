@@ -260,6 +260,7 @@ WARNINGS: Final = Suite[RangeRow](
                 f"{count(row.ledger.other_reasons, 'offset')} for reasons of another release"
             ),
             "A newer release has copied this: verify with that release, which knows these reasons.",
+            only_where="first_proof",
         ),
         Check(
             "expired",
@@ -270,6 +271,7 @@ WARNINGS: Final = Suite[RangeRow](
             ),
             "The remote topic's retention is shorter than the time until it was verified; or the "
             "source's log start, which it follows where offsets are preserved, has passed them.",
+            only_where="first_proof",
         ),
         Check(
             "compacted",
@@ -291,6 +293,7 @@ WARNINGS: Final = Suite[RangeRow](
             ),
             "on.source.truncation is set to continue: mirror more often, or keep the source's "
             "records longer.",
+            only_where="first_proof",
         ),
         Check(
             "dead-lettered",
@@ -301,6 +304,7 @@ WARNINGS: Final = Suite[RangeRow](
             ),
             "on.rejected.record is set to dead-letter: the dead letter topic holds the records, with "
             "their coordinates and the broker's error in headers.",
+            only_where="first_proof",
         ),
         Check(
             "cut-back",
@@ -312,6 +316,7 @@ WARNINGS: Final = Suite[RangeRow](
             ),
             "on.source.divergence is set to continue: the target keeps the records of the lost "
             "branch. Look for an unclean leader election on the source.",
+            only_where="first_proof",
         ),
         Check(
             "topic-gone",
@@ -322,6 +327,7 @@ WARNINGS: Final = Suite[RangeRow](
             ),
             "Nothing can be read back of them. on.target.topic.lost: recopy copies what the source "
             "still has again.",
+            only_where="first_proof",
         ),
     ),
 )

@@ -8,6 +8,18 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import CopiedRange
 
 
+class ReadUntil(NamedTuple):
+    """Where to stop reading a partition that is not read to its end.
+
+    Attributes:
+        end: the *target* offset after the last one to read.
+        bytes: about how many bytes that is.
+    """
+
+    end: int
+    bytes: int
+
+
 class RangeClaim(NamedTuple):
     """One range of the ledger, without its counts and its digest.
 
@@ -39,6 +51,13 @@ class RangeClaim(NamedTuple):
             copied.producer.producer_id if copied.producer else None,
             is_first,
         )
+
+    @property
+    def target_end(self) -> int:
+        """The offset on the target after its last record; with preserved offsets, after the range."""
+        if self.preserved:
+            return self.end
+        return max((target + records for _, target, records in self.segments), default=0)
 
     def expired(self, log_start: int) -> int:
         """How many of the records are below ``log_start`` on the target."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_ferry.batches import RangeDigest
+from kafka_ferry.config import Cluster
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.verify.claim import RangeClaim
-from kafka_ferry.verify.recount_by_offset import recount_by_offset
+from kafka_ferry.verify.claim import RangeClaim, ReadUntil
+from kafka_ferry.verify.recount_by_offset import fetch_bytes, recount_by_offset
 from kafka_ferry.verify.rows import PartitionRecount, Recount
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches
 
@@ -34,6 +35,10 @@ class _Counted:
         return Recount(self.records, digest, self.foreign, expired, self.rewritten)
 
 
+Asked = Sequence[tuple[TopicPartition, Sequence[RangeClaim], ReadUntil | None]]
+"""Target partitions, each with what the ledger claims of its ranges and where to stop reading."""
+
+
 class _Stretch(NamedTuple):
     """Target offsets ``[start, end)`` that belong to a range."""
 
@@ -42,8 +47,18 @@ class _Stretch(NamedTuple):
     range: int
 
 
+def recount_here(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, PartitionRecount]]:
+    """Recount partitions one after the other, in this process; errors as of ``recount``."""
+    with connected(target) as cluster:
+        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
+        return [(tp, recount(cluster, tp, claims, until)) for tp, claims, until in asked]
+
+
 def recount(
-    cluster: WireCluster, partition: TopicPartition, claims: Sequence[RangeClaim]
+    cluster: WireCluster,
+    partition: TopicPartition,
+    claims: Sequence[RangeClaim],
+    until: ReadUntil | None = None,
 ) -> PartitionRecount:
     """Count and digest what a target partition holds of ranges that were copied into it.
 
@@ -51,6 +66,7 @@ def recount(
         cluster: the target.
         partition: the partition on the target.
         claims: what the ledger claims of each range, the ranges in the ledger's order.
+        until: where to stop, if not at the log's end; what lies beyond is not known then.
 
     Raises:
         CorruptBatch: if the target returns bytes that are not a valid batch.
@@ -58,7 +74,7 @@ def recount(
     """
     # The log's start or leader may move while it is read: then it is read again.
     if any(claim.preserved for claim in claims):
-        return retry(lambda: recount_by_offset(cluster, partition, claims))
+        return retry(lambda: recount_by_offset(cluster, partition, claims, until))
     stretches = sorted(
         _Stretch(segment.target, segment.target + segment.records, number)
         for number, claim in enumerate(claims)
@@ -66,7 +82,7 @@ def recount(
     )
     if not stretches:
         return PartitionRecount(tuple(_Counted().result(0) for _ in claims), 0)
-    return retry(lambda: _recount(cluster, partition, claims, stretches))
+    return retry(lambda: _recount(cluster, partition, claims, stretches, until))
 
 
 def _recount(
@@ -74,13 +90,17 @@ def _recount(
     partition: TopicPartition,
     claims: Sequence[RangeClaim],
     stretches: Sequence[_Stretch],
+    until: ReadUntil | None,
 ) -> PartitionRecount:
     log = partition_log(cluster, partition)
     first = log.start
     counted = [_Counted() for _ in claims]
     beyond = at = 0
-    for batch in committed_batches(cluster, log, max(stretches[0].start, first)):
+    start = max(stretches[0].start, first)
+    for batch in committed_batches(cluster, log, start, max_bytes=fetch_bytes(until)):
         base, count = batch.header.base_offset, batch.header.records
+        if until and base >= until.end:
+            break
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
         if at == len(stretches):

@@ -26,22 +26,38 @@ from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
 from kafka_ferry.batches.record_format.records import read_records, runs_of
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.verify.claim import RangeClaim
+from kafka_ferry.verify.claim import RangeClaim, ReadUntil
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import stored_batches
+from kafka_ferry.wire.partitions.scan import FETCH_BYTES, stored_batches
 
 _FOREVER: Final = 2**63
+# Batches of transactions, and the rest of a batch that is cut off.
+_MARGIN_BYTES: Final = 256 * 1024
 
 Span = tuple[int, int]
 """Offsets ``[start, end)``."""
 
 
+def fetch_bytes(until: ReadUntil | None) -> int:
+    """How much to ask for at a time, where little is read of a partition."""
+    return FETCH_BYTES if until is None else min(FETCH_BYTES, until.bytes + _MARGIN_BYTES)
+
+
 def recount_by_offset(
-    cluster: WireCluster, partition: TopicPartition, claims: Sequence[RangeClaim]
+    cluster: WireCluster,
+    partition: TopicPartition,
+    claims: Sequence[RangeClaim],
+    until: ReadUntil | None = None,
 ) -> PartitionRecount:
     """Compare a target partition with the ledger's claims, offset by offset.
+
+    Args:
+        cluster: the target.
+        partition: the partition on the target.
+        claims: the ranges, in any order.
+        until: where to stop, if not at the log's end; what lies beyond is not known then.
 
     Raises:
         CorruptBatch: if the target returns bytes that are not a valid batch.
@@ -51,7 +67,8 @@ def recount_by_offset(
     start = 0 if begins else min(claim.start for claim in claims)
     log = partition_log(cluster, partition)
     # Beyond the last stable offset too: all that a consumer of either isolation level gets.
-    batches = stored_batches(cluster, log, max(start, log.start), log.end)
+    end = log.end if until is None else min(until.end, log.end)
+    batches = stored_batches(cluster, log, max(start, log.start), end, max_bytes=fetch_bytes(until))
     try:
         return count_by_offset(claims, log.start, batches)
     except MalformedBatch as error:

@@ -147,6 +147,7 @@ class RangeRow(Flat):
         remote_topic_id: the target topic's id.
         preserved: whether the records were to keep their offsets.
         compaction_expected: whether the source compacts the topic, by the run's plan.
+        again: whether it had been proved before, and was read back once more.
     """
 
     STORED: ClassVar = ("source_offsets",)
@@ -162,6 +163,12 @@ class RangeRow(Flat):
     remote_topic_id: str = ""
     preserved: bool = False
     compaction_expected: bool = False
+    again: bool = False
+
+    @property
+    def first_proof(self) -> bool:
+        """Whether no run has proved it before."""
+        return not self.again
 
     @property
     def source_offsets(self) -> int:

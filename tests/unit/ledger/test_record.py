@@ -132,6 +132,7 @@ def test_runs_and_verifications_of_this_release_look_like_this() -> None:
         "through": 9,
         "ranges": 3,
         "records": 30,
+        "again": [],
     }
 
 

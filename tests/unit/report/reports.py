@@ -51,6 +51,7 @@ REPORT = a_report(
     reasons={"aborted": 8, "dead-lettered": 2},
     rebuilt={"offset gaps": 2},
     verdict=Verdict(success=True),
+    oldest_proof=8_000,
     groups=GROUPS,
     measures=Measures(2.0, 1_600_000_000_000, (CLICKS_0, ORDERS_0, ORDERS_1)),
 )

@@ -43,7 +43,7 @@ def test_a_line_is_flat_as_pages_and_earlier_releases_know_it() -> None:
     summary = RunSummary(
         *("a", 1, 2, "verified", "Verified."),
         CopiedTotals(100, 5_000, 3.5, 2.0, 2, 3),
-        LagTotals(5, None, 7),
+        LagTotals(5, None, 7, 6),
         ProblemCounts(1, 2, 3, 4, 5, 6),
         RunScope(partial=True, since=8, until=9),
     )
@@ -51,7 +51,13 @@ def test_a_line_is_flat_as_pages_and_earlier_releases_know_it() -> None:
         **{"run": "a", "planned_at": 1, "finished_at": 2, "state": "verified"},
         **{"headline": "Verified.", "records": 100, "bytes": 5_000, "seconds": 3.5},
         **{"copying_seconds": 2.0, "topics": 2, "partitions": 3, "records_behind": 5},
-        **{"seconds_behind": None, "verified_until": 7, "lost": 1, "dead_lettered": 2},
+        **{
+            "seconds_behind": None,
+            "verified_until": 7,
+            "oldest_proof": 6,
+            "lost": 1,
+            "dead_lettered": 2,
+        },
         **{"failures": 3, "refused": 4, "drifts": 5, "warnings": 6, "partial": True},
         **{"since": 8, "until": 9},
     }

@@ -18,6 +18,7 @@ from kafka_ferry.cli.options import (
     run_options,
 )
 from kafka_ferry.cli.terminal import messages, out, plain_table, show_json, show_table
+from kafka_ferry.clock import duration_text, now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import RunOptions
@@ -112,11 +113,14 @@ def _lag_of_groups(
 
 
 def _show(rows: Sequence[Lag]) -> None:
-    columns = ("PARTITION", "POSITION", "LOG-END", "LAG")
+    columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "OLDEST PROOF")
     table = plain_table("TOPIC", *columns, numbers=columns)
+    now = now_ms()
     for row in rows:
         position = "-" if row.position is None else str(row.position)
-        table.add_row(row.topic, str(row.partition), position, str(row.log_end), str(row.lag))
+        proof = "-" if row.proved_at is None else duration_text(max(0, now - row.proved_at) / 1000)
+        numbers = (str(row.partition), position, str(row.log_end), str(row.lag))
+        table.add_row(row.topic, *numbers, proof)
     show_table(table)
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
 from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.schedule import Duration
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.config.types.values import Number
@@ -109,6 +110,12 @@ class VerifyOptions(Options):
         description="Checks of the verification with another severity than the default: a mapping from their "
         "names to critical (the run fails), warning (it is reported) or info (it is only recorded); "
         "in properties files, name:severity, name:severity.",
+    )
+    verify_everything_within: Duration = Field(
+        default=None,
+        description="Within which time, such as 30 days, all that the flow ever copied and the target still has is "
+        "read back again: each run also reads the ranges whose proof is the oldest, as many as that takes. "
+        "Without it, runs read back only what no run has proved.",
     )
     verify_expectations: str = Field(
         default=EXPECTATIONS,

@@ -20,6 +20,7 @@ from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.known_positions import known_positions
+from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.wire import WireCluster, connected, fetch
 from kafka_ferry.wire.error_codes import NONE
 
@@ -40,6 +41,8 @@ class Lag:
         log_start: the first offset that the source still holds.
         log_end: the offset after the last one that the flow's isolation level shows.
         moved_to: the group's offset where the ledger has another position, None where they agree.
+        proved_at: when the target's records were last read back, of those that were not read for the longest
+            time, in milliseconds since 1970; None where none is proved.
     """
 
     topic: str
@@ -48,6 +51,7 @@ class Lag:
     log_start: int
     log_end: int
     moved_to: int | None = None
+    proved_at: int | None = None
 
     @property
     def lag(self) -> int:
@@ -82,7 +86,9 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     remote_names = selection.names
     mirrored = [topic for name, topic in topics.items() if name in remote_names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    positions = known_positions(flow, target, flow_ledger(flow))
+    ledger = flow_ledger(flow)
+    positions = known_positions(flow, target, ledger)
+    proved = proof_ages(ledger, target).by_partition()
     rows = []
     for tp, log in sorted(bounds.items()):
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
@@ -95,6 +101,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
                 log.start,
                 log.end,
                 positions.moved.get(remote),
+                proved.get(remote),
             )
         )
     return rows

@@ -154,7 +154,9 @@ def _proof(run: RunContext, found: Reconciliation, groups: GroupMoves | None) ->
     last = last_proof(run.ledger)
     verdict = found.verdict and with_groups(run, found.verdict, groups)
     proved = (last.run, last.at) if last else ("", 0)
-    return RunProof(found.ranges, found.partitions, verdict, *proved)
+    return RunProof(
+        found.ranges, found.partitions, verdict, *proved, oldest_proof=found.oldest_proof
+    )
 
 
 def _counts(ledger: LedgerTable, run: str, dead_letter_topic: str) -> RunCounts:

@@ -63,7 +63,16 @@ class StepRecord(AsJson):
 
 @dataclass(frozen=True)
 class Reconciliation(AsJson):
-    """The reconciliation table and the expectations' results on it."""
+    """The reconciliation table and the expectations' results on it.
+
+    Attributes:
+        ranges: the ranges that were read back.
+        partitions: their partitions.
+        verdict: the results.
+        topics: the remote topics.
+        oldest_proof: when the range was read back that was not read for the longest time, in milliseconds
+            since 1970; 0 where that is not known.
+    """
 
     WHAT: ClassVar = "a reconciliation"
 
@@ -71,6 +80,7 @@ class Reconciliation(AsJson):
     partitions: tuple[PartitionRow, ...] = ()
     verdict: Verdict | None = None
     topics: tuple[TopicRow, ...] = ()
+    oldest_proof: int = 0
 
 
 class RunFolder:

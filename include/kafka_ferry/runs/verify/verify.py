@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
+from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
@@ -44,6 +46,9 @@ def verify_run(
     afresh: bool = False,
 ) -> Verdict:
     """Verify every range of a run, and all unverified ranges of earlier runs.
+
+    With ``verify.everything.within``, ranges that were verified long ago are read back once more. Where one of
+    them is no longer what it was, the run fails; what it has copied itself counts as verified nevertheless.
 
     Args:
         spark: gives the session, whose executors must reach the target.
@@ -81,21 +86,65 @@ def verify_run(
         replace(row, compaction_expected=row.topic in compacted)
         for row in (*recounted.present, *recounted.gone)
     ]
+    rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
+    again, unread = _read_again(spark, run, target, rotation)
     of_topics = topic_rows(plan, topics, _set_configs(flow, ledger, topics))
-    tables: Rows = {"ranges": rows, "partitions": partitions, "topics": of_topics}
+    tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
     folder.save_reconciliation(
-        Reconciliation(tuple(rows), tuple(partitions), verdict, tuple(of_topics))
+        Reconciliation(
+            (*rows, *again),
+            tuple(partitions),
+            verdict,
+            tuple(of_topics),
+            _oldest_proof(rotation, is_proved=verdict.success and not unread),
+        )
     )
     log.info("%s", verdict.summary)
-    if not verdict.success:
-        raise_unproved(run, verdict)
-    if due.is_anything and not plan.options.window:
-        append_entry(flow, _verification(run, due.through, rows))
+    is_recorded = due.is_anything and not plan.options.window
+    if unread or not verdict.success:
+        # An old range that was damaged must not keep what is new from being used.
+        alone: Rows = {**tables, "ranges": rows}
+        is_new_proved = verdict.success or (
+            bool(again) and judge(alone, replace(terms_of(run), docs=None)).success
+        )
+        if is_recorded and is_new_proved:
+            append_entry(flow, _verification(run, due.through, rows))
+        if not verdict.success:
+            raise_unproved(run, verdict)
+        if unread:
+            raise unread
+    if is_recorded or rotation.due:
+        whole = everything and plan.options.topic_filter is None
+        read = ((0, due.through),) if whole else rotation.intervals
+        append_entry(flow, _verification(run, due.through, [*rows, *again], read))
     return verdict
 
 
-def _verification(run: RunContext, through: int, rows: Sequence[RangeRow]) -> VerificationEntry:
+def _oldest_proof(rotation: Rotation, *, is_proved: bool) -> int:
+    """When the oldest proof was made, after the run; 0 where no run looks after that."""
+    if not rotation.is_wanted:
+        return 0
+    return rotation.oldest(is_read=is_proved) or (now_ms() if is_proved else 0)
+
+
+def _read_again(
+    spark: SparkSource, run: RunContext, target: ClusterControl, rotation: Rotation
+) -> tuple[list[RangeRow], FerryError | None]:
+    """What ``read_again`` has read, or why it could not, such as a batch that is damaged."""
+    try:
+        return read_again(spark, run, target, rotation), None
+    except FerryError as error:
+        log.error("What was verified before could not be read again: %s", error)
+        return [], error
+
+
+def _verification(
+    run: RunContext,
+    through: int,
+    rows: Sequence[RangeRow],
+    again: tuple[tuple[int, int], ...] = (),
+) -> VerificationEntry:
     return VerificationEntry(
         flow=run.flow.name,
         run=run.run_id,
@@ -103,6 +152,7 @@ def _verification(run: RunContext, through: int, rows: Sequence[RangeRow]) -> Ve
         through=through,
         ranges=len(rows),
         records=sum(row.recount.target_records for row in rows),
+        again=again,
     )
 
 
@@ -132,6 +182,15 @@ def is_read_back(run: RunContext) -> bool:
     due = _due(run, run.folder.plan(), ClusterControl(run.flow.target))
     claims = claims_of(run.ledger, due.ranges, due.topics)
     return run.folder.recounts.of(claims).keys() == claims.keys()
+
+
+def needs_spark(run: RunContext) -> bool:
+    """Whether more is to be read back than a step reads without Spark."""
+    plan, target = run.folder.plan(), ClusterControl(run.flow.target)
+    if plan.options.verify_all or not is_read_back(run):
+        return True
+    since = min(run.ledger.verified_through(), plan.ledger_end)
+    return planned_rotation(run, plan, target, before=since).bytes > SMALL
 
 
 def _recount(

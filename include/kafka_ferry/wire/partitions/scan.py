@@ -25,22 +25,26 @@ from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.read_ahead import AheadReader
 
-_FETCH_BYTES: Final = 16 * 1024 * 1024
+FETCH_BYTES: Final = 16 * 1024 * 1024
+"""At most so much is asked for at a time."""
 
 
-def committed_batches(cluster: WireCluster, log: PartitionLog, start: int) -> Iterator[Batch]:
+def committed_batches(
+    cluster: WireCluster, log: PartitionLog, start: int, *, max_bytes: int = FETCH_BYTES
+) -> Iterator[Batch]:
     """The committed data batches of a log from ``start`` to its last stable offset.
 
     Args:
         cluster: the cluster.
         log: the log.
         start: the first offset to read, not before the log's start.
+        max_bytes: about how much to ask for at a time.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
-    for batch, is_aborted in ended_batches(cluster, log, start):
+    for batch, is_aborted in ended_batches(cluster, log, start, max_bytes=max_bytes):
         if not (is_aborted or batch.header.is_control):
             yield batch
 
@@ -110,7 +114,7 @@ def retried_batches(
 
 
 def ended_batches(
-    cluster: WireCluster, log: PartitionLog, start: int
+    cluster: WireCluster, log: PartitionLog, start: int, *, max_bytes: int = FETCH_BYTES
 ) -> Iterator[tuple[Batch, bool]]:
     """All batches of a log from ``start`` to its last stable offset, and which are data of aborted transactions.
 
@@ -122,7 +126,7 @@ def ended_batches(
         with reader.elsewhere():
             return fates_after(cluster, log.leader, log.partition, after, undecided)
 
-    with cluster.forgetting(), _reader(cluster, log, committed=True) as reader:
+    with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=True) as reader:
         while at > before:
             before = at
             fetched = reader.fetched(at)
@@ -142,7 +146,7 @@ def ended_batches(
 
 
 def stored_batches(
-    cluster: WireCluster, log: PartitionLog, start: int, end: int
+    cluster: WireCluster, log: PartitionLog, start: int, end: int, *, max_bytes: int = FETCH_BYTES
 ) -> Iterator[Batch]:
     """All batches of a log with an offset of ``[start, end)``, including control and aborted batches.
 
@@ -151,13 +155,14 @@ def stored_batches(
         log: the log.
         start: the first offset to read, not before the log's start.
         end: the offset after the last one to read, not after the high watermark.
+        max_bytes: about how much to ask for at a time.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
     at, before = start, -1
-    with cluster.forgetting(), _reader(cluster, log, committed=False) as reader:
+    with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=False) as reader:
         while before < at < end:
             before = at
             for batch in _checked(cluster, log.partition, reader.fetched(at)):
@@ -169,10 +174,10 @@ def stored_batches(
 
 
 def _reader(
-    cluster: WireCluster, log: PartitionLog, *, committed: bool
+    cluster: WireCluster, log: PartitionLog, max_bytes: int, *, committed: bool
 ) -> AbstractContextManager[AheadReader]:
     return closing(
-        AheadReader(cluster, log.leader, log.partition, max_bytes=_FETCH_BYTES, committed=committed)
+        AheadReader(cluster, log.leader, log.partition, max_bytes=max_bytes, committed=committed)
     )
 
 

@@ -37,6 +37,7 @@ function Head({ flow }) {
       h(Stat, { label: "Lag" }, h(Count, { value: current?.records_behind }), current?.records_behind ? " records" : ""),
       h(Stat, { label: "Lag, time" }, duration(current?.seconds_behind)),
       h(Stat, { label: "Verified until" }, h(When, { ms: current?.verified_until })),
+      current?.oldest_proof ? h(Stat, { label: "Oldest proof" }, h(When, { ms: current.oldest_proof })) : null,
       h(Stat, { label: "Copied in total" }, `${brief(totals.records)} records`),
       h(Stat, { label: "Lost" }, h(Count, { value: totals.lost, alarm: true })),
       h(Stat, { label: "Drift" }, h(Count, { value: last?.drifts, alarm: true })),

@@ -1,0 +1,159 @@
+"""Reads back once more what was proved long ago: a target may lose later what it held then."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.ledger.proofs import last_proof
+from kafka_ferry.runs.verify.proof_ages import proof_ages
+from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
+from kafka_ferry.verify.claim import ReadUntil
+from kafka_ferry.verify.recount import recount_here
+from kafka_ferry.verify.rotation import due_again, intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.control import ClusterControl
+    from kafka_ferry.ledger import LedgerRange
+    from kafka_ferry.model import Plan, TopicPartition
+    from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.runs.state.stored_recounts import Claims
+    from kafka_ferry.spark.session import SparkSource
+    from kafka_ferry.verify import PartitionRecount, RangeRow
+    from kafka_ferry.verify.rotation import ProvedEntry
+
+SMALL: Final = 256 * 1024 * 1024
+"""So many bytes are read in this process sooner than Spark starts."""
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """What a run reads back once more.
+
+    Attributes:
+        due: the ledger's records whose ranges are read.
+        others: all others that are proved.
+        is_wanted: whether the flow wants that, and the run is for the whole flow.
+    """
+
+    due: tuple[ProvedEntry, ...] = ()
+    others: tuple[ProvedEntry, ...] = ()
+    is_wanted: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes are read."""
+        return sum(entry.bytes for entry in self.due)
+
+    @property
+    def intervals(self) -> tuple[tuple[int, int], ...]:
+        """Their ledger offsets ``[start, end)``."""
+        return tuple(intervals(self.due, self.others))
+
+    def oldest(self, *, is_read: bool) -> int:
+        """When the oldest proof was made, in milliseconds since 1970; 0 where there is none.
+
+        Args:
+            is_read: whether what is due was read and is proved again.
+        """
+        left = self.others if is_read else (*self.due, *self.others)
+        return min((entry.proved_at for entry in left), default=0)
+
+
+def planned_rotation(
+    run: RunContext, plan: Plan, target: ClusterControl, *, before: int
+) -> Rotation:
+    """What a run is to read back once more, by its ledger as it was last projected.
+
+    Args:
+        run: the run.
+        plan: its plan.
+        target: the target.
+        before: the ledger offset of the first record that the run reads back anyway.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    within = run.flow.verify_everything_within
+    if within is None or not plan.options.is_whole:
+        return Rotation()
+    known = proof_ages(run.ledger, target).entries()
+    entries = [entry for entry in known if entry.ledger_offset < before]
+    last, now = last_proof(run.ledger), now_ms()
+    due = due_again(
+        entries,
+        now=now,
+        within_ms=int(within.total_seconds() * 1000),
+        pause_ms=max(0, now - last.at) if last else 0,
+    )
+    left = set(entries) - set(due)
+    return Rotation(tuple(due), tuple(sorted(left)), is_wanted=True)
+
+
+def read_again(
+    spark: SparkSource, run: RunContext, target: ClusterControl, rotation: Rotation
+) -> list[RangeRow]:
+    """Read back once more what a run is to read; what has expired meanwhile is left out.
+
+    Args:
+        spark: gives the session; called only if there is much to read.
+        run: the run.
+        target: the target.
+        rotation: what is read.
+
+    Raises:
+        FerryError: if a partition cannot be read.
+    """
+    rows: list[RangeRow] = []
+    for start, end in rotation.intervals:
+        # One after the other: what lies between them in a partition is not read.
+        ranges = [entry for entry in run.ledger.ranges_within(start, end) if entry.copied.records]
+        topics = target.topics({entry.target.topic for entry in ranges})
+        until = _until(ranges, claims_of(run.ledger, ranges, topics))
+        recounted = recount_ranges(
+            partial(_recount, spark, run.flow, until, is_small=rotation.bytes <= 2 * SMALL),
+            run.flow,
+            run.ledger,
+            ranges,
+            topics,
+            is_backfill=True,
+        )
+        rows += (replace(row, again=True) for row in recounted.present if _is_there(row))
+    return rows
+
+
+def _is_there(row: RangeRow) -> bool:
+    return row.recount.expired < row.ledger.copied
+
+
+def _until(ranges: Iterable[LedgerRange], claims: Claims) -> dict[TopicPartition, ReadUntil]:
+    """Where to stop reading each *target* partition."""
+    sizes: dict[TopicPartition, int] = defaultdict(int)
+    for entry in ranges:
+        sizes[entry.target] += entry.copied.bytes
+    return {
+        tp: ReadUntil(max(claim.target_end for claim in of_partition), sizes[tp])
+        for tp, of_partition in claims.items()
+    }
+
+
+def _recount(
+    spark: SparkSource,
+    flow: Flow,
+    until: Mapping[TopicPartition, ReadUntil],
+    claims: Claims,
+    *,
+    is_small: bool,
+) -> dict[TopicPartition, PartitionRecount]:
+    if is_small:
+        asked = [(tp, of_partition, until[tp]) for tp, of_partition in claims.items()]
+        return dict(recount_here(flow.target, asked)) if asked else {}
+    from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
+
+    return recount_all(spark(), flow, claims, until)

@@ -1,0 +1,162 @@
+"""When each range that the target still has was last read back, by the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger.proofs import verifications
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.verify.rotation import ProvedEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_ferry.control import ClusterControl
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Topic
+    from kafka_ferry.model.cluster_state import LogBounds
+
+_Integers = npt.NDArray[np.int64]
+_NAMES: Final = ["remote_topic", "remote_topic_id", "partition"]
+_COLUMNS: Final = ["ledger_offset", *_NAMES, "bytes", "segments"]
+# The log of a topic that is gone starts after everything.
+_GONE: Final = 2**62
+
+
+@dataclass(frozen=True)
+class ProofAges:
+    """The proved ranges of which the target still has records.
+
+    Attributes:
+        ledger_offsets: the ledger's record of each range.
+        bytes: bytes of its batches.
+        proved_at: when it was last read back, in milliseconds since 1970.
+        partitions: its *target* partition, as an index into ``names``.
+        names: the target partitions.
+    """
+
+    ledger_offsets: _Integers
+    bytes: _Integers
+    proved_at: _Integers
+    partitions: _Integers
+    names: tuple[TopicPartition, ...]
+
+    @property
+    def oldest(self) -> int:
+        """When the range was read back that was not read for the longest time; 0 where there is none."""
+        return int(self.proved_at.min()) if len(self.proved_at) else 0
+
+    def by_partition(self) -> dict[TopicPartition, int]:
+        """The same for each *target* partition that has any."""
+        found = np.full(len(self.names), _GONE, np.int64)
+        np.minimum.at(found, self.partitions, self.proved_at)
+        return {
+            tp: int(at) for tp, at in zip(self.names, found.tolist(), strict=True) if at != _GONE
+        }
+
+    def entries(self) -> list[ProvedEntry]:
+        """The same for each record of the ledger."""
+        offsets, firsts, inverse = np.unique(
+            self.ledger_offsets, return_index=True, return_inverse=True
+        )
+        sizes = np.zeros(len(offsets), np.int64)
+        np.add.at(sizes, inverse, self.bytes)
+        columns = (offsets, sizes, self.proved_at[firsts])
+        return [ProvedEntry(*row) for row in zip(*(it.tolist() for it in columns), strict=True)]
+
+
+def proof_ages(ledger: LedgerTable, target: ClusterControl) -> ProofAges:
+    """When the ranges in the ledger, as it was last projected, were last read back.
+
+    Args:
+        ledger: the flow's ledger.
+        target: says which of them the target still has.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    through = ledger.verified_through()
+    proved = pc.field("ledger_offset") < through
+    rows = ledger.read(copied_rows() & proved, _COLUMNS)
+    topics = target.topics(set(rows["remote_topic"].to_pylist())) if len(rows) else {}
+    logs = target.log_bounds(topics.values(), "read_uncommitted") if topics else {}
+    return ages_of(ledger, rows, topics, logs)
+
+
+def ages_of(
+    ledger: LedgerTable,
+    rows: pa.Table,
+    topics: Mapping[str, Topic],
+    logs: Mapping[TopicPartition, LogBounds],
+) -> ProofAges:
+    """``proof_ages`` by what was read.
+
+    Args:
+        ledger: the flow's ledger.
+        rows: its rows of ranges that are proved.
+        topics: the remote topics that exist, by name.
+        logs: where their logs start.
+    """
+    firsts, numbers = _distinct(rows)
+    released = ledger.released()
+    names, starts = [], []
+    for key in rows.select(_NAMES).take(firsts).to_pylist():
+        topic, topic_id, partition = (key[name] for name in _NAMES)
+        there, tp = topics.get(topic), TopicPartition(topic, partition)
+        is_same = there and topic_id in ("", there.topic_id) and topic_id not in released
+        names.append(tp)
+        starts.append(logs[tp].start if is_same and tp in logs else _GONE)
+    alive = _ends(rows) > np.array(starts, np.int64)[numbers]
+    offsets = _integers(rows, "ledger_offset")
+    return ProofAges(
+        offsets[alive],
+        _integers(rows, "bytes")[alive],
+        _proved_at(ledger, offsets)[alive],
+        numbers[alive],
+        tuple(names),
+    )
+
+
+def _distinct(rows: pa.Table) -> tuple[_Integers, _Integers]:
+    """The first row of each partition of each remote topic, and by row the number of its partition."""
+    codes = np.zeros(len(rows), np.int64)
+    for name in _NAMES:
+        column = pc.dictionary_encode(rows[name].combine_chunks())
+        codes = codes * max(1, len(column.dictionary)) + np.asarray(column.indices, np.int64)
+    _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    return firsts, numbers
+
+
+def _integers(rows: pa.Table, name: str) -> _Integers:
+    return np.asarray(rows[name].to_numpy(), np.int64)
+
+
+def _ends(rows: pa.Table) -> _Integers:
+    """By row, the target offset after its last record; -1 where it has none."""
+    found = np.full(len(rows), -1, np.int64)
+    if not len(rows):
+        return found
+    segments = rows["segments"].combine_chunks()
+    flat = pc.list_flatten(segments)
+    ends = pc.add(pc.struct_field(flat, "target"), pc.struct_field(flat, "records"))
+    np.maximum.at(found, np.asarray(pc.list_parent_indices(segments), np.int64), np.asarray(ends))
+    return found
+
+
+def _proved_at(ledger: LedgerTable, offsets: _Integers) -> _Integers:
+    """When the ledger's records at these offsets, all of them proved, were last read back."""
+    found = np.full(len(offsets), _GONE, np.int64)
+    for one in verifications(ledger):
+        # The first one that has come past a range has read it.
+        fresh = (found == _GONE) & (offsets < one.through)
+        found[fresh] = one.proof.at
+        for start, end in one.again:
+            found[(offsets >= start) & (offsets < end)] = one.proof.at
+    return found

@@ -13,6 +13,8 @@ from kafka_ferry.copy import Outcome, copy_for_flow
 from kafka_ferry.ledger import CopiedRange, LedgerTable, ledger_topic
 from kafka_ferry.model import Plan
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.schemas.ids import stored_schemas
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.proxied import Address
@@ -79,9 +81,10 @@ def plan_now(flow: Flow, run: str = "run-1") -> Plan:
 def copy_planned(flow: Flow, plan: Plan) -> list[Outcome]:
     """Copy what a plan says in this process, one writer after the other."""
     outcomes: list[Outcome] = []
+    schemas = stored_schemas(flow_state(flow)) if flow.sync_schemas == "translate-ids" else None
     ranges = sorted(plan.ranges, key=attrgetter("owner"))
     for _, group in groupby(ranges, key=attrgetter("owner")):
-        outcomes += copy_for_flow(flow, plan.run, list(group))
+        outcomes += copy_for_flow(flow, plan.run, list(group), schemas=schemas)
     return outcomes
 
 

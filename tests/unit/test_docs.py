@@ -55,7 +55,7 @@ def test_every_value_of_every_policy_is_explained_where_something_fails() -> Non
         for field in Flow.model_fields.values()
         if (field.alias or "").startswith("on.")
     }
-    assert len(policies) == 15
+    assert len(policies) == 16
     for option, values in policies.items():
         rows = re.findall(rf"\| `{re.escape(option or '')}` \| (.+) \|", OPERATIONS)
         assert [re.findall(r"`([^`]+)`", row) for row in rows] == [list(values.__args__)]

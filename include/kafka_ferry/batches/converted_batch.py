@@ -41,6 +41,7 @@ class Rebuilt(StrEnum):
     REJECTED = "records that the target rejects"
     WINDOW_EDGE = "edge of a backfill inside the batch"
     TRANSFORMED = "changed by a transform rule"
+    SCHEMA_IDS = "schema ids of the target"
 
 
 class Absent(NamedTuple):

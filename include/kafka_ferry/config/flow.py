@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from kafka_ferry.config.client.cluster import Cluster, is_secret
 from kafka_ferry.config.options.audit import AuditOptions
@@ -23,6 +23,7 @@ from kafka_ferry.config.options.metrics import MetricsOptions
 from kafka_ferry.config.options.notify import NotifyOptions
 from kafka_ferry.config.options.on_events import PolicyOptions
 from kafka_ferry.config.options.schedule import ScheduleOptions
+from kafka_ferry.config.options.schemas import SchemaOptions
 from kafka_ferry.config.options.sync import SyncOptions
 from kafka_ferry.config.options.topics import TopicOptions
 from kafka_ferry.config.options.transform import TransformOptions
@@ -87,6 +88,7 @@ def _as_start(value: object) -> MirrorStart:
 class Flow(
     TopicOptions,
     TransformOptions,
+    SchemaOptions,
     ScheduleOptions,
     BackfillOptions,
     SyncOptions,
@@ -292,6 +294,15 @@ class Flow(
             raise ValueError("must have an alias other than the source's")
         return target
 
+    @model_validator(mode="after")
+    def _knows_the_registries(self) -> Flow:
+        lacking = [it.alias for it in (self.source, self.target) if not it.has_registry]
+        if self.sync_schemas != "none" and lacking:
+            raise ValueError(
+                f"sync.schemas needs schema.registry.url of both clusters: {' and '.join(lacking)} has none"
+            )
+        return self
+
     @property
     def name(self) -> str:
         """``source->target``, as MirrorMaker 2 writes it."""
@@ -332,7 +343,8 @@ class Flow(
     def sets_records_aside(self) -> bool:
         """Whether records may go to the dead letter topic."""
         failed = self.on_transform_error if self.transform else ""
-        return "dead-letter" in (self.on_rejected_record, failed)
+        unknown = self.on_unknown_schema if self.sync_schemas == "translate-ids" else ""
+        return "dead-letter" in (self.on_rejected_record, failed, unknown)
 
     @property
     def state_path(self) -> str:

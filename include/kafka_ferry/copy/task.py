@@ -15,6 +15,7 @@ from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.source.schema_ids import MissingSchemas, SchemaIdReader
 from kafka_ferry.copy.source.transformed import TransformedReader, rules_of
 from kafka_ferry.copy.target.backfill_progress import Backfilled
 from kafka_ferry.copy.target.transactional_writer import (
@@ -24,6 +25,8 @@ from kafka_ferry.copy.target.transactional_writer import (
 )
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.retry import retry_for
+from kafka_ferry.schemas.ids import FlowSchemas
+from kafka_ferry.schemas.translate import IdBytes
 from kafka_ferry.wire.topic_configs import topic_configs
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ def copy_for_flow(
     ranges: Sequence[Range],
     rate: RateLimit | None = None,
     evaluator: Evaluator | None = None,
+    schemas: FlowSchemas | None = None,
 ) -> list[Outcome]:
     """Copy ``ranges``, one or more, as ``flow`` says.
 
@@ -54,6 +58,8 @@ def copy_for_flow(
         rate: how fast to send, shared with the task's other ranges; None for no limit.
         evaluator: evaluates the rules of the topics that have one; needed if any of the ranges is of such a
             topic.
+        schemas: what the flow has mirrored of a schema registry; needed if records of any of the ranges get other
+            ids.
 
     Returns:
         An outcome for each range, in the order given.
@@ -69,6 +75,10 @@ def copy_for_flow(
     wait_s = flow.partition_wait_ms / 1000
 
     rules = rules_of(flow, ranges)
+    has_ids = any(it.schema_ids and len(it) for it in ranges)
+    known = schemas or FlowSchemas()
+    missing = MissingSchemas(flow, known.remote_topics)
+    ids = IdBytes(known, missing.resolve) if has_ids else None
 
     def read(starts: Mapping[Range, Position]) -> Reader:
         how = ReadRules(
@@ -85,14 +95,16 @@ def copy_for_flow(
             ),
         )
         settings = kafka_python_config(source.client_properties("consumer"))
-        reader = RangeReader(source.alias, settings, starts, how)
-        if not rules:
-            return reader
-        assert evaluator, (
-            "ranges of topics with a transform rule are copied where Spark evaluates it"
-        )
-        on_error = flow.on_transform_error
-        return TransformedReader(reader, evaluator, rules, limits_by_topic.known, on_error)
+        reader: Reader = RangeReader(source.alias, settings, starts, how)
+        if rules:
+            assert evaluator, (
+                "ranges of topics with a transform rule are copied where Spark evaluates it"
+            )
+            on_error = flow.on_transform_error
+            reader = TransformedReader(reader, evaluator, rules, limits_by_topic.known, on_error)
+        if ids:
+            reader = SchemaIdReader(reader, ids, limits_by_topic.known, flow.on_unknown_schema)
+        return reader
 
     settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of)
     if backfilled:
@@ -113,6 +125,7 @@ def copy_for_flow(
             return copy_ranges(ranges, read, writer, limits, rate)
     finally:
         writer.close()
+        missing.close()
 
 
 def _by_partition(

@@ -89,6 +89,8 @@ class CopiedRange(_Model):
         begin: what ``topics.start`` said, where copying of the partition began by that at ``start``.
         transform: the fingerprint of the rule that the records went through; "" where they were copied as
             they are.
+        schema_ids: which parts of the records got the ids of schemas on the target, such as ``key+value``, with
+            the fingerprint of how; "" where none did.
     """
 
     topic: str
@@ -114,6 +116,7 @@ class CopiedRange(_Model):
     origins: tuple[str, ...] = ()
     begin: str = ""
     transform: str = ""
+    schema_ids: str = ""
 
     @field_validator("segments", "lost")
     @classmethod

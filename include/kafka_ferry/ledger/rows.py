@@ -81,6 +81,7 @@ SCHEMA: Final = pa.schema(
         ("begin", pa.string()),
         ("transform", pa.string()),
         ("again", pa.list_(_INTERVAL)),
+        ("schema_ids", pa.string()),
     ]
 )
 

@@ -23,6 +23,7 @@ from kafka_ferry.model.changes import (
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
+from kafka_ferry.model.schemas import SchemaChanges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,6 +225,7 @@ class Plan(Flat, AsJson):
         rules: topics whose records go through another transform rule than before.
         topics: what changes about remote topics.
         access: what changes about ACLs, quotas and users.
+        schemas: what changes about schemas.
         remarks: what it says of topics and partitions.
     """
 
@@ -246,6 +248,7 @@ class Plan(Flat, AsJson):
     rules: tuple[RuleChange, ...] = ()
     topics: TopicChanges = TopicChanges()
     access: AccessChanges = AccessChanges()
+    schemas: SchemaChanges = field(default_factory=SchemaChanges)
     remarks: PlanRemarks = field(default_factory=PlanRemarks)
 
     def of_shard(self, shard: int | None) -> tuple[Range, ...]:
@@ -291,7 +294,7 @@ class Plan(Flat, AsJson):
         """What a run changes other than records and positions: the number of each kind."""
         # That of a new topic is no change of what is there.
         rules = {"transform rules to change": sum(it.before is not None for it in self.rules)}
-        counts = self.topics.counts(self.at) | self.access.counts | rules
+        counts = self.topics.counts(self.at) | self.access.counts | self.schemas.counts | rules
         return {kind: count for kind, count in counts.items() if count}
 
     @property

@@ -6,12 +6,17 @@ An offset is always the next one to read: a range includes ``start`` and exclude
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import xxhash
 
 NEIGHBOURS: Final = 4
 """How many consecutive partitions of a topic share a writer."""
+
+IdPart = Literal["key", "value"]
+"""A part of a record that may hold the id of a schema."""
+
+ID_PARTS: Final[tuple[IdPart, ...]] = ("key", "value")
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -86,6 +91,8 @@ class Range:
         expires_at: about when the source may delete the first of its records, in milliseconds since
             1970; -1 for never or unknown.
         transform: the fingerprint of the rule that its records go through, "" for none.
+        schema_ids: what of its records gets the ids of schemas on the target, as ``id_parts`` reads it, with the
+            fingerprint of how; "" for nothing.
         backfill: of a backfill's range, which of its records are copied; None of an ordinary one,
             whose end becomes the partition's position.
     """
@@ -105,6 +112,7 @@ class Range:
     returned_since: int = -1
     expires_at: int = -1
     transform: str = ""
+    schema_ids: str = ""
     backfill: Backfill | None = None
 
     @property
@@ -121,6 +129,12 @@ class Range:
     def owner(self) -> tuple[bool, int]:
         """What the ranges of one writer have in common: how offsets are kept, and the writer's number."""
         return self.preserved, self.writer
+
+    @property
+    def id_parts(self) -> tuple[IdPart, ...]:
+        """The parts of its records that get other ids of schemas."""
+        parts = self.schema_ids.partition(" ")[0].split("+")
+        return tuple(part for part in ID_PARTS if part in parts)
 
     @property
     def is_work(self) -> bool:

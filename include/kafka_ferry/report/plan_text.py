@@ -47,6 +47,7 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines(_choices(plan))
     yield from _lines(map(str, plan.rules))
     yield from _lines(_changes(plan))
+    yield from _lines(map(str, plan.schemas.translated_ids), "aside")
     yield from _lines(_advice(plan.access.advised_acls), "aside")
     yield from _lines(_skipped(plan.remarks.skipped, verbose=verbose), "aside")
     drifts = (*plan.topics.drifts, *plan.topics.misplacements)
@@ -155,6 +156,7 @@ def _changes(plan: Plan) -> Iterator[str]:
     yield from map(_acl, plan.access.acl_changes)
     yield from map(_quota, plan.access.quota_changes)
     yield from map(_user, plan.access.user_changes)
+    yield from map(str, (*plan.schemas.schema_registrations, *plan.schemas.subject_settings))
 
 
 def _creation(creation: Creation) -> str:

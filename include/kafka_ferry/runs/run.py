@@ -353,6 +353,11 @@ class Run:
 
     def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
         plan = self._made_plan(options)
+        if self.flow.sync_schemas != "none":
+            from kafka_ferry.runs.sync_topics.schemas import planned_schemas
+
+            with self._retry_time():
+                plan = planned_schemas(self._context, plan)
         if spark and any(change.rule for change in plan.rules):
             from kafka_ferry.spark.transforms import checked_rules
 

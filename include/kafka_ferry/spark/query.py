@@ -24,6 +24,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
+from kafka_ferry.schemas.ids import FlowSchemas, packed_schemas, unpacked_schemas
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.serialized_flow import carried, unpacked
@@ -49,6 +50,7 @@ def copy_with_spark(
     checkpoint: StateFolder,
     shard: int | None = None,
     rate: Rate = UNLIMITED,
+    schemas: FlowSchemas | None = None,
 ) -> list[Outcome]:
     """Copy the ranges of a plan, or those of one of its shards.
 
@@ -63,6 +65,7 @@ def copy_with_spark(
         checkpoint: Spark's checkpoint of the flow, or of its shard; may be deleted between runs.
         shard: the shard; None for all that is planned.
         rate: the most that all of the run's shards together may send in a second.
+        schemas: what the flow has mirrored of a schema registry, where records get other ids.
 
     Returns:
         The outcome of each range that was tried; of one that two micro-batches held, the last one's.
@@ -77,7 +80,7 @@ def copy_with_spark(
     name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
     start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))
     _require_planned_rules(flow, start.ranges)
-    batches = _Batches(spark, flow, plan, start, outcomes, shard, rate)
+    batches = _Batches(spark, flow, plan, start, outcomes, shard, rate, packed_schemas(schemas))
     with spark_failures(
         f"the query of {flow.name}, run {plan.run} (checkpoint {checkpoint.location})",
         advice="What was committed stays. Is another run of this flow active, or were files of the "
@@ -118,6 +121,7 @@ class _Batches:
     folder: StateFolder
     shard: int | None
     rate: Rate
+    schemas: bytes
     outcomes: dict[TopicPartition, Outcome] = field(default_factory=dict)
     error: Exception | None = None
 
@@ -133,15 +137,22 @@ class _Batches:
         ranges = self._ranges(starts)
         found: list[Outcome] = []
         if tasks := self._tasks([it for it in ranges if not (it.transform and len(it))]):
-            copy = partial(_copy_task, carried(self.spark, self.flow), self.plan.run)
+            copy = partial(
+                _copy_task,
+                carried(self.spark, self.flow, beside=len(self.schemas)),
+                self.schemas,
+                self.plan.run,
+            )
             for outcomes in done_in_tasks(self.spark, copy, tasks):
                 found += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
         if tasks := self._tasks([it for it in ranges if it.transform and len(it)]):
             from kafka_ferry.spark.transforms import copied_with_rules
 
-            copy_by_rules = partial(_copy_by_rules, self.plan.run)
-            found += copied_with_rules(self.spark, self.flow, tasks, copy_by_rules)
+            copy_by_rules = partial(_copy_by_rules, self.schemas, self.plan.run)
+            found += copied_with_rules(
+                self.spark, self.flow, tasks, copy_by_rules, beside=len(self.schemas)
+            )
         OutcomeFiles(self.folder, self.start.attempt).write(number, found)
         self.outcomes |= {outcome.range.source: outcome for outcome in found}
 
@@ -211,21 +222,24 @@ def run_query(
     query.start().awaitTermination()
 
 
-def _copy_task(flow: bytes, run: str, task: TaskRanges) -> list[Outcome]:
+def _copy_task(flow: bytes, schemas: bytes, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    return _copied(unpacked(flow), run, task)
+    return _copied(unpacked(flow), schemas, run, task)
 
 
-def _copy_by_rules(run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator) -> list[Outcome]:
+def _copy_by_rules(
+    schemas: bytes, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
+) -> list[Outcome]:
     """The same, by the flow's rules."""
-    return _copied(flow, run, task, evaluator)
+    return _copied(flow, schemas, run, task, evaluator)
 
 
 def _copied(
-    flow: Flow, run: str, task: TaskRanges, evaluator: Evaluator | None = None
+    flow: Flow, schemas: bytes, run: str, task: TaskRanges, evaluator: Evaluator | None = None
 ) -> list[Outcome]:
+    known = unpacked_schemas(schemas)
     rate = RateLimit(task.rate)
     outcomes: list[Outcome] = []
     for _, group in groupby(task.ranges, key=attrgetter("owner")):
-        outcomes += copy_for_flow(flow, run, list(group), rate, evaluator)
+        outcomes += copy_for_flow(flow, run, list(group), rate, evaluator, known)
     return outcomes

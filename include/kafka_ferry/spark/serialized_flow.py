@@ -28,15 +28,20 @@ _CODE_BYTES: Final = 32 * 1024
 ENCRYPTION: Final = "spark.io.encryption.enabled"
 
 
-def carried(spark: SparkSession, flow: Flow) -> bytes:
+def carried(spark: SparkSession, flow: Flow, *, beside: int = 0) -> bytes:
     """The flow as packed by ``packed``, in a form that Spark never writes to a disk in plain text.
+
+    Args:
+        spark: the session that carries it.
+        flow: the flow.
+        beside: how many bytes the job's code has besides it.
 
     Raises:
         ConfigError: as ``packed``; or if the flow's stores are too large for that.
     """
     pack, context = packed(flow), spark.sparkContext
     jvm: Any = context._jvm
-    limit = int(jvm.PythonUtils.getBroadcastThreshold(context._jsc)) - _CODE_BYTES
+    limit = int(jvm.PythonUtils.getBroadcastThreshold(context._jsc)) - _CODE_BYTES - beside
     is_encrypted = str(context.getConf().get(ENCRYPTION, "false")).lower() == "true"
     if len(pack) > limit and not is_encrypted:
         raise ConfigError(

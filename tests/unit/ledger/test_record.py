@@ -109,6 +109,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "origins": [],
                 "begin": "",
                 "transform": "",
+                "schema_ids": "",
             }
         ],
     }

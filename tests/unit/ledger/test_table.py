@@ -139,6 +139,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "origins": [],
         "begin": "",
         "transform": "",
+        "schema_ids": "",
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

@@ -34,6 +34,12 @@ from kafka_ferry.model.changes import (
     RuleChange,
     UserChange,
 )
+from kafka_ferry.model.schemas import (
+    SchemaRegistration,
+    SchemaVersion,
+    SubjectSetting,
+    TranslatedIds,
+)
 from tests.support.reports import changed
 
 AT = 1_000_000
@@ -57,6 +63,7 @@ KEYS = (
     *("ranges", "pins", "shards", "estimates", "choices", "rules"),
     *("creations", "growths", "config_changes", "set_configs", "drifts", "misplacements"),
     *("retirements", "acl_changes", "quota_changes", "user_changes", "advised_acls"),
+    *("schema_registrations", "subject_settings", "translated_ids"),
     *("skipped", "refused", "notes", "risks", "unapplied"),
 )
 CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -69,6 +76,18 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"retirements": (GONE,)}, "topics to delete"),
     ({"acl_changes": (AclChange(ACL, "revoke"),)}, "ACLs to change"),
     ({"quota_changes": (QuotaChange((("user", None),), "k", 1.0, None),)}, "quotas to change"),
+    (
+        {
+            "schema_registrations": (
+                SchemaRegistration(SchemaVersion("orders-value", 2), "primary.orders-value"),
+            )
+        },
+        "schemas to register",
+    ),
+    (
+        {"subject_settings": (SubjectSetting("primary.orders-value", "mode", "READONLY", ""),)},
+        "settings of subjects to change",
+    ),
     ({"rules": (RuleChange("orders", 1, "now", "before"),)}, "transform rules to change"),
     ({"user_changes": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}, "users to change"),
 ]
@@ -89,6 +108,7 @@ NOTHING: list[dict[str, Any]] = [
     {"drifts": (DRIFT,)},
     {"misplacements": (Misplacement("orders", "primary.orders", {"r1": 1}, {7: ("r2",)}),)},
     {"retirements": (replace(GONE, due=AT + 1),)},
+    {"translated_ids": (TranslatedIds("orders", "value 12"),)},
     {"risks": (Risk("orders", 0, 1, 4, "it may go.", "Hurry."),)},
     {"estimates": (Estimate("orders", 0, 4, None),)},
 ]

@@ -27,16 +27,24 @@ from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
     CLUSTER_NAMES,
     CONNECTION_NAMES,
+    REGISTRY_NAMES,
+    REGISTRY_PREFIX,
     ROLE_PREFIXES,
     ROLES,
     Role,
+)
+from kafka_ferry.config.schema_registry import (
+    registry_client_config,
+    without_files,
+    wrong_registry,
 )
 from kafka_ferry.config.types.problems import Problem, cluster_error, config_error, did_you_mean
 from kafka_ferry.errors import ConfigError
 
 MASK: Final = "******"
 _SECRET: Final = regex.compile(
-    r".*(password|passphrase|secret|token|credential).*|(.*\.)?sasl\.jaas\.config|.*\.key"
+    r".*(password|passphrase|secret|token|credential).*|(.*\.)?sasl\.jaas\.config|.*\.key(\.pem)?"
+    r"|.*\.user\.info"
 )
 _BROKER: Final = regex.compile(r"(?:\w+://)?(?:\[[\da-fA-F:%]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -114,6 +122,7 @@ def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
         protocol = properties.get(f"{role}security.protocol", "PLAINTEXT")
         if protocol.upper() not in _PROTOCOLS:
             yield Problem(f"{role}security.protocol", f"must be one of {', '.join(_PROTOCOLS)}")
+    yield from wrong_registry(properties)
 
 
 def _is_broker(server: str) -> bool:
@@ -139,7 +148,8 @@ class Cluster(BaseModel):
     )
     properties: Annotated[ClientProperties, AfterValidator(_known_names)] = Field(
         description="Java client properties: bootstrap.servers, security.protocol, ssl.*, sasl.*, "
-        "and any property under consumer., producer. or admin.",
+        "and any property under consumer., producer. or admin.; schema.registry.* says where its schema "
+        "registry is.",
     )
 
     file: str = Field(default="", description="The file that the cluster was read from.")
@@ -210,6 +220,21 @@ class Cluster(BaseModel):
         shared = {key: value for key, value in admin.items() if key in CONNECTION_NAMES}
         return ClientProperties(own | shared, self.origin)
 
+    @property
+    def has_registry(self) -> bool:
+        """Whether the file says where its schema registry is."""
+        return f"{REGISTRY_PREFIX}url" in self.properties
+
+    def registry_properties(self) -> ClientProperties:
+        """The configuration of a client of its schema registry, with the content of files in place of their names.
+
+        Raises:
+            ConfigError: a reference cannot be resolved, or a file cannot be read.
+        """
+        own = {name: it for name, it in self.properties.items() if name in REGISTRY_NAMES}
+        found = without_files(registry_client_config(self._looked_up(own)), self.origin)
+        return ClientProperties(found, self.origin)
+
     def resolved(self) -> Cluster:
         """The same cluster for processes that have neither its files nor its environment.
 
@@ -226,6 +251,9 @@ class Cluster(BaseModel):
             whole = with_inline_key_tab(whole, found.origin)
             properties.setdefault("bootstrap.servers", whole["bootstrap.servers"])
             properties |= {f"{role}.{key}": value for key, value in whole.items()}
+        if self.has_registry:
+            registry = self.registry_properties()
+            properties |= {REGISTRY_PREFIX + key: value for key, value in registry.items()}
         return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)
 
     def looked_up(self, key: str, value: str) -> str:

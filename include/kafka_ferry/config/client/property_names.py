@@ -55,7 +55,37 @@ CONNECTION_NAMES: Final = _table(
 AIRFLOW_CONNECTION: Final = "airflow.connection"
 """Our own property of a cluster: the Airflow connection to use instead."""
 
-CLUSTER_NAMES: Final = CONNECTION_NAMES | {AIRFLOW_CONNECTION}
+REGISTRY_PREFIX: Final = "schema.registry."
+"""What a cluster's properties of its schema registry begin with."""
+
+# Those of confluent-kafka's client, and what files hold as text, by librdkafka's names.
+REGISTRY_NAMES: Final = frozenset(
+    REGISTRY_PREFIX + name
+    for name in [
+        "url",
+        "proxy",
+        "timeout",
+        "basic.auth.user.info",
+        "bearer.auth.client.id",
+        "bearer.auth.client.secret",
+        "bearer.auth.credentials.source",
+        "bearer.auth.identity.pool.id",
+        "bearer.auth.issuer.endpoint.url",
+        "bearer.auth.logical.cluster",
+        "bearer.auth.scope",
+        "bearer.auth.token",
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.key.pem",
+    ]
+)
+"""All of these."""
+
+CLUSTER_NAMES: Final = CONNECTION_NAMES | REGISTRY_NAMES | {AIRFLOW_CONNECTION}
 """A cluster's properties other than those of a single kind of client."""
 
 OAUTH_NAMES: Final = _table(

@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from kafka_ferry.config.client.cluster import Cluster
 from kafka_ferry.config.client.config_providers import PROVIDERS
-from kafka_ferry.config.client.property_names import CLUSTER_NAMES, IGNORED_CONNECTION_NAMES, ROLES
+from kafka_ferry.config.client.property_names import (
+    CLUSTER_NAMES,
+    IGNORED_CONNECTION_NAMES,
+    REGISTRY_NAMES,
+    REGISTRY_PREFIX,
+    ROLES,
+)
 from kafka_ferry.config.files.mm2_keys import FIXED
 from kafka_ferry.config.flow import OPTIONS, Flow
 from kafka_ferry.config.types.per_topic import PerTopic
@@ -83,6 +89,14 @@ def _cluster(description: str | None) -> Schema:
     roles = {
         role: {**own, "description": f"Java properties of {role} clients only."} for role in ROLES
     }
+    registry = {
+        "type": ["object", "null"],
+        "properties": {
+            name.removeprefix(REGISTRY_PREFIX): _JAVA_TEXT for name in sorted(REGISTRY_NAMES)
+        },
+        "additionalProperties": False,
+        "description": "Where the cluster's schema registry is, and how to log in to it.",
+    }
     return {
         "description": description,
         "type": "object",
@@ -90,6 +104,7 @@ def _cluster(description: str | None) -> Schema:
             "alias": {"type": "string", "pattern": pattern, "description": alias.description},
             **shared,
             **roles,
+            REGISTRY_PREFIX.rstrip("."): registry,
         },
         "patternProperties": {rf"^({'|'.join(ROLES)})[.].+": _JAVA_TEXT},
         "required": ["alias"],

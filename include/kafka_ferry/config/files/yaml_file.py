@@ -11,6 +11,7 @@ from kafka_ferry.config.client.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
     IGNORED_CONNECTION_NAMES,
+    REGISTRY_PREFIX,
     ROLE_PREFIXES,
     ROLES,
 )
@@ -34,6 +35,8 @@ from kafka_ferry.config.types.problems import (
 )
 
 _SIDES = ("source", "target")
+# What of a cluster may be a mapping of its own.
+_NESTED = (*ROLES, REGISTRY_PREFIX.rstrip("."))
 # Java's longest number; Python refuses to format one of thousands of digits.
 _LARGEST = 2**63
 
@@ -166,9 +169,9 @@ def _cluster(
         return data
     properties: dict[str, str] = {}
     for name, value in data.items():
-        if name in ROLES and isinstance(value, Mapping | None):
+        if name in _NESTED and isinstance(value, Mapping | None):
             entries = {f"{name}.{inner}": leaf for inner, leaf in (value or {}).items()}
-        elif name in ROLES:
+        elif name in _NESTED:
             problems.append(Problem(f"{side}.{name}", "must be a mapping of client properties"))
             continue
         else:
@@ -176,7 +179,7 @@ def _cluster(
         for key, leaf in entries.items():
             text = _java_text(leaf)
             if text is None:
-                advice = did_you_mean(key, ROLES)
+                advice = did_you_mean(key, _NESTED)
                 problems.append(Problem(f"{side}.{key}", "must be text or a number", advice))
             else:
                 properties[key] = text

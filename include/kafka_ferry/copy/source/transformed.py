@@ -6,7 +6,6 @@ other is written. A lot is bounded in bytes and records, or one batch.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -18,21 +17,21 @@ from kafka_ferry.batches import (
     MalformedBatch,
     Record,
     TopicLimits,
-    cut_at,
     records_of,
 )
 from kafka_ferry.config.options.transform import ErrorPolicy
 from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
+from kafka_ferry.copy.source.record_errors import RecordErrors
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.transform import Changer, Evaluated, Evaluator, rows_of, transformed
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
-log = logging.getLogger(__name__)
-
+_WHAT: Final = "a transform rule cannot be applied"
+_ADVICE: Final = "Mend the rule, or say with on.transform.error what becomes of such records."
 _AHEAD: Final = 2
 _LOT_BYTES: Final = 16 * 1024 * 1024
 _LOT_RECORDS: Final = 50_000
@@ -188,60 +187,20 @@ class TransformedReader:
 
     def _read(self, part: _Part, evaluated: Evaluated, begin: int) -> Read:
         """What the copier gets of a part, whose rows begin at ``begin``."""
-        found: list[ConvertedBatch] = []
-        errors: dict[int, str] = {}
-        failure = part.failure
+        errors = RecordErrors(part.range, self._on_error, _WHAT, _ADVICE)
         is_dropped = part.range.source in self._failed
         for converted, records in part.batches:
             results = evaluated.part(begin, begin + len(records))
             begin += len(records)
-            if is_dropped:
+            if is_dropped or errors.failure:
                 continue
             if not records:
-                found.append(converted)
+                errors.add((converted,), {})
                 continue
             topic_limits = self._limits_by_topic.get(part.range.remote_topic, TopicLimits())
             changer = self._rules[part.range.topic].changer
             became = transformed(converted, records, results, changer, topic_limits)
-            if became.errors and self._on_error == "fail":
-                failure = self._failure(part.range, became.errors)
-                found += _before(became.converted, failure.offset)
-                is_dropped = True
-            else:
-                found += became.converted
-                errors |= became.errors
-        if errors and self._on_error == "pass":
-            self._warn(part.range, errors)
-            errors = {}
-        if is_dropped:
+            errors.add(became.converted, became.errors)
+        if is_dropped or errors.failure:
             self.drop(part.range)
-        return Read(part.range, tuple(found), failure, errors)
-
-    def _failure(self, range_: Range, errors: Mapping[int, str]) -> Failure:
-        offset = min(errors)
-        message = (
-            f"a transform rule cannot be applied to the record at offset {offset} of {range_.source}: "
-            f"{errors[offset]}. Mend the rule, or say with on.transform.error what becomes of such records."
-        )
-        return Failure(range_, offset, message, transient=False)
-
-    def _warn(self, range_: Range, errors: Mapping[int, str]) -> None:
-        offset = min(errors)
-        log.warning(
-            "%d records of %s are copied as they are, since a transform rule cannot be applied to them; the "
-            "first is at offset %d: %s",
-            len(errors),
-            range_.source,
-            offset,
-            errors[offset],
-        )
-
-
-def _before(batches: Sequence[ConvertedBatch], offset: int) -> Iterator[ConvertedBatch]:
-    """The part of converted batches before a source offset."""
-    for converted in batches:
-        if converted.end <= offset:
-            yield converted
-        elif converted.start < offset:
-            before, _ = cut_at(converted, offset)
-            yield before
+        return errors.read(part.failure)

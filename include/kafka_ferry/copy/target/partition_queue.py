@@ -175,4 +175,5 @@ class PartitionQueue:
             origins=range_.origins,
             begin=range_.begin if tally.start == range_.start else "",
             transform=range_.transform,
+            schema_ids=range_.schema_ids,
         )

@@ -45,7 +45,7 @@ def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> lis
         if (now := planned.get(range_.source))
         and (range_.topic_id, range_.target) == (now.topic_id, now.target)
         and (range_.preserved, range_.backfill) == (now.preserved, now.backfill)
-        and range_.transform == now.transform
+        and (range_.transform, range_.schema_ids) == (now.transform, now.schema_ids)
         and range_.end <= now.end
     ]
 

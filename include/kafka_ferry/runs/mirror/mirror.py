@@ -17,6 +17,7 @@ from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.known_positions import is_confirmed
 from kafka_ferry.runs.state.one_file import selection_of
+from kafka_ferry.schemas.ids import FlowSchemas, stored_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,9 +59,15 @@ class Copying:
             checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
             shard=shard,
             rate=rate_of(self._flow, plan.options),
+            schemas=self._schemas(),
         )
         self._run.project_ledger()
         return outcomes
+
+    def _schemas(self) -> FlowSchemas | None:
+        """What the step ``sync_topics`` has mirrored, where records get other ids of schemas."""
+        translates = self._flow.sync_schemas == "translate-ids"
+        return stored_schemas(self._run.state) if translates else None
 
     def _pin(self, plan: Plan, shard: int | None) -> Sequence[Outcome]:
         pins = plan.pins_of_shard(shard)

@@ -122,6 +122,7 @@ def _header(
             **{name: _text(value) for name, value in json.loads(selection_of(flow)).items()},
             "isolation.level": flow.isolation_level,
             **_transforms(flow),
+            **_schema_ids(plan),
         },
         checks={it.key or it.name: _outcome(it) for it in expectations},
         ranges=len(rows),
@@ -136,6 +137,12 @@ def _transforms(flow: Flow) -> dict[str, str]:
     """The flow's transform rules, each with its fingerprint; they name secrets and hold none."""
     rules = [{"fingerprint": it.fingerprint, **it.model_dump(mode="json")} for it in flow.transform]
     return {"transform": _text(rules)} if rules else {}
+
+
+def _schema_ids(plan: Plan) -> dict[str, str]:
+    """By topic, which parts of its records get the ids of schemas on the target, with the fingerprint of how."""
+    found = {it.topic: it.schema_ids for it in plan.schemas.translated_ids}
+    return {"sync.schemas": _text(found)} if found else {}
 
 
 def _text(value: Any) -> str:

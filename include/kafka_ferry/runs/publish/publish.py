@@ -127,6 +127,9 @@ def _topics(plan: Plan) -> RunTopics:
         *plan.access.acl_changes,
         *plan.access.quota_changes,
         *plan.access.user_changes,
+        *plan.schemas.schema_registrations,
+        *plan.schemas.subject_settings,
+        *plan.schemas.translated_ids,
     )
     return RunTopics(
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.remarks.skipped),

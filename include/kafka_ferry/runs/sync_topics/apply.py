@@ -42,6 +42,10 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     plan = _refuse(plan, errors)
     unapplied = configs.unapplied
     unapplied += apply_access(run, plan)
+    if run.flow.sync_schemas != "none":
+        from kafka_ferry.runs.sync_topics.schemas import mirror_schemas  # noqa: PLC0415  (no flow without needs it)
+
+        unapplied += mirror_schemas(run, plan)
     # A run of some topics does not know which of the others are missing.
     if plan.options.is_whole:
         unapplied += retire_topics(run, target, plan)

@@ -24,7 +24,7 @@ CopyTask = Callable[["Flow", "TaskRanges", "Evaluator"], list["Outcome"]]
 
 
 def copied_with_rules(
-    spark: SparkSession, flow: Flow, tasks: Sequence[TaskRanges], copy: CopyTask
+    spark: SparkSession, flow: Flow, tasks: Sequence[TaskRanges], copy: CopyTask, *, beside: int = 0
 ) -> list[Outcome]:
     """The outcomes of the ranges of ``tasks``, each copied in a Spark task of its own.
 
@@ -33,6 +33,7 @@ def copied_with_rules(
         flow: the flow.
         tasks: what to copy.
         copy: copies them, as a function that pickles.
+        beside: how many bytes it holds.
 
     Raises:
         ConfigError: Spark cannot make sense of a rule.
@@ -43,7 +44,7 @@ def copied_with_rules(
     session = rules_session(spark)
     columns, pack, name = (
         columns_of(session, flow.transform),
-        carried(spark, flow),
+        carried(spark, flow, beside=beside),
         uuid.uuid4().hex,
     )
 

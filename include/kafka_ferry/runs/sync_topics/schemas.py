@@ -1,0 +1,134 @@
+"""Mirrors the schemas of a run's topics, before anything is copied.
+
+It is a part of the step ``sync_topics``, which makes all of a plan's other changes too: a step of its own in the
+DAG would only ask both registries once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.model import Note, Plan
+from kafka_ferry.model.schemas import SchemaChanges, SchemaRegistration, TranslatedIds
+from kafka_ferry.schemas.ids import FlowSchemas, store_schemas, stored_schemas
+from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
+from kafka_ferry.schemas.registry import open_registry
+from kafka_ferry.schemas.subjects import SubjectNames, chosen_subjects, parts_with_ids
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.runs.state.run_context import RunContext
+
+_FINGERPRINT_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Mirrored:
+    """What both registries have.
+
+    Attributes:
+        mirror: what was found, and made.
+        subjects: all subjects of the source.
+        known: what the flow has mirrored by now.
+        moved: the source's ids that had others on the target.
+    """
+
+    mirror: SchemaMirror
+    subjects: frozenset[str]
+    known: FlowSchemas
+    moved: Sequence[int]
+
+
+def planned_schemas(run: RunContext, plan: Plan) -> Plan:
+    """The plan with what is to be done about schemas; changes nothing on either registry.
+
+    Raises:
+        ConfigError: the registries' client is not installed, or its properties cannot be used.
+        ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
+    """
+    found = _mirrored(run, plan, changes=False)
+    rules = _rules(run.flow, plan, found.subjects)
+    names = found.mirror.names
+    changes = SchemaChanges(
+        tuple(SchemaRegistration(at, names.remote(at.subject)) for at in found.mirror.missing),
+        tuple(found.mirror.settings),
+        tuple(TranslatedIds(*it) for it in sorted(rules.items())),
+    )
+    notes = tuple(Note("", None, sentence) for sentence in _sentences(found))
+    return replace(
+        plan,
+        ranges=tuple(replace(it, schema_ids=rules.get(it.topic, "")) for it in plan.ranges),
+        schemas=changes,
+        remarks=replace(plan.remarks, notes=(*plan.remarks.notes, *notes)),
+    )
+
+
+def mirror_schemas(run: RunContext, plan: Plan) -> list[str]:
+    """Mirror the schemas of a plan's topics, and store their ids for the tasks that copy.
+
+    Returns:
+        What could not be done, as sentences.
+
+    Raises:
+        ConfigError, ClusterUnreachable, AccessDenied: as ``planned_schemas``.
+    """
+    found = _mirrored(run, plan, changes=True)
+    store_schemas(run.state, found.known)
+    return found.mirror.problems
+
+
+def _mirrored(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
+    flow, stored = run.flow, stored_schemas(run.state)
+    planned = {it.topic: it.remote_topic for it in plan.ranges}
+    planned |= {it.topic: it.remote_topic for it in plan.choices}
+    topics = {**stored.remote_topics, **planned}
+    with open_registry(flow.source) as source, open_registry(flow.target) as target:
+        subjects = source.subjects()
+        mirror = SchemaMirror(
+            source,
+            target,
+            SubjectNames(topics),
+            keep_ids=flow.sync_schemas == "keep-ids",
+            changes=changes,
+        )
+        mirror.mirror(chosen_subjects(flow, planned, subjects))
+        now = {it.source_id: it for it in mirror.mirrored.values()}
+        before = {it.source_id: it for it in stored.schemas}
+        # Records may still have ids whose subjects are gone; what the folder says of them is only a claim.
+        others = [it for source_id, it in before.items() if source_id not in now]
+        kept = still_mirrored(target, others)
+    moved = [it for it in now.keys() & before.keys() if now[it].target_id != before[it].target_id]
+    known = FlowSchemas((*now.values(), *kept), topics)
+    return _Mirrored(mirror, frozenset(subjects), known, sorted(moved))
+
+
+def _sentences(found: _Mirrored) -> Iterator[str]:
+    yield from found.mirror.problems
+    if found.moved:
+        listed = ", ".join(map(str, found.moved))
+        yield (
+            f"The schemas {listed} of the source have other ids on the target than before: records that were "
+            "copied before have ids that are not valid there any more. Was the target's registry recreated?"
+        )
+
+
+def _rules(flow: Flow, plan: Plan, subjects: frozenset[str]) -> dict[str, str]:
+    """By topic, which parts of its records get other ids, with the fingerprint of how."""
+    if flow.sync_schemas != "translate-ids":
+        return {}
+    how = {
+        "source": flow.source.registry_properties()["url"],
+        "target": flow.target.registry_properties()["url"],
+        "on.unknown.schema": flow.on_unknown_schema,
+    }
+    found = {}
+    for topic in {range_.topic for range_ in plan.ranges}:
+        if parts := parts_with_ids(flow, topic, subjects):
+            text = json.dumps(how | {"parts": parts}, sort_keys=True)
+            digest = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+            found[topic] = f"{'+'.join(parts)} {digest}"
+    return found

@@ -1,0 +1,109 @@
+"""The ids of schemas on the source, each with the id that the same schema has on the target."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafka_ferry.state import StateFolder
+
+log = logging.getLogger(__name__)
+
+_FOLDER: Final = "schemas"
+_FILE: Final = "ids.json"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredSchema:
+    """A schema that both registries have.
+
+    Attributes:
+        source_id: its id on the source.
+        target_id: its id on the target.
+        subject: the subject that it has on the target.
+        version: its version there.
+        source_guid: its GUID on the source, "" where the registry has none.
+        target_guid: the same on the target.
+    """
+
+    source_id: int
+    target_id: int
+    subject: str
+    version: int
+    source_guid: str = ""
+    target_guid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSchemas:
+    """What a flow has mirrored.
+
+    Attributes:
+        schemas: the schemas.
+        remote_topics: all topics that the flow has planned, each with its remote topic: subjects are named after them.
+    """
+
+    schemas: tuple[MirroredSchema, ...] = ()
+    remote_topics: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> dict[int, int]:
+        """By the source's id, the target's."""
+        return {it.source_id: it.target_id for it in self.schemas}
+
+    @property
+    def guids(self) -> dict[str, str]:
+        """By the source's GUID, the target's.
+
+        GUIDs are made of a schema's content, and differ only where it refers to subjects that have another name or
+        version on the target.
+        """
+        return {
+            it.source_guid: it.target_guid
+            for it in self.schemas
+            if it.source_guid and it.target_guid
+        }
+
+
+def stored_schemas(state: StateFolder) -> FlowSchemas:
+    """What is in a flow's state folder; nothing where it has no file, or one that cannot be read."""
+    content = state.folder(_FOLDER).read(_FILE)
+    if content is None:
+        return FlowSchemas()
+    try:
+        found = json.loads(content)
+        if found["version"] != _VERSION:
+            raise ValueError(f"version {found['version']}")
+        schemas = tuple(MirroredSchema(**row) for row in found["schemas"])
+        return FlowSchemas(schemas, dict(found["topics"]))
+    except (ValueError, KeyError, TypeError) as error:
+        log.warning("The stored ids of schemas cannot be read and are asked for again: %s", error)
+        return FlowSchemas()
+
+
+def store_schemas(state: StateFolder, found: FlowSchemas) -> None:
+    """Store it in a flow's state folder."""
+    content = {
+        "version": _VERSION,
+        "schemas": [asdict(it) for it in sorted(found.schemas, key=lambda it: it.source_id)],
+        "topics": dict(found.remote_topics),
+    }
+    state.folder(_FOLDER).write(_FILE, json.dumps(content, indent=1))
+
+
+def packed_schemas(found: FlowSchemas | None) -> bytes:
+    """What tasks need of it, small: names and ids compress well; empty for None."""
+    return zlib.compress(pickle.dumps(found)) if found else b""
+
+
+def unpacked_schemas(packed: bytes) -> FlowSchemas | None:
+    """Unpacks what ``packed_schemas`` packed."""
+    found: FlowSchemas | None = pickle.loads(zlib.decompress(packed)) if packed else None
+    return found

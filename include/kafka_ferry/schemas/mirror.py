@@ -1,0 +1,167 @@
+"""Mirrors subjects from one registry to the other.
+
+Promises:
+
+(a) a schema is registered after all that it refers to, and with references to what these are on the target;
+(b) which schemas are the same is the target's judgement, by their content, and never a comparison of ids;
+(c) nothing is deleted, and nothing is registered twice: a repetition does what is still to be done;
+(d) what the target refuses is told, and stops only what refers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
+from kafka_ferry.schemas.ids import MirroredSchema
+from kafka_ferry.schemas.registered import RegisteredSchema
+from kafka_ferry.schemas.registry import RegistryRefused, SchemaRegistry
+from kafka_ferry.schemas.subjects import SubjectNames
+
+IMPORT: Final = "IMPORT"
+_READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
+_NOT_MIRRORED: Final = ("", IMPORT, "FORWARD")
+
+
+@dataclass
+class SchemaMirror:
+    """Finds the source's schemas on the target, and makes what is missing there.
+
+    Args:
+        source: the source's registry.
+        target: the target's.
+        names: the names of subjects on the target.
+        keep_ids: whether schemas keep their ids and versions, on a target in import mode.
+        changes: whether what is missing is made; otherwise only found.
+
+    Attributes:
+        mirrored: by the source's version, what both have.
+        missing: the source's versions that the target lacks.
+        settings: the settings that differ.
+        problems: what the target refuses, as sentences.
+    """
+
+    source: SchemaRegistry
+    target: SchemaRegistry
+    names: SubjectNames
+    keep_ids: bool = False
+    changes: bool = False
+    mirrored: dict[SchemaVersion, MirroredSchema] = field(default_factory=dict)
+    missing: list[SchemaVersion] = field(default_factory=list)
+    settings: list[SubjectSetting] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _seen: set[SchemaVersion] = field(default_factory=set)
+    _subjects: set[str] = field(default_factory=set)
+    _in_import_mode: set[str] = field(default_factory=set)
+
+    def mirror(self, subjects: Iterable[str]) -> None:
+        """Mirror all versions of subjects, and what they refer to."""
+        for subject in subjects:
+            self.mirror_subject(subject)
+
+    def mirror_subject(self, subject: str) -> None:
+        """Mirror all versions of a subject, and its settings."""
+        if subject in self._subjects:
+            return
+        self._subjects.add(subject)
+        remote = self.names.remote(subject)
+        mode = "" if self.keep_ids else self.source.mode(subject)
+        if mode not in _READ_ONLY:
+            self._set(remote, "mode", mode)
+        versions = self.source.versions(subject)
+        # Some registries know no settings of a subject without a version.
+        for number, version in enumerate(versions):
+            self.at_target(SchemaVersion(subject, version))
+            if number == 0:
+                self._set(remote, "compatibility", self.source.level(subject))
+        if mode in _READ_ONLY:
+            self._set(remote, "mode", mode)
+
+    def at_target(self, at: SchemaVersion) -> MirroredSchema | None:
+        """What a version of the source is on the target, None if it is missing there."""
+        if at in self._seen:
+            return self.mirrored.get(at)
+        self._seen.add(at)
+        try:
+            schema = self.source.schema(at)
+        except RegistryRefused as error:
+            # Deleted meanwhile, or deleted while others still refer to it.
+            self.problems.append(str(error))
+            self.missing.append(at)
+            return None
+        wanted = self._wanted(schema)
+        found = self.target.find(wanted) if wanted else None
+        if found is None and wanted and self.changes:
+            try:
+                self._register(wanted)
+                found = self.target.find(wanted)
+            except RegistryRefused as error:
+                self.problems.append(str(error))
+        if found is None:
+            self.missing.append(at)
+            return None
+        if self.keep_ids and found.id != schema.id:
+            self.problems.append(
+                f"{found.at} has the id {found.id} on the target, and not {schema.id} as on the source: "
+                "with sync.schemas: keep-ids, nothing else may register schemas there."
+            )
+        self.mirrored[at] = MirroredSchema(
+            schema.id, found.id, found.at.subject, found.at.version, schema.guid, found.guid
+        )
+        return self.mirrored[at]
+
+    def _wanted(self, schema: RegisteredSchema) -> RegisteredSchema | None:
+        """A schema as it is to be on the target, None if something that it refers to is missing there."""
+        references: list[tuple[str, SchemaVersion]] = []
+        for name, at in schema.references:
+            found = self.at_target(at)
+            if found is None:
+                return None
+            references.append((name, SchemaVersion(found.subject, found.version)))
+        at = SchemaVersion(self.names.remote(schema.at.subject), schema.at.version)
+        return replace(schema, at=at, references=tuple(references))
+
+    def _register(self, schema: RegisteredSchema) -> None:
+        if self.keep_ids:
+            self._require_import_mode(schema.at.subject)
+        self.target.register(schema, with_id=self.keep_ids)
+
+    def _require_import_mode(self, subject: str) -> None:
+        if subject in self._in_import_mode:
+            return
+        if (self.target.mode(subject) or self.target.global_mode()) != IMPORT:
+            self.target.set_mode(subject, IMPORT)
+        self._in_import_mode.add(subject)
+
+    def _set(self, subject: str, name: str, value: str) -> None:
+        """Set a setting as on the source; one that the source has not set stays as it is."""
+        if value in _NOT_MIRRORED:
+            return
+        is_mode = name == "mode"
+        before = self.target.mode(subject) if is_mode else self.target.level(subject)
+        if before == value:
+            return
+        self.settings.append(SubjectSetting(subject, name, value, before))
+        if not self.changes:
+            return
+        try:
+            (self.target.set_mode if is_mode else self.target.set_level)(subject, value)
+        except RegistryRefused as error:
+            self.problems.append(str(error))
+
+
+def still_mirrored(
+    target: SchemaRegistry, stored: Sequence[MirroredSchema]
+) -> list[MirroredSchema]:
+    """Those of the stored schemas that the target still has under that id: one request each."""
+    found = []
+    for schema in stored:
+        try:
+            there = target.schema(SchemaVersion(schema.subject, schema.version))
+        except RegistryRefused:
+            continue
+        if there.id == schema.target_id:
+            found.append(schema)
+    return found

@@ -1,0 +1,237 @@
+"""A schema registry, by Confluent's API and Confluent's own client, whose imports take a moment."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
+from kafka_ferry.memory_file import memory_file
+from kafka_ferry.model.schemas import SchemaVersion
+from kafka_ferry.schemas.registered import RegisteredSchema
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Cluster
+
+_T = TypeVar("_T")
+_TIMEOUT_S: Final = 30.0
+_TEXTS: Final = {
+    "ssl.ca.pem": "ssl.ca.location",
+    "ssl.certificate.pem": "ssl.certificate.location",
+    "ssl.key.pem": "ssl.key.location",
+}
+_NOT_FOUND: Final = 404
+_NO_ANSWER: Final = (-1, 408, 429, 500, 502, 503, 504)
+
+
+class RegistryRefused(FerryError):
+    """A registry refuses a schema or a setting; the others are not concerned."""
+
+
+class SchemaRegistry(Protocol):
+    """What is read of a registry and written to it.
+
+    Every call raises ``ClusterUnreachable`` if it does not answer, ``AccessDenied`` if it refuses the login, and
+    ``RegistryRefused`` with its own words for anything else.
+    """
+
+    def subjects(self) -> list[str]:
+        """The names of all subjects, without deleted ones."""
+
+    def versions(self, subject: str) -> list[int]:
+        """The versions of a subject, ascending, without deleted ones; none if it does not exist."""
+
+    def schema(self, at: SchemaVersion) -> RegisteredSchema:
+        """The schema of a version."""
+
+    def places(self, schema_id: int) -> list[SchemaVersion]:
+        """The versions that have a schema; none if no schema has that id."""
+
+    def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
+        """The same schema under the same subject as this registry has it, regardless of version and id."""
+
+    def register(self, schema: RegisteredSchema, *, with_id: bool) -> None:
+        """Register a schema under its subject, ``with_id`` under its version and its id."""
+
+    def level(self, subject: str) -> str:
+        """The subject's compatibility level; "" where it has none of its own."""
+
+    def set_level(self, subject: str, level: str) -> None:
+        """Set it."""
+
+    def mode(self, subject: str) -> str:
+        """The subject's mode; "" where it has none of its own, or the registry knows none."""
+
+    def set_mode(self, subject: str, mode: str) -> None:
+        """Set it."""
+
+    def global_mode(self) -> str:
+        """The mode of subjects without one; "" where the registry knows none."""
+
+
+@contextmanager
+def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
+    """The schema registry of a cluster.
+
+    Raises:
+        ConfigError: its client is not installed, or its properties cannot be used.
+    """
+    config: dict[str, Any] = dict(cluster.registry_properties())
+    try:
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+    except ImportError as error:
+        raise ConfigError(
+            cluster.origin,
+            "schema.registry.url",
+            f"needs a package that is not installed ({error.name})",
+            advice="Install the extra schema-registry: pip install 'kafka-ferry[schema-registry]'.",
+        ) from error
+    # It tells each request, at the level of what a run says.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    name = f"the schema registry of {cluster.alias} ({config.get('url', '')})"
+    with ExitStack() as files:
+        for text, location in _TEXTS.items():
+            if pem := config.pop(text, ""):
+                config[location] = files.enter_context(memory_file(pem))
+        try:
+            config["timeout"] = float(config.get("timeout", _TIMEOUT_S))
+            client = SchemaRegistryClient(config)
+        except (ValueError, TypeError, OSError) as error:
+            raise ConfigError(cluster.origin, "schema.registry", str(error)) from error
+    try:
+        yield _ConfluentRegistry(client, name)
+    finally:
+        client.close()
+
+
+class _ConfluentRegistry:
+    """A ``SchemaRegistry`` that Confluent's client reads and writes."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self._name = client, name
+
+    def subjects(self) -> list[str]:
+        return sorted(self._ask("list its subjects", self._client.get_subjects))
+
+    def versions(self, subject: str) -> list[int]:
+        doing = f"list the versions of {subject}"
+        return sorted(self._found(doing, lambda: self._client.get_versions(subject), []))
+
+    def schema(self, at: SchemaVersion) -> RegisteredSchema:
+        found = self._ask(f"read {at}", lambda: self._client.get_version(at.subject, at.version))
+        return _read(at, found)
+
+    def places(self, schema_id: int) -> list[SchemaVersion]:
+        doing = f"look for the schema {schema_id}"
+        none: list[Any] = []
+        found = self._found(doing, lambda: self._client.get_schema_versions(schema_id), none)
+        return sorted(SchemaVersion(it.subject, it.version) for it in found)
+
+    def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
+        subject = schema.at.subject
+        doing = f"look for {schema.at} in it"
+        found = self._found(
+            doing, lambda: self._client.lookup_schema(subject, _written(schema)), None
+        )
+        if found is None:
+            return None
+        return self.schema(SchemaVersion(subject, found.version))
+
+    def register(self, schema: RegisteredSchema, *, with_id: bool) -> None:
+        own = {"id": schema.id, "version": schema.at.version} if with_id else {}
+        written = _written(schema, own)
+        self._ask(
+            f"register {schema.at}",
+            lambda: self._client.register_schema(schema.at.subject, written),
+        )
+
+    def level(self, subject: str) -> str:
+        doing = f"read the compatibility level of {subject}"
+        return str(self._found(doing, lambda: self._client.get_compatibility(subject), ""))
+
+    def set_level(self, subject: str, level: str) -> None:
+        doing = f"set the compatibility level of {subject} to {level}"
+        self._ask(doing, lambda: self._client.set_compatibility(subject, level))
+
+    def mode(self, subject: str) -> str:
+        doing = f"read the mode of {subject}"
+        return str(self._found(doing, lambda: self._client.get_mode(subject), ""))
+
+    def set_mode(self, subject: str, mode: str) -> None:
+        doing = f"set the mode of {subject} to {mode}"
+        self._ask(doing, lambda: self._client.update_mode(subject, mode))
+
+    def global_mode(self) -> str:
+        return str(self._found("read its mode", self._client.get_global_mode, ""))
+
+    def _found(self, doing: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+        """What it answers, and ``otherwise`` where it does not know what is asked for."""
+        found = self._ask(doing, ask, missing=otherwise)
+        return otherwise if found is None else found
+
+    def _ask(self, doing: str, ask: Callable[[], _T], missing: object = ...) -> Any:
+        from confluent_kafka.schema_registry import SchemaRegistryError
+        from confluent_kafka.schema_registry.error import OAuthTokenError
+        from httpx2 import HTTPError
+
+        try:
+            return ask()
+        except SchemaRegistryError as error:
+            if error.http_status_code == _NOT_FOUND and missing is not ...:
+                return missing
+            raise self._refusal(doing, error) from error
+        except (HTTPError, OSError) as error:
+            raise ClusterUnreachable(
+                f"To {doing}, {self._name} was asked and does not answer: {error}."
+            ) from error
+        except OAuthTokenError as error:
+            raise AccessDenied(f"There is no token for {self._name}: {error}.") from error
+
+    def _refusal(self, doing: str, error: Any) -> FerryError:
+        said = f"{self._name} does not {doing}: {error.error_message} ({error.http_status_code})."
+        said = said[0].upper() + said[1:]
+        if error.http_status_code in (401, 403):
+            return AccessDenied(said, advice="Check the login and the rights of its user.")
+        if error.http_status_code in _NO_ANSWER:
+            return ClusterUnreachable(said)
+        return RegistryRefused(said)
+
+
+def _read(at: SchemaVersion, found: Any) -> RegisteredSchema:
+    schema = found.schema
+    more = {
+        name: value
+        for name, value in schema.to_dict().items()
+        if name in ("metadata", "ruleSet") and value
+    }
+    return RegisteredSchema(
+        at=at,
+        id=found.schema_id,
+        text=schema.schema_str or "",
+        kind=schema.schema_type or "AVRO",
+        references=tuple(
+            (it.name, SchemaVersion(it.subject, it.version)) for it in schema.references or ()
+        ),
+        guid=found.guid or "",
+        more=more,
+    )
+
+
+def _written(schema: RegisteredSchema, more: Mapping[str, object] | None = None) -> Any:
+    """The schema as the client takes it, with ``more`` in its request."""
+    from confluent_kafka.schema_registry import Schema
+
+    class Request(Schema):  # type: ignore[misc]
+        def to_dict(self) -> dict[str, Any]:
+            return {**super().to_dict(), **(more or {})}
+
+    references = [
+        {"name": name, "subject": at.subject, "version": at.version}
+        for name, at in schema.references
+    ]
+    found: Any = Request.from_dict(
+        {"schema": schema.text, "schemaType": schema.kind, "references": references, **schema.more}
+    )
+    return found

@@ -1,0 +1,65 @@
+"""Which subjects a flow mirrors, and what they are called on the target. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.model.ranges import ID_PARTS, IdPart
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+
+
+class SubjectNames:
+    """The names of subjects on the target.
+
+    A subject that is named after a topic, ``{topic}-key``, ``{topic}-value`` or ``{topic}-{record}``, is named
+    after the remote topic there; all others keep their names.
+
+    Args:
+        remote_topics: the flow's topics, each with its remote topic.
+    """
+
+    def __init__(self, remote_topics: Mapping[str, str]) -> None:
+        # Of topics that begin alike, a subject belongs to the longest.
+        self._topics = sorted(remote_topics.items(), key=lambda it: -len(it[0]))
+
+    def remote(self, subject: str) -> str:
+        """The subject's name on the target."""
+        for topic, remote in self._topics:
+            if subject.startswith(f"{topic}-"):
+                return remote + subject.removeprefix(topic)
+        return subject
+
+
+def chosen_subjects(flow: Flow, topics: Iterable[str], there: Collection[str]) -> list[str]:
+    """The subjects that the flow mirrors, without those that their schemas refer to.
+
+    Args:
+        flow: the flow.
+        topics: its topics.
+        there: the subjects that the source has.
+    """
+    named = {f"{topic}-{part}" for topic in topics for part in ID_PARTS}
+    pattern = compile_patterns(flow.schemas_subjects)
+    return sorted(
+        subject
+        for subject in there
+        if subject in named or (flow.schemas_subjects and pattern.fullmatch(subject))
+    )
+
+
+def parts_with_ids(flow: Flow, topic: str, there: Collection[str]) -> tuple[IdPart, ...]:
+    """The parts of a topic's records that hold ids of schemas.
+
+    Args:
+        flow: the flow.
+        topic: the topic on the source.
+        there: the subjects that the source has.
+    """
+    said = flow.schemas_ids_in.of(topic)
+    if said == "subjects":
+        return tuple(part for part in ID_PARTS if f"{topic}-{part}" in there)
+    return tuple(part for part in ID_PARTS if said in (part, "both"))

@@ -1,0 +1,184 @@
+"""Subjects are mirrored whole, in the order of their references, and only what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
+from kafka_ferry.schemas.ids import MirroredSchema
+from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
+from kafka_ferry.schemas.subjects import SubjectNames
+from tests.support.registries import MemoryRegistry
+
+NAMES = SubjectNames({"orders": "p.orders"})
+CITY = ("geo.City", SchemaVersion("geo.City", 1))
+
+
+@pytest.fixture
+def source() -> MemoryRegistry:
+    registry = MemoryRegistry(first_id=100)
+    registry.add("geo.City", "city")
+    registry.add("orders-value", "one", CITY)
+    registry.add("orders-value", "two", CITY)
+    return registry
+
+
+def mirrored(
+    source: MemoryRegistry,
+    target: MemoryRegistry,
+    *subjects: str,
+    changes: bool = True,
+    keep_ids: bool = False,
+) -> SchemaMirror:
+    mirror = SchemaMirror(source, target, NAMES, keep_ids=keep_ids, changes=changes)
+    mirror.mirror(subjects or ("orders-value",))
+    return mirror
+
+
+def test_what_a_schema_refers_to_is_registered_before_it_and_only_once(
+    source: MemoryRegistry,
+) -> None:
+    target = MemoryRegistry()
+
+    found = mirrored(source, target)
+
+    assert target.requests == [
+        "register geo.City version 1",
+        "register p.orders-value version 1",
+        "register p.orders-value version 2",
+    ]
+    ids = {it.source_id: it.target_id for it in found.mirrored.values()}
+    assert ids == {100: 1, 101: 2, 102: 3}
+    assert not mirrored(source, target).missing
+    assert len(target.requests) == 3
+
+
+def test_a_plan_registers_nothing_and_names_what_is_missing(source: MemoryRegistry) -> None:
+    target = MemoryRegistry()
+    source.set_level("orders-value", "FULL")
+
+    found = mirrored(source, target, changes=False)
+
+    assert target.requests == []
+    assert [str(at) for at in found.missing] == [
+        "geo.City version 1",
+        "orders-value version 1",
+        "orders-value version 2",
+    ]
+    assert found.settings == [SubjectSetting("p.orders-value", "compatibility", "FULL", "")]
+
+
+def test_a_reference_is_to_the_version_that_the_schema_has_on_the_target(
+    source: MemoryRegistry,
+) -> None:
+    target = MemoryRegistry()
+    target.add("geo.City", "an older city")
+
+    mirrored(source, target)
+
+    (reference,) = target.schema(SchemaVersion("p.orders-value", 1)).references
+    assert reference == ("geo.City", SchemaVersion("geo.City", 2))
+
+
+def test_a_guid_that_a_moved_reference_changes_is_mapped_too(source: MemoryRegistry) -> None:
+    target = MemoryRegistry()
+    target.add("geo.City", "an older city")
+
+    found = mirrored(source, target).mirrored.values()
+
+    assert [it.source_guid == it.target_guid for it in found] == [True, False, False]
+
+
+def test_levels_and_modes_are_those_of_the_source_and_nothing_else_is_changed(
+    source: MemoryRegistry,
+) -> None:
+    target = MemoryRegistry()
+    source.set_level("orders-value", "NONE")
+    source.set_mode("orders-value", "READONLY")
+    target.set_level("geo.City", "FULL")
+    target.requests.clear()
+
+    mirrored(source, target)
+
+    # The level holds before the second version comes, and the mode after the last one.
+    assert target.requests == [
+        "register geo.City version 1",
+        "register p.orders-value version 1",
+        "level p.orders-value NONE",
+        "register p.orders-value version 2",
+        "mode p.orders-value READONLY",
+    ]
+
+
+def test_what_the_target_refuses_is_told_and_stops_what_refers_to_it(
+    source: MemoryRegistry,
+) -> None:
+    target = MemoryRegistry()
+    target.refused.add("city")
+    source.add("payments-value", "payment")
+
+    found = mirrored(source, target, "orders-value", "payments-value")
+
+    assert found.problems == ["geo.City version 1 is refused."]
+    assert target.requests == ["register payments-value version 1"]
+    assert [str(at) for at in found.missing][1:] == [
+        "orders-value version 1",
+        "orders-value version 2",
+    ]
+
+
+def test_a_reference_that_is_deleted_on_the_source_is_told(source: MemoryRegistry) -> None:
+    source.delete("geo.City")
+
+    found = mirrored(source, MemoryRegistry())
+
+    assert found.problems == ["geo.City version 1 is not there"]
+    assert not found.mirrored
+
+
+def test_kept_ids_need_the_import_mode_which_subjects_are_given(source: MemoryRegistry) -> None:
+    target = MemoryRegistry()
+    source.add("geo.City", "a city with a gap before it", version=7)
+
+    found = mirrored(source, target, "geo.City", keep_ids=True)
+
+    assert target.requests == [
+        "mode geo.City IMPORT",
+        "register geo.City version 1",
+        "register geo.City version 7",
+    ]
+    assert [(it.source_id, it.target_id, it.version) for it in found.mirrored.values()] == [
+        (100, 100, 1),
+        (103, 103, 7),
+    ]
+    assert not found.problems
+
+
+def test_a_target_in_import_mode_is_left_as_it_is(source: MemoryRegistry) -> None:
+    target = MemoryRegistry(mode="IMPORT")
+
+    mirrored(source, target, "geo.City", keep_ids=True)
+
+    assert target.requests == ["register geo.City version 1"]
+
+
+def test_an_id_that_is_taken_on_the_target_is_told(source: MemoryRegistry) -> None:
+    target = MemoryRegistry()
+    target.add("geo.City", "city")
+
+    found = mirrored(source, target, "geo.City", keep_ids=True)
+
+    (problem,) = found.problems
+    assert "geo.City version 1 has the id 1 on the target, and not 100 as on the source" in problem
+
+
+def test_what_was_stored_counts_as_far_as_the_target_still_has_it() -> None:
+    target = MemoryRegistry(first_id=5)
+    target.add("a", "one")
+    stored = [
+        MirroredSchema(1, 5, "a", 1),
+        MirroredSchema(2, 6, "a", 1),
+        MirroredSchema(3, 5, "gone", 1),
+    ]
+
+    assert still_mirrored(target, stored) == stored[:1]

@@ -77,10 +77,10 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert sorted(int(it.key) for it in copied) == list(range(0, 300, 3))
     assert {tuple(it.headers) for it in copied} == {(("region", b"eu"), ("n", None))}
     (rule,) = flow.transform
-    assert {row["transform"] for row in ledger_rows(flow)} == {rule.fingerprint}
+    assert {row["transform"] for row in ledger_rows(flow)} == {rule.fingerprint()}
     (certificate,) = find_certificates(flow).all
     (certified,) = json.loads(certificate.header.rules["transform"])
-    assert certified["fingerprint"] == rule.fingerprint
+    assert certified["fingerprint"] == rule.fingerprint()
     assert certificate.header.reasons == {"filtered": 200}
 
 
@@ -262,7 +262,7 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
     assert (change.rule, change.before) == (1, None)
     assert not first.planned().changes.keys() & {"transform rules to change"}
     (change,) = second.planned().rules
-    assert (change.rule, change.before) == (0, flow.transform[0].fingerprint)
+    assert (change.rule, change.before) == (0, flow.transform[0].fingerprint())
     assert second.planned().changes == {"transform rules to change": 1}
     assert [it.key for it in read_all(backup.bootstrap, remote(flow, topic))[0]] == [
         b"a",
@@ -270,7 +270,7 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
         b"b",
     ]
     told = {(row["start"], row["transform"]) for row in ledger_rows(flow)}
-    assert told == {(0, flow.transform[0].fingerprint), (2, "")}
+    assert told == {(0, flow.transform[0].fingerprint()), (2, "")}
 
 
 def test_a_rule_that_cannot_be_stops_the_plan(
@@ -284,6 +284,78 @@ def test_a_rule_that_cannot_be_stops_the_plan(
 
     with pytest.raises(ConfigError, match="depends on chance"):
         Run(flow, "run-1").plan(spark=spark)
+
+
+MASKS = """
+from dataclasses import replace
+
+ALLOWED = ("eu", "uk")
+
+
+def by_country(record, secrets):
+    if dict(record.headers).get("country", b"").decode() not in ALLOWED:
+        return None
+    masked = record.value.replace(b"ann", secrets["salt"].encode())
+    return replace(record, value=masked)
+"""
+
+
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+def test_a_python_function_does_what_sql_does_not(
+    offsets: str,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    spark: SparkSource,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FERRY_SALT", "not-for-anybody")
+    topic, other = unique("people"), unique("others")
+    create_topic(primary.bootstrap, topic)
+    create_topic(primary.bootstrap, other)
+    countries = (b"eu", b"us", b"uk")
+    records = [
+        Record(value=b"ann %d" % i, headers=(("country", countries[i % 3]),), timestamp=1_000 + i)
+        for i in range(30)
+    ]
+    produce(primary.bootstrap, topic, records, compression="zstd")
+    produce(primary.bootstrap, topic, [Record(value=None, headers=(("country", b"eu"),))])
+    produce(primary.bootstrap, other, records)
+    (folder / "transforms").mkdir()
+    (folder / "transforms" / "masks.py").write_text(MASKS)
+    flow = make_flow(
+        folder,
+        *(primary, backup, [topic, other]),
+        config_providers=["env"],
+        transform_secrets={"salt": "${env:FERRY_SALT}"},
+        transform_functions=str(folder / "transforms"),
+        transform=[{"topics": [topic], "function": "masks.by_country"}],
+        on_transform_error="dead-letter",
+        offsets=offsets,
+    )
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert (report.state, report.counts.reasons["filtered"]) == ("verified", 10)
+    ((*copied,),) = read_all(backup.bootstrap, remote(flow, topic)).values()
+    wanted = [i for i in range(30) if i % 3 != 1]
+    assert [it.value for it in copied] == [b"not-for-anybody %d" % i for i in wanted]
+    if offsets == "preserved":
+        assert [it.offset for it in copied] == wanted
+    ((dead,),) = read_all(backup.bootstrap, flow.dead_letter_name).values()
+    said = dict(dead.headers)["ferry.error"] or b""
+    assert b"masks.by_country failed: AttributeError" in said
+    ((*same,),) = read_all(backup.bootstrap, remote(flow, other)).values()
+    assert [it.value for it in same] == [it.value for it in records]
+    written = [path for path in (folder / "state").rglob("*") if path.is_file()]
+    assert not [path for path in written if b"not-for-anybody" in path.read_bytes()]
+
+    (folder / "transforms" / "masks.py").write_text(MASKS.replace('"uk"', '"us"'))
+    produce(primary.bootstrap, topic, records[:1])
+    (changed,) = Run(flow, "run-2").plan(spark=spark).rules
+    assert changed.before not in ("", None, changed.fingerprint)
 
 
 def test_transforms_of_mirrormaker_2s_properties_do_what_they_do_there(

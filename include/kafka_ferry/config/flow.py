@@ -6,7 +6,6 @@ Where MirrorMaker 2 has an option with that meaning, the name is MirrorMaker 2's
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -28,6 +27,7 @@ from kafka_ferry.config.options.sync import SyncOptions
 from kafka_ferry.config.options.topics import TopicOptions
 from kafka_ferry.config.options.transform import TransformOptions
 from kafka_ferry.config.options.verify import VerifyOptions
+from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
@@ -40,7 +40,6 @@ __all__ = [
     "IsolationLevelName",
     "MirrorStart",
     "OffsetsMode",
-    "at_home",
     "is_policy_setting",
     "is_secret",
     "misplaced_setting",
@@ -352,12 +351,6 @@ class Flow(
         if "://" in self.state_dir:
             return self.state_dir
         return str(at_home(self.state_dir))
-
-
-def at_home(path: str) -> Path:
-    """A path of a flow's file as an absolute one: a relative path starts at ``FERRY_HOME``, or else here."""
-    home = Path(os.environ.get("FERRY_HOME") or Path.cwd())
-    return (home / Path(path).expanduser()).absolute()
 
 
 def names_of(source: str, target: str) -> tuple[str, str]:

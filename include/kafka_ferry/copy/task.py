@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
@@ -12,11 +13,22 @@ from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy.copier import Limits, copy_ranges
 from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
+from kafka_ferry.copy.source.changed import BatchChange, ChangedReader
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.source.prefetch import RangeReader
-from kafka_ferry.copy.source.schema_ids import MissingSchemas, SchemaIdReader
-from kafka_ferry.copy.source.transformed import TransformedReader, rules_of
+from kafka_ferry.copy.source.schema_ids import (
+    HOW_TO_REGISTER,
+    WITHOUT_ID,
+    MissingSchemas,
+    id_changes,
+)
+from kafka_ferry.copy.source.transformed import (
+    ADVICE,
+    WHAT_FAILS,
+    TransformedReader,
+    rules_of,
+)
 from kafka_ferry.copy.target.backfill_progress import Backfilled
 from kafka_ferry.copy.target.transactional_writer import (
     backfill_writer,
@@ -27,13 +39,14 @@ from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.retry import retry_for
 from kafka_ferry.schemas.ids import FlowSchemas
 from kafka_ferry.schemas.translate import IdBytes
+from kafka_ferry.transform import FunctionRule
 from kafka_ferry.wire.topic_configs import topic_configs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy.source.reader import Reader
     from kafka_ferry.model import Position, Range, TopicPartition
-    from kafka_ferry.transform import Evaluator
+    from kafka_ferry.transform import Evaluator, TransformFunction
     from kafka_ferry.wire import WireCluster
 
 # Smaller answers would only cost more requests.
@@ -47,6 +60,7 @@ def copy_for_flow(
     rate: RateLimit | None = None,
     evaluator: Evaluator | None = None,
     schemas: FlowSchemas | None = None,
+    functions: Mapping[str, TransformFunction] = MappingProxyType({}),
 ) -> list[Outcome]:
     """Copy ``ranges``, one or more, as ``flow`` says.
 
@@ -60,6 +74,7 @@ def copy_for_flow(
             topic.
         schemas: what the flow has mirrored of a schema registry; needed if records of any of the ranges get other
             ids.
+        functions: the functions that the flow's rules name.
 
     Returns:
         An outcome for each range, in the order given.
@@ -74,11 +89,10 @@ def copy_for_flow(
     rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
     wait_s = flow.partition_wait_ms / 1000
 
-    rules = rules_of(flow, ranges)
-    has_ids = any(it.schema_ids and len(it) for it in ranges)
+    rules, changes = rules_of(flow, ranges), _changes(flow, ranges, functions)
     known = schemas or FlowSchemas()
     missing = MissingSchemas(flow, known.remote_topics)
-    ids = IdBytes(known, missing.resolve) if has_ids else None
+    translated = id_changes(ranges, IdBytes(known, missing.resolve))
 
     def read(starts: Mapping[Range, Position]) -> Reader:
         how = ReadRules(
@@ -102,8 +116,16 @@ def copy_for_flow(
             )
             on_error = flow.on_transform_error
             reader = TransformedReader(reader, evaluator, rules, limits_by_topic.known, on_error)
-        if ids:
-            reader = SchemaIdReader(reader, ids, limits_by_topic.known, flow.on_unknown_schema)
+        if changes:
+            reader = ChangedReader(
+                *(reader, changes, limits_by_topic.known),
+                *(flow.on_transform_error, WHAT_FAILS, ADVICE),
+            )
+        if translated:
+            reader = ChangedReader(
+                *(reader, translated, limits_by_topic.known),
+                *(flow.on_unknown_schema, WITHOUT_ID, HOW_TO_REGISTER),
+            )
         return reader
 
     settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of)
@@ -126,6 +148,21 @@ def copy_for_flow(
     finally:
         writer.close()
         missing.close()
+
+
+def _changes(
+    flow: Flow, ranges: Iterable[Range], functions: Mapping[str, TransformFunction]
+) -> dict[str, BatchChange]:
+    """What functions make of the batches of the topics of ``ranges``, by topic."""
+    found: dict[str, BatchChange] = {}
+    for topic in {range_.topic for range_ in ranges}:
+        rule = flow.transform_of(topic)
+        if rule and rule.function:
+            function = functions[rule.function]
+            found[topic] = FunctionRule(
+                rule.function, function, dict(flow.transform_secrets)
+            ).applied
+    return found
 
 
 def _by_partition(

@@ -358,11 +358,20 @@ class Run:
 
             with self._retry_time():
                 plan = planned_schemas(self._context, plan)
-        if spark and any(change.rule for change in plan.rules):
+        self._check_rules(plan, spark)
+        return plan
+
+    def _check_rules(self, plan: Plan, spark: SparkSource | None) -> None:
+        """Raise ``ConfigError`` where a new rule cannot be."""
+        new = [self.flow.transform_of(change.topic) for change in plan.rules]
+        if any(rule and rule.function for rule in new):
+            from kafka_ferry.transform import load_functions
+
+            load_functions(self.flow)
+        if spark and any(rule and not rule.function for rule in new):
             from kafka_ferry.spark.transforms import checked_rules
 
             checked_rules(spark(), self.flow)
-        return plan
 
     def _made_plan(self, options: RunOptions) -> Plan:
         if options.window:

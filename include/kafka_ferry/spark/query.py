@@ -27,6 +27,7 @@ from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_rang
 from kafka_ferry.schemas.ids import FlowSchemas, packed_schemas, unpacked_schemas
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.rule_functions import packed_functions, unpacked_functions
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 
@@ -71,8 +72,8 @@ def copy_with_spark(
         The outcome of each range that was tried; of one that two micro-batches held, the last one's.
 
     Raises:
-        ConfigError: if a store or connection of a cluster cannot be read, or Spark cannot make sense of a
-            transform rule.
+        ConfigError: if a store or connection of a cluster cannot be read, Spark cannot make sense of a
+            transform rule, or the function of one cannot be loaded.
         FerryError: if a transform rule is not the one that the run was planned with.
         SparkFailed: if the query fails, because files of the run or of the checkpoint are gone, another
             query uses the same checkpoint, or a task fails too often.
@@ -80,7 +81,8 @@ def copy_with_spark(
     name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
     start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))
     _require_planned_rules(flow, start.ranges)
-    batches = _Batches(spark, flow, plan, start, outcomes, shard, rate, packed_schemas(schemas))
+    given = TaskData(packed_schemas(schemas), packed_functions(flow))
+    batches = _Batches(spark, flow, plan, start, outcomes, shard, rate, given)
     with spark_failures(
         f"the query of {flow.name}, run {plan.run} (checkpoint {checkpoint.location})",
         advice="What was committed stays. Is another run of this flow active, or were files of the "
@@ -105,6 +107,22 @@ def _require_planned_rules(flow: Flow, ranges: Iterable[Range]) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class TaskData:
+    """What all tasks are given besides the flow.
+
+    Attributes:
+        schemas: as ``packed_schemas`` packs them.
+        functions: as ``packed_functions`` does.
+    """
+
+    schemas: bytes
+    functions: bytes
+
+    def __len__(self) -> int:
+        return len(self.schemas) + len(self.functions)
+
+
 @dataclass
 class _Batches:
     """Copies one micro-batch after the other.
@@ -121,7 +139,7 @@ class _Batches:
     folder: StateFolder
     shard: int | None
     rate: Rate
-    schemas: bytes
+    given: TaskData
     outcomes: dict[TopicPartition, Outcome] = field(default_factory=dict)
     error: Exception | None = None
 
@@ -136,25 +154,25 @@ class _Batches:
     def _copy(self, starts: Sequence[StartRanges], number: int) -> None:
         ranges = self._ranges(starts)
         found: list[Outcome] = []
-        if tasks := self._tasks([it for it in ranges if not (it.transform and len(it))]):
-            copy = partial(
-                _copy_task,
-                carried(self.spark, self.flow, beside=len(self.schemas)),
-                self.schemas,
-                self.plan.run,
-            )
+        if tasks := self._tasks([it for it in ranges if not self._needs_sql(it)]):
+            pack = carried(self.spark, self.flow, beside=len(self.given))
+            copy = partial(_copy_task, pack, self.given, self.plan.run)
             for outcomes in done_in_tasks(self.spark, copy, tasks):
                 found += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
-        if tasks := self._tasks([it for it in ranges if it.transform and len(it)]):
+        if tasks := self._tasks([it for it in ranges if self._needs_sql(it)]):
             from kafka_ferry.spark.transforms import copied_with_rules
 
-            copy_by_rules = partial(_copy_by_rules, self.schemas, self.plan.run)
+            copy_by_rules = partial(_copy_by_rules, self.given, self.plan.run)
             found += copied_with_rules(
-                self.spark, self.flow, tasks, copy_by_rules, beside=len(self.schemas)
+                self.spark, self.flow, tasks, copy_by_rules, beside=len(self.given)
             )
         OutcomeFiles(self.folder, self.start.attempt).write(number, found)
         self.outcomes |= {outcome.range.source: outcome for outcome in found}
+
+    def _needs_sql(self, range_: Range) -> bool:
+        rule = self.flow.transform_of(range_.topic) if range_.transform and len(range_) else None
+        return bool(rule and not rule.function)
 
     def _tasks(self, ranges: Iterable[Range]) -> list[TaskRanges]:
         return task_ranges(
@@ -222,24 +240,24 @@ def run_query(
     query.start().awaitTermination()
 
 
-def _copy_task(flow: bytes, schemas: bytes, run: str, task: TaskRanges) -> list[Outcome]:
+def _copy_task(flow: bytes, given: TaskData, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    return _copied(unpacked(flow), schemas, run, task)
+    return _copied(unpacked(flow), given, run, task)
 
 
 def _copy_by_rules(
-    schemas: bytes, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
+    given: TaskData, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
 ) -> list[Outcome]:
     """The same, by the flow's rules."""
-    return _copied(flow, schemas, run, task, evaluator)
+    return _copied(flow, given, run, task, evaluator)
 
 
 def _copied(
-    flow: Flow, schemas: bytes, run: str, task: TaskRanges, evaluator: Evaluator | None = None
+    flow: Flow, given: TaskData, run: str, task: TaskRanges, evaluator: Evaluator | None = None
 ) -> list[Outcome]:
-    known = unpacked_schemas(schemas)
+    known, functions = unpacked_schemas(given.schemas), unpacked_functions(given.functions)
     rate = RateLimit(task.rate)
     outcomes: list[Outcome] = []
     for _, group in groupby(task.ranges, key=attrgetter("owner")):
-        outcomes += copy_for_flow(flow, run, list(group), rate, evaluator, known)
+        outcomes += copy_for_flow(flow, run, list(group), rate, evaluator, known, functions)
     return outcomes

@@ -3,6 +3,12 @@
 from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, transformed
 from kafka_ferry.transform.columns import Column, RecordRows, rows_of
 from kafka_ferry.transform.evaluator import Evaluated, Evaluator, TransformFailed
+from kafka_ferry.transform.functions import (
+    FunctionRule,
+    TransformFunction,
+    TransformRecord,
+    load_functions,
+)
 from kafka_ferry.transform.json_fields import NotAnObject, with_fields
 
 __all__ = [
@@ -11,10 +17,14 @@ __all__ = [
     "Column",
     "Evaluated",
     "Evaluator",
+    "FunctionRule",
     "NotAnObject",
     "RecordRows",
     "TransformFailed",
+    "TransformFunction",
+    "TransformRecord",
     "TransformedBatch",
+    "load_functions",
     "rows_of",
     "transformed",
     "with_fields",

@@ -127,15 +127,23 @@ def transformed(
                 kept[place] = (*record[:3], content)
     if not filtered and not is_changed:
         return TransformedBatch((converted,), errors)
-    return TransformedBatch(tuple(_rebuilt(converted, kept, filtered, topic_limits)), errors)
+    return TransformedBatch(tuple(rebuilt(converted, kept, filtered, topic_limits)), errors)
 
 
-def _rebuilt(
+def rebuilt(
     converted: ConvertedBatch,
     kept: Sequence[Record],
     filtered: Sequence[Record],
     topic_limits: TopicLimits,
 ) -> Iterator[ConvertedBatch]:
+    """Converted batches with what is kept of one, in its place.
+
+    Args:
+        converted: the converted batch, with a batch to send.
+        kept: the records that stay, as they are to be.
+        filtered: those that do not.
+        topic_limits: what the target topic takes.
+    """
     assert converted.batch is not None
     absent = [Absent(first, first + count, Reason.FILTERED) for first, count in runs_of(filtered)]
     known = tuple(sorted((*converted.absent, *absent)))

@@ -6,7 +6,8 @@ from typing import Final
 
 import javaproperties
 
-from kafka_ferry.config.flow import Flow, at_home
+from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.types.home import at_home
 from kafka_ferry.errors import ConfigError
 
 _USERS: Final = "scram.passwords.file"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
@@ -19,6 +20,7 @@ from pydantic import (
 )
 
 from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.config.types.values import Names
@@ -32,6 +34,7 @@ PARTS: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 Format = Literal["bytes", "string", "json"]
 ErrorPolicy = Literal["fail", "dead-letter", "pass"]
 
+_FUNCTION: Final = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"
 _SECRET: Final = regex.compile(r"""\bsecret\(\s*(['"])([^'"]+)\1\s*\)""", regex.IGNORECASE)
 _FINGERPRINT_DIGITS: Final = 16
 
@@ -76,6 +79,7 @@ class TransformRule(BaseModel):
         types: the types of JSON fields that expressions name, by path; text where it does not say.
         set: an expression for each path.
         drop: the paths that are left out.
+        function: a Python function that does all of it instead, by its file's and its own name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -86,6 +90,7 @@ class TransformRule(BaseModel):
     types: Pairs = ()
     set: Pairs = ()
     drop: Names = ()
+    function: str | None = Field(default=None, pattern=_FUNCTION)
 
     @field_validator("topics")
     @classmethod
@@ -95,8 +100,12 @@ class TransformRule(BaseModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TransformRule:
+        if self.function:
+            if self.where or self.set or self.drop or self.format or self.types:
+                raise ValueError("has a function: it must have nothing else than topics")
+            return self
         if not (self.where or self.set or self.drop):
-            raise ValueError("must have where, set or drop")
+            raise ValueError("must have where, set, drop or function")
         changed = [read_path(text) for text in (*(key for key, _ in self.set), *self.drop)]
         if len({*changed}) < len(changed):
             raise ValueError("sets or drops the same thing twice")
@@ -143,12 +152,15 @@ class TransformRule(BaseModel):
             found[2] for _, text in self.expressions for found in _SECRET.finditer(text)
         )
 
-    @property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with what the rule does to a record."""
-        does = self.model_dump(mode="json", exclude={"topics"})
+    def fingerprint(self, code: bytes = b"") -> str:
+        """16 hexadecimal digits that change with what the rule does to a record.
+
+        Args:
+            code: that of the function's file.
+        """
+        does = self.model_dump(mode="json", exclude={"topics"}, exclude_none=True)
         text = json.dumps(does, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+        return hashlib.sha256(text.encode() + code).hexdigest()[:_FINGERPRINT_DIGITS]
 
     def applies_to(self, topic: str) -> bool:
         """Whether one of its patterns matches a topic of the source."""
@@ -173,11 +185,17 @@ class TransformOptions(Options):
         description="The secrets that the rules' expressions use as secret('name'): config providers' "
         "references by name, such as {salt: '${env:FERRY_SALT}'}.",
     )
+    transform_functions: str = Field(
+        default="include/transforms",
+        min_length=1,
+        description="The folder with the files of the Python functions that rules name. Relative to FERRY_HOME, "
+        "else to where Ferry runs.",
+    )
     on_transform_error: ErrorPolicy = Field(
         default="fail",
-        description="When a rule's expression fails for a record: fail stops the partition before it and fails "
-        "the run; dead-letter copies the record as it is into the dead letter topic instead, with the error "
-        "in its headers; pass copies it as it is.",
+        description="When a rule's expression or function fails for a record: fail stops the partition before "
+        "it and fails the run; dead-letter copies the record as it is into the dead letter topic instead, with "
+        "the error in its headers; pass copies it as it is.",
     )
 
     @field_validator("transform_secrets")
@@ -202,4 +220,17 @@ class TransformOptions(Options):
     def fingerprint_of(self, topic: str) -> str:
         """The fingerprint of a topic's rule; "" where its records stay as they are."""
         rule = self.transform_of(topic)
-        return rule.fingerprint if rule else ""
+        return self.rule_fingerprint(rule) if rule else ""
+
+    def rule_fingerprint(self, rule: TransformRule) -> str:
+        """A rule's fingerprint, which changes with the file of its function too."""
+        if not rule.function:
+            return rule.fingerprint()
+        file = self.function_file(rule.function)
+        # Where it is missing, loading the function says so.
+        return rule.fingerprint(file.read_bytes() if file.is_file() else b"")
+
+    def function_file(self, function: str) -> Path:
+        """The file of a function: ``masks.by_country`` is in ``masks.py``."""
+        place, _, _ = function.rpartition(".")
+        return at_home(self.transform_functions) / f"{place.replace('.', '/')}.py"

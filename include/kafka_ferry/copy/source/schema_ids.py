@@ -1,4 +1,4 @@
-"""Reads ranges with the ids that their schemas have on the target.
+"""Gives records the ids that their schemas have on the target.
 
 An id that the run's map lacks is asked for once by each task: a schema may have been registered after the run's
 schemas were mirrored.
@@ -7,18 +7,16 @@ schemas were mirrored.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import MalformedBatch, TopicLimits
-from kafka_ferry.config.options.transform import ErrorPolicy
-from kafka_ferry.copy.outcome import Failure
-from kafka_ferry.copy.source.cursor import Read
-from kafka_ferry.copy.source.reader import Reader
-from kafka_ferry.copy.source.record_errors import RecordErrors
-from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.batches import ConvertedBatch, TopicLimits
+from kafka_ferry.copy.source.changed import BatchChange
+from kafka_ferry.model.ranges import IdPart, Range, TopicPartition
 from kafka_ferry.schemas.translate import IdBytes, with_target_ids
+from kafka_ferry.transform import TransformedBatch
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -26,79 +24,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_WHAT: Final = "the ids of schemas on the target cannot be given"
-_ADVICE: Final = "Register the schema on the source again, or say with on.unknown.schema what becomes of such records."
+WITHOUT_ID: Final = "the ids of schemas on the target cannot be given"
+HOW_TO_REGISTER: Final = "Register the schema on the source again, or say with on.unknown.schema what becomes of such records."
 
 
-class SchemaIdReader:
-    """A ``Reader`` of the records that another one reads, with other ids of schemas.
+def id_changes(ranges: Iterable[Range], ids: IdBytes) -> dict[str, BatchChange]:
+    """What becomes of the batches of the topics of ``ranges`` whose records get other ids, by topic.
 
     Args:
-        reader: reads the records; closed with this one.
-        ids: what ids become.
-        limits_by_topic: what remote topics take.
-        on_unknown: what becomes of a record with an unknown id.
+        ranges: what is copied.
+        ids: what ids become; ``ClusterUnreachable`` if a registry that must be asked does not answer.
     """
+    parts = {range_.topic: range_.id_parts for range_ in ranges}
+    return {
+        topic: partial(_changed, of_topic, ids) for topic, of_topic in parts.items() if of_topic
+    }
 
-    def __init__(
-        self,
-        reader: Reader,
-        ids: IdBytes,
-        limits_by_topic: Mapping[str, TopicLimits],
-        on_unknown: ErrorPolicy,
-    ) -> None:
-        self._reader, self._ids = reader, ids
-        self._limits_by_topic, self._on_unknown = limits_by_topic, on_unknown
-        self._failed: set[TopicPartition] = set()
 
-    @property
-    def round_trip_s(self) -> float:
-        """See ``Reader``."""
-        return self._reader.round_trip_s
-
-    def next(self, timeout_s: float) -> Sequence[Read] | None:
-        """See ``Reader``; ``ClusterUnreachable`` also if a registry that must be asked does not answer."""
-        reads = self._reader.next(timeout_s)
-        return None if reads is None else [self._translated(read) for read in reads]
-
-    def drop(self, range_: Range) -> None:
-        """See ``Reader``."""
-        self._failed.add(range_.source)
-        self._reader.drop(range_)
-
-    def close(self) -> None:
-        """See ``Reader``."""
-        self._reader.close()
-
-    def _translated(self, read: Read) -> Read:
-        range_, failure = read.range, read.failure
-        if not range_.id_parts:
-            return read
-        errors = RecordErrors(range_, self._on_unknown, _WHAT, _ADVICE)
-        topic_limits = self._limits_by_topic.get(range_.remote_topic, TopicLimits())
-        is_dropped = range_.source in self._failed
-        for converted in read.converted_batches:
-            if is_dropped or errors.failure:
-                break
-            try:
-                became = with_target_ids(converted, range_.id_parts, self._ids, topic_limits)
-            except MalformedBatch as error:
-                message = f"the source sent {error}."
-                failure = Failure(range_, converted.start, message, transient=False)
-                is_dropped = True
-                break
-            said = {
-                offset: f"the schema {found} is not known"
-                for offset, found in became.unknown.items()
-                if offset not in read.set_aside
-            }
-            errors.add(became.converted, said)
-        if is_dropped or errors.failure:
-            self.drop(range_)
-        found = errors.read(failure)
-        return Read(
-            range_, found.converted_batches, found.failure, {**read.set_aside, **found.set_aside}
-        )
+def _changed(
+    parts: Collection[IdPart],
+    ids: IdBytes,
+    converted: ConvertedBatch,
+    _: TopicPartition,
+    topic_limits: TopicLimits,
+) -> TransformedBatch:
+    became = with_target_ids(converted, parts, ids, topic_limits)
+    unknown = {at: f"the schema {found} is not known" for at, found in became.unknown.items()}
+    return TransformedBatch(became.converted, unknown)
 
 
 class MissingSchemas:

@@ -30,8 +30,8 @@ from kafka_ferry.transform import Changer, Evaluated, Evaluator, rows_of, transf
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
-_WHAT: Final = "a transform rule cannot be applied"
-_ADVICE: Final = "Mend the rule, or say with on.transform.error what becomes of such records."
+WHAT_FAILS: Final = "a transform rule cannot be applied"
+ADVICE: Final = "Mend the rule, or say with on.transform.error what becomes of such records."
 _AHEAD: Final = 2
 _LOT_BYTES: Final = 16 * 1024 * 1024
 _LOT_RECORDS: Final = 50_000
@@ -45,12 +45,12 @@ class NumberedRule(NamedTuple):
 
 
 def rules_of(flow: Flow, ranges: Iterable[Range]) -> dict[str, NumberedRule]:
-    """The rules for the topics of ``ranges``, by topic; without those that have none."""
+    """The rules in Spark SQL for the topics of ``ranges``, by topic; without those that have none."""
     found = {topic: flow.transform_of(topic) for topic in {range_.topic for range_ in ranges}}
     return {
         topic: NumberedRule(flow.transform.index(rule), Changer(rule))
         for topic, rule in found.items()
-        if rule
+        if rule and not rule.function
     }
 
 
@@ -187,7 +187,7 @@ class TransformedReader:
 
     def _read(self, part: _Part, evaluated: Evaluated, begin: int) -> Read:
         """What the copier gets of a part, whose rows begin at ``begin``."""
-        errors = RecordErrors(part.range, self._on_error, _WHAT, _ADVICE)
+        errors = RecordErrors(part.range, self._on_error, WHAT_FAILS, ADVICE)
         is_dropped = part.range.source in self._failed
         for converted, records in part.batches:
             results = evaluated.part(begin, begin + len(records))

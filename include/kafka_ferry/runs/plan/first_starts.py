@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.yaml_document import NoDocument, read_document
-from kafka_ferry.config.flow import at_home
 from kafka_ferry.config.types.first_start import FirstStart, read_first_start
+from kafka_ferry.config.types.home import at_home
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.ledger import LedgerTable

@@ -135,7 +135,10 @@ def _header(
 
 def _transforms(flow: Flow) -> dict[str, str]:
     """The flow's transform rules, each with its fingerprint; they name secrets and hold none."""
-    rules = [{"fingerprint": it.fingerprint, **it.model_dump(mode="json")} for it in flow.transform]
+    rules = [
+        {"fingerprint": flow.rule_fingerprint(it), **it.model_dump(mode="json", exclude_none=True)}
+        for it in flow.transform
+    ]
     return {"transform": _text(rules)} if rules else {}
 
 

@@ -20,7 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import default_handler
 
 from kafka_ferry.config.files.password_files import read_push_credentials
-from kafka_ferry.config.flow import at_home
+from kafka_ferry.config.types.home import at_home
 from kafka_ferry.errors import FerryError
 from kafka_ferry.report.catalogue import METRICS
 from kafka_ferry.report.metrics import Sample, samples

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kafka_ferry.config.flow import at_home
 from kafka_ferry.config.options.verify import EXPECTATIONS
+from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.verify.expectations.evaluation import listed, raised_by
 from kafka_ferry.verify.expectations.tables import ROW, WHERE, columns

@@ -23,7 +23,9 @@ def a_rule(**rule: Any) -> TransformRule:
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        ({}, "must have where, set or drop"),
+        ({}, "must have where, set, drop or function"),
+        ({"function": "masks"}, "should match pattern"),
+        ({"function": "masks.f", "where": "true"}, "it must have nothing else than topics"),
         ({"topics": [], "where": "true"}, "at least 1 item"),
         ({"topics": ["("], "where": "true"}, "not a valid regular expression"),
         ({"set": {"value.a": "1"}}, "needs format: {value: json}"),
@@ -74,9 +76,9 @@ def test_the_first_rule_that_matches_a_topic_counts() -> None:
 def test_a_fingerprint_changes_with_what_a_rule_does_and_not_with_its_topics() -> None:
     rule = a_rule(where="true")
 
-    assert rule.fingerprint == a_rule(where="true", topics=["other"]).fingerprint
-    assert rule.fingerprint != a_rule(where="false").fingerprint
-    assert rule.fingerprint != a_rule(where="true", format={"value": "string"}).fingerprint
+    assert rule.fingerprint() == a_rule(where="true", topics=["other"]).fingerprint()
+    assert rule.fingerprint() != a_rule(where="false").fingerprint()
+    assert rule.fingerprint() != a_rule(where="true", format={"value": "string"}).fingerprint()
 
 
 def test_null_is_an_expression() -> None:

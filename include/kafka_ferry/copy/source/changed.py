@@ -1,0 +1,88 @@
+"""Reads ranges with the records changed, batch by batch, in the task itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kafka_ferry.batches import ConvertedBatch, MalformedBatch, TopicLimits
+from kafka_ferry.config.options.transform import ErrorPolicy
+from kafka_ferry.copy.outcome import Failure
+from kafka_ferry.copy.source.cursor import Read
+from kafka_ferry.copy.source.reader import Reader
+from kafka_ferry.copy.source.record_errors import RecordErrors
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.transform import TransformedBatch
+
+BatchChange = Callable[[ConvertedBatch, TopicPartition, TopicLimits], TransformedBatch]
+"""What becomes of a converted batch of a source partition; ``MalformedBatch`` if it cannot be read."""
+
+
+class ChangedReader:
+    """A ``Reader`` of what becomes of the records that another one reads.
+
+    Args:
+        reader: reads the records; closed with this one.
+        changes: by source topic, what becomes of its batches; those of other topics stay as they are.
+        limits_by_topic: what remote topics take.
+        on_error: what becomes of a record that cannot be changed.
+        what: what cannot be done to it, such as ``a transform rule cannot be applied``.
+        advice: what to do where that stops a range.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        changes: Mapping[str, BatchChange],
+        limits_by_topic: Mapping[str, TopicLimits],
+        on_error: ErrorPolicy,
+        what: str,
+        advice: str,
+    ) -> None:
+        self._reader, self._changes, self._limits_by_topic = reader, changes, limits_by_topic
+        self._on_error, self._what, self._advice = on_error, what, advice
+        self._failed: set[TopicPartition] = set()
+
+    @property
+    def round_trip_s(self) -> float:
+        """See ``Reader``."""
+        return self._reader.round_trip_s
+
+    def next(self, timeout_s: float) -> Sequence[Read] | None:
+        """See ``Reader``."""
+        reads = self._reader.next(timeout_s)
+        return None if reads is None else [self._changed(read) for read in reads]
+
+    def drop(self, range_: Range) -> None:
+        """See ``Reader``."""
+        self._failed.add(range_.source)
+        self._reader.drop(range_)
+
+    def close(self) -> None:
+        """See ``Reader``."""
+        self._reader.close()
+
+    def _changed(self, read: Read) -> Read:
+        range_, failure = read.range, read.failure
+        change = self._changes.get(range_.topic)
+        if change is None:
+            return read
+        errors = RecordErrors(range_, self._on_error, self._what, self._advice)
+        topic_limits = self._limits_by_topic.get(range_.remote_topic, TopicLimits())
+        is_dropped = range_.source in self._failed
+        for converted in read.converted_batches:
+            if is_dropped or errors.failure:
+                break
+            try:
+                became = change(converted, range_.source, topic_limits)
+            except MalformedBatch as error:
+                message = f"the source sent {error}."
+                failure = Failure(range_, converted.start, message, transient=False)
+                is_dropped = True
+                break
+            found = {at: text for at, text in became.errors.items() if at not in read.set_aside}
+            errors.add(became.converted, found)
+        if is_dropped or errors.failure:
+            self.drop(range_)
+        changed = errors.read(failure)
+        set_aside = {**read.set_aside, **changed.set_aside}
+        return Read(range_, changed.converted_batches, changed.failure, set_aside)

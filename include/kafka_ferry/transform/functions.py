@@ -1,0 +1,182 @@
+"""A user's Python function as a transform rule, for what Spark SQL cannot say.
+
+The driver loads the functions from their files, and tasks get their code with the job: executors need no files.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.batches import ConvertedBatch, Record, TopicLimits, records_of
+from kafka_ferry.batches.record_format.content import Content, read_content
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.transform.apply import TransformedBatch, rebuilt
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model import TopicPartition
+
+_MODULES: Final = "ferry_transforms"
+_MOST_TEXT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TransformRecord:
+    """A record as a function gets it.
+
+    Attributes:
+        topic: its topic on the source.
+        partition: its partition.
+        offset: its offset on the source.
+        timestamp: milliseconds since 1970.
+        key: its key.
+        value: its value; None for a tombstone.
+        headers: its headers in their order; names may repeat.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+TransformFunction = Callable[[TransformRecord, Mapping[str, str]], TransformRecord | None]
+"""Gives the record with another key, value or headers, or None to leave it out; gets the flow's
+``transform.secrets`` too. It must give the same for the same record every time."""
+
+
+def load_functions(flow: Flow) -> dict[str, TransformFunction]:
+    """The functions that a flow's rules name, by name, from their files.
+
+    Raises:
+        ConfigError: naming the rule: there is no such file, it cannot be imported, or has no such function.
+    """
+    found: dict[str, TransformFunction] = {}
+    modules: dict[str, ModuleType] = {}
+    for number, rule in enumerate(flow.transform, 1):
+        if not rule.function or rule.function in found:
+            continue
+        place, _, name = rule.function.rpartition(".")
+        key = f"transform, rule {number} ({', '.join(rule.topics)}), function"
+        try:
+            if place not in modules:
+                modules[place] = _module(flow, place, rule.function)
+            function = getattr(modules[place], name)
+        except FileNotFoundError as error:
+            raise ConfigError(
+                flow.file, key, f"needs {error.filename}, which does not exist"
+            ) from None
+        except AttributeError:
+            file = flow.function_file(rule.function)
+            raise ConfigError(flow.file, key, f"{file} has no function {name!r}") from None
+        except Exception as error:
+            file = flow.function_file(rule.function)
+            said = f"{file} cannot be imported: {type(error).__name__}: {error}"
+            raise ConfigError(flow.file, key, said) from error
+        if not callable(function):
+            raise ConfigError(flow.file, key, f"{rule.function} is not a function")
+        found[rule.function] = function
+    return found
+
+
+def _module(flow: Flow, place: str, function: str) -> ModuleType:
+    file = flow.function_file(function)
+    # Without it, a missing file would look like one that has no loader.
+    file.stat()
+    name = f"{_MODULES}.{place}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    # Classes of the file look up their own module.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRule:
+    """What a function does to records.
+
+    Attributes:
+        name: its name in the flow's file.
+        function: the function.
+        secrets: the flow's secrets for rules.
+    """
+
+    name: str
+    function: TransformFunction
+    secrets: Mapping[str, str]
+
+    def applied(
+        self, converted: ConvertedBatch, partition: TopicPartition, topic_limits: TopicLimits
+    ) -> TransformedBatch:
+        """What the function leaves of a converted batch; a record for which it fails is left unchanged.
+
+        Args:
+            converted: the converted batch.
+            partition: the source partition.
+            topic_limits: what the target topic takes.
+
+        Raises:
+            MalformedBatch: if the content of a record cannot be read.
+        """
+        kept: list[Record] = []
+        filtered: list[Record] = []
+        errors: dict[int, str] = {}
+        is_changed = False
+        for record in records_of(converted):
+            given = _given(record, partition)
+            try:
+                became = _same_place(given, self.function(given, self.secrets))
+                content = None if became is None else _encoded(became)
+            except Exception as error:
+                errors[record[0]] = self._said(error)
+                kept.append(record)
+                continue
+            if content is None:
+                filtered.append(record)
+                continue
+            is_changed = is_changed or content != record[3]
+            kept.append((*record[:3], content))
+        if not filtered and not is_changed:
+            return TransformedBatch((converted,), errors)
+        return TransformedBatch(tuple(rebuilt(converted, kept, filtered, topic_limits)), errors)
+
+    def _said(self, error: Exception) -> str:
+        """An exception's text, without the secrets that the function knows."""
+        text = f"{type(error).__name__}: {error}"
+        for secret in self.secrets.values():
+            text = text.replace(secret, "***") if secret else text
+        return f"{self.name} failed: {text[:_MOST_TEXT]}"
+
+
+def _given(record: Record, partition: TopicPartition) -> TransformRecord:
+    content = read_content(record[3])
+    headers = tuple((name.decode(errors="surrogateescape"), it) for name, it in content.headers)
+    place = (partition.topic, partition.partition, record[0], record[1])
+    return TransformRecord(*place, content.key, content.value, headers)
+
+
+def _same_place(given: TransformRecord, became: object) -> TransformRecord | None:
+    if became is None:
+        return None
+    if not isinstance(became, TransformRecord):
+        raise TypeError(f"it gave {type(became).__name__}, and not a TransformRecord or None")
+    if replace(became, key=given.key, value=given.value, headers=given.headers) != given:
+        raise ValueError("it changed something else than key, value and headers")
+    return became
+
+
+def _encoded(record: TransformRecord) -> bytes:
+    headers = tuple(
+        (name.encode(errors="surrogateescape"), value) for name, value in record.headers
+    )
+    return Content(record.key, record.value, headers).encoded()

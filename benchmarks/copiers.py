@@ -113,14 +113,19 @@ class Ferry:
 
     def _flow(self, job: Job, state: Path) -> dict[str, object]:
         source, target = self.clusters.reached
-        return {
+        flow: dict[str, object] = {
             "source": {"alias": job.alias, "bootstrap.servers": source},
             "target": {"alias": "target", "bootstrap.servers": target},
             "topics": [job.topic],
             "replication.factor": 1,
             "state.dir": str(state / "state"),
-            **job.options,
         }
+        for name, value in job.options.items():
+            side = flow.get(name)
+            flow[name] = (
+                side | value if isinstance(side, dict) and isinstance(value, dict) else value
+            )
+        return flow
 
 
 @dataclass(frozen=True)

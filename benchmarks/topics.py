@@ -31,6 +31,7 @@ class Topic:
         transaction: records in each of the producer's transactions, over all partitions; 0 for none.
         fields: whether values are JSON objects, with an email address and other fields.
         marked: one record in so many has the header ``MARK``; 0 for none.
+        schema_id: stands in front of each value as serializers write it; 0 for none.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Topic:
     transaction: int = 0
     fields: bool = False
     marked: int = 0
+    schema_id: int = 0
 
     def create(self, bootstrap: str) -> Topic:
         """Create it, empty."""
@@ -70,6 +72,8 @@ class Topic:
 
     def _value(self, number: int) -> bytes:
         random = os.urandom(self.size // 2).hex()
+        if self.schema_id:
+            return b"\0" + self.schema_id.to_bytes(4, "big") + random.encode()
         if not self.fields:
             return random.encode()
         half = self.size // 2

@@ -82,5 +82,17 @@ def test_the_transforms_page_begins_with_a_flow_that_is_valid(tmp_path: Path) ->
     assert [rule.topics for rule in flow.transform] == [("orders.*",), ("customers",), ("clicks",)]
 
 
+def test_the_schema_registry_page_has_flows_that_are_valid(tmp_path: Path) -> None:
+    page = (DOCS / "schema-registry.md").read_text()
+    first, more = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    for example in (first, first + more):
+        (tmp_path / "flow.yaml").write_text(example)
+        (flow,) = load_flows(tmp_path / "flow.yaml")
+        assert flow.sync_schemas == "translate-ids"
+    assert flow.schemas_ids_in.of("payments.eu") == "value"
+    assert flow.schemas_ids_in.of("orders") == "subjects"
+    assert flow.schemas_subjects == ("com[.]acme[.].*",)
+
+
 def test_there_are_recipes() -> None:
     assert len(RECIPES) == 8

@@ -33,6 +33,8 @@ def wrong_registry(properties: Mapping[str, str]) -> Iterator[Problem]:
         elif "@" in parts.netloc:
             reason = "must hold no user and password, since it is shown"
             yield Problem(f"{PREFIX}url", reason, f"Use {PREFIX}basic.auth.user.info.")
+    if "@" in properties.get(f"{PREFIX}proxy", ""):
+        yield Problem(f"{PREFIX}proxy", "must hold no user and password, since it is shown")
     login = f"{PREFIX}bearer.auth.credentials.source"
     if properties.get(login, _STATIC_TOKEN) not in _LOGINS:
         yield Problem(login, f"must be one of {', '.join(_LOGINS)}")

@@ -325,9 +325,9 @@ NEEDS: Final[tuple[Need, ...]] = (
         ("CREATE", "WRITE"),
         "TOPIC",
         "the dead letter topic",
-        "to keep records that the remote topics reject, or for which a transform rule fails",
+        "to keep records that the remote topics reject, whose schema is unknown, or for which a transform rule fails",
         lambda flow: _if(flow.sets_records_aside, flow.dead_letter_name),
-        when="`on.rejected.record` or `on.transform.error: dead-letter`",
+        when="`on.rejected.record`, `on.unknown.schema` or `on.transform.error: dead-letter`",
     ),
     Need(
         "target",

@@ -162,14 +162,22 @@ class _Patches:
     def __init__(self, plain: bytes, parts: Collection[IdPart], ids: IdBytes) -> None:
         self._plain, self._ids = plain, ids
         self._in_key, self._in_value = "key" in parts, "value" in parts
-        self._named = {
-            name: part
-            for name, part in ((_KEY_HEADER, "key"), (_VALUE_HEADER, "value"))
-            # Nearly all batches have no such header, which one search tells.
-            if part in parts and name in plain
-        }
+        self._named: dict[bytes, str] | None = None
         self.patched: bytearray | None = None
         self.unknown: dict[int, bytes] = {}
+
+    @property
+    def _headers(self) -> dict[bytes, str]:
+        """The headers with ids that any of the records has, and what they are for: mostly none, as one search tells."""
+        if self._named is None:
+            looked_for = (
+                (_KEY_HEADER, "key", self._in_key),
+                (_VALUE_HEADER, "value", self._in_value),
+            )
+            self._named = {
+                name: part for name, part, is_in in looked_for if is_in and name in self._plain
+            }
+        return self._named
 
     def walk(self, count: int) -> None:  # noqa: PLR0912
         """Look at ``count`` records.
@@ -177,7 +185,7 @@ class _Patches:
         Numbers of one and two bytes are decoded in place, since a call for each costs more than all else.
         """
         plain, known, in_key, in_value = self._plain, self._ids.known, self._in_key, self._in_value
-        at, size, has_headers, unknown = 0, len(plain), bool(self._named), self.unknown
+        at, size, unknown = 0, len(plain), self.unknown
         for index in range(count):
             begin = at
             if (number := plain[at]) < 0x80:
@@ -197,7 +205,7 @@ class _Patches:
             value, value_end = self._field(key_end)
             if not value_end < end <= size:
                 raise IndexError
-            if has_headers:
+            if plain[value_end] and self._headers:
                 self._patch_with_headers(index, (key, key_end), (value, value_end), end)
             else:
                 if in_key and key_end - key >= _PREFIX and not plain[key]:
@@ -247,7 +255,7 @@ class _Patches:
         for _ in range(count):
             name, name_end = self._field(at)
             begin, at = self._field(name_end)
-            if part := self._named.get(self._plain[name:name_end]):
+            if part := self._headers.get(self._plain[name:name_end]):
                 prefixed.pop(part, None)
                 self._patch_header(index, begin, at)
         if at != end:

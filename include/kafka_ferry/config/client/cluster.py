@@ -232,7 +232,10 @@ class Cluster(BaseModel):
             ConfigError: a reference cannot be resolved, or a file cannot be read.
         """
         own = {name: it for name, it in self.properties.items() if name in REGISTRY_NAMES}
-        found = without_files(registry_client_config(self._looked_up(own)), self.origin)
+        resolved = {name: self.looked_up(name, value) for name, value in own.items()}
+        if problems := list(wrong_registry(resolved)):
+            raise config_error(self.origin, *problems)
+        found = without_files(registry_client_config(resolved), self.origin)
         return ClientProperties(found, self.origin)
 
     def resolved(self) -> Cluster:

@@ -56,6 +56,6 @@ class SchemaOptions(Options):
 
     @field_validator("schemas_subjects")
     @classmethod
-    def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    def _subjects_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         compile_patterns(patterns)
         return patterns

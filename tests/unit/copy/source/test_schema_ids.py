@@ -1,0 +1,152 @@
+"""Records get their ids while they are read; what stops a range stops only that range."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kafka_ferry.batches import (
+    AbortFilter,
+    ConvertedBatch,
+    TopicLimits,
+    converted_batches,
+    records_of,
+)
+from kafka_ferry.batches.record_format.content import read_content
+from kafka_ferry.batches.record_format.header import Batch
+from kafka_ferry.config.options.transform import ErrorPolicy
+from kafka_ferry.copy.source.cursor import Read
+from kafka_ferry.copy.source.schema_ids import MissingSchemas, SchemaIdReader
+from kafka_ferry.model import Range
+from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema
+from kafka_ferry.schemas.mirror import SchemaMirror
+from kafka_ferry.schemas.subjects import SubjectNames
+from kafka_ferry.schemas.translate import IdBytes
+from tests.support.batches import Record, a_batch
+from tests.support.registries import MemoryRegistry
+from tests.unit.config.builders import a_flow
+from tests.unit.copy.source.test_transformed import Answers
+
+RANGE = Range("t", 0, 0, 40, "id", "t", 0, schema_ids="value 12")
+OTHER = replace(RANGE, partition=1)
+AS_IT_IS = replace(RANGE, topic="u", schema_ids="")
+KNOWN = FlowSchemas((MirroredSchema(1, 101, "t-value", 1),))
+
+
+def framed(number: int) -> bytes:
+    return b"\0" + number.to_bytes(4, "big")
+
+
+def a_read(range_: Range, *ids: int, at: int = 0) -> Read:
+    batch = a_batch([Record(value=framed(it)) for it in ids], at=at)
+    found = converted_batches(batch, AbortFilter(()), at, at + len(ids), TopicLimits(join_below=0))
+    return Read(range_, tuple(found))
+
+
+def reader(answers: Answers, policy: ErrorPolicy = "fail") -> SchemaIdReader:
+    return SchemaIdReader(answers, IdBytes(KNOWN, lambda _: None), {}, policy)
+
+
+def values(read: Read) -> list[int]:
+    contents = (read_content(it[3]) for of in read.converted_batches for it in records_of(of))
+    return [int.from_bytes(it.value or b"", "big") for it in contents]
+
+
+def test_only_ranges_with_ids_are_looked_at() -> None:
+    as_it_is = a_read(AS_IT_IS, 1)
+    found = reader(Answers([a_read(RANGE, 1, 1), as_it_is], [], None))
+
+    first, second = found.next(1) or ()
+    assert (values(first), second) == ([101, 101], as_it_is)
+    assert found.next(1) == []
+    assert found.next(1) is None
+    assert found.round_trip_s == 0.25
+
+
+def test_fail_stops_the_range_before_the_record_and_reads_no_more_of_it() -> None:
+    answers = Answers(
+        [a_read(RANGE, 1, 9, 1), a_read(OTHER, 1)], [a_read(RANGE, 1, at=3), a_read(OTHER, 1, at=1)]
+    )
+    found = reader(answers)
+
+    first, other = found.next(1) or ()
+    assert (values(first), values(other)) == ([101], [101])
+    assert first.failure
+    assert first.failure.offset == 1
+    assert "the schema 9 is not known" in first.failure.message
+    assert answers.dropped == [RANGE]
+    # What was read ahead of it is not copied: there would be a gap.
+    assert [values(it) for it in found.next(1) or ()] == [[], [101]]
+
+
+@pytest.mark.parametrize(("policy", "set_aside"), [("dead-letter", [1]), ("pass", [])])
+def test_other_policies_go_on(policy: ErrorPolicy, set_aside: list[int]) -> None:
+    found = reader(Answers([a_read(RANGE, 1, 9, 1)]), policy)
+
+    (read,) = found.next(1) or ()
+
+    assert values(read) == [101, 9, 101]
+    assert list(read.set_aside) == set_aside
+    assert read.failure is None
+
+
+def test_what_was_set_aside_before_stays_so() -> None:
+    read = replace(a_read(RANGE, 9, 1), set_aside={0: "a rule failed"})
+    (found,) = reader(Answers([read])).next(1) or ()
+    assert found.set_aside == {0: "a rule failed"}
+    assert found.failure is None
+
+
+def test_a_malformed_batch_stops_the_range_at_its_start() -> None:
+    good = a_read(RANGE, 1)
+    (batch,) = a_read(RANGE, 1, at=1).converted_batches
+    assert batch.batch
+    cut = replace(batch, batch=Batch(batch.batch.header, batch.batch.payload[:5]))
+    answers = Answers([replace(good, converted_batches=(*good.converted_batches, cut))])
+
+    (read,) = reader(answers).next(1) or ()
+
+    assert values(read) == [101]
+    assert read.failure
+    assert (read.failure.offset, read.failure.transient) == (1, False)
+    assert answers.dropped == [RANGE]
+
+
+def test_closing_it_closes_what_it_reads_from() -> None:
+    answers = Answers()
+    reader(answers).close()
+    assert answers.is_closed
+
+
+class Connected(MissingSchemas):
+    """Mirrors between registries in memory."""
+
+    def __init__(self, source: MemoryRegistry, target: MemoryRegistry) -> None:
+        super().__init__(a_flow(), {})
+        self._mirror = SchemaMirror(source, target, SubjectNames({"t": "p.t"}), changes=True)
+
+
+def test_a_missing_schema_is_mirrored_under_its_subject() -> None:
+    source, target = MemoryRegistry(first_id=100), MemoryRegistry()
+    source.add("t-value", "one")
+    missing = Connected(source, target)
+
+    assert missing.resolve(100) == 1
+    assert target.requests == ["register p.t-value version 1"]
+    assert missing.resolve(101) is None
+    assert missing.resolve("0" * 32) is None
+
+
+def test_a_schema_whose_subject_is_deleted_stays_unknown() -> None:
+    source, target = MemoryRegistry(first_id=100), MemoryRegistry()
+    source.add("t-value", "one")
+    source.delete("t-value")
+    assert Connected(source, target).resolve(100) is None
+    assert not target.requests
+
+
+def test_an_unconverted_gap_passes() -> None:
+    gap = ConvertedBatch(0, 4)
+    (read,) = reader(Answers([Read(RANGE, (gap,))])).next(1) or ()
+    assert read.converted_batches == (gap,)

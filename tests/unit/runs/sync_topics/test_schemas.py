@@ -1,0 +1,160 @@
+"""What a run plans about schemas, makes of it, and keeps for its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.model import Plan, Range
+from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.sync_topics import schemas
+from kafka_ferry.runs.sync_topics.schemas import mirror_schemas, planned_schemas
+from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
+from tests.support.registries import MemoryRegistry
+from tests.unit.config.builders import a_cluster, a_flow
+
+RANGE = Range("orders", 0, 0, 9, "I", "p.orders", 3)
+PLAN = Plan("primary->backup", "run-1", 1, "A", "B", ranges=(RANGE, replace(RANGE, topic="clicks")))
+URL = {"schema__registry__url": "http://registry"}
+
+
+class Registries:
+    """Those of both clusters, in memory."""
+
+    def __init__(self) -> None:
+        self.source, self.target = MemoryRegistry(first_id=100), MemoryRegistry()
+        self.source.add("orders-value", "one")
+
+    @contextmanager
+    def open(self, cluster: Cluster) -> Iterator[MemoryRegistry]:
+        yield self.source if cluster.alias == "primary" else self.target
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> Registries:
+    both = Registries()
+    monkeypatch.setattr(schemas, "open_registry", both.open)
+    return both
+
+
+def a_run(folder: Path, **options: object) -> RunContext:
+    flow: Flow = a_flow(
+        source=a_cluster("primary", **URL),
+        target=a_cluster("backup", **URL),
+        state_dir=str(folder),
+        **{"sync_schemas": "translate-ids", **options},
+    )
+    return RunContext.of(flow, "run-1")
+
+
+def test_a_plan_says_what_is_registered_and_which_records_get_other_ids(
+    tmp_path: Path, registries: Registries
+) -> None:
+    plan = planned_schemas(a_run(tmp_path), PLAN)
+
+    assert list(map(str, plan.schemas.schema_registrations)) == [
+        "register orders-value version 1 as p.orders-value"
+    ]
+    (translated,) = plan.schemas.translated_ids
+    assert str(translated).startswith("schema ids of orders: translated in its value (rule ")
+    orders, clicks = plan.ranges
+    assert orders.id_parts == ("value",)
+    assert orders.schema_ids == translated.schema_ids
+    assert (clicks.schema_ids, clicks.id_parts) == ("", ())
+    assert not registries.target.requests
+    assert stored_schemas(a_run(tmp_path).state) == FlowSchemas()
+
+
+def test_the_fingerprint_changes_with_what_is_done_to_a_record(
+    tmp_path: Path, registries: Registries
+) -> None:
+    del registries
+    options: list[dict[str, object]] = [
+        {},
+        {},
+        {"on_unknown_schema": "pass"},
+        {"schemas_ids_in": "both"},
+    ]
+    found = [planned_schemas(a_run(tmp_path, **it), PLAN).ranges[0].schema_ids for it in options]
+    assert found[0] == found[1]
+    assert len({*found}) == 3
+
+
+def test_the_step_registers_and_keeps_the_ids(tmp_path: Path, registries: Registries) -> None:
+    run = a_run(tmp_path)
+
+    assert mirror_schemas(run, PLAN) == []
+
+    assert registries.target.requests == ["register p.orders-value version 1"]
+    found = stored_schemas(run.state)
+    assert found.ids == {100: 1}
+    assert found.remote_topics == {"orders": "p.orders", "clicks": "p.orders"}
+    assert not planned_schemas(run, PLAN).changes
+
+
+def test_what_cannot_be_registered_is_told(tmp_path: Path, registries: Registries) -> None:
+    registries.target.refused.add("one")
+    assert mirror_schemas(a_run(tmp_path), PLAN) == ["p.orders-value version 1 is refused."]
+
+
+def test_ids_whose_subject_is_gone_are_kept_as_long_as_the_target_has_them(
+    tmp_path: Path, registries: Registries
+) -> None:
+    run = a_run(tmp_path)
+    mirror_schemas(run, PLAN)
+    registries.source.delete("orders-value")
+
+    mirror_schemas(run, PLAN)
+    assert stored_schemas(run.state).ids == {100: 1}
+
+    registries.target.delete("p.orders-value")
+    mirror_schemas(run, PLAN)
+    assert stored_schemas(run.state).ids == {}
+
+
+def test_an_id_that_has_moved_is_a_note(tmp_path: Path, registries: Registries) -> None:
+    del registries
+    run = a_run(tmp_path)
+    mirror_schemas(run, PLAN)
+    before = stored_schemas(run.state)
+    moved = (MirroredSchema(100, 7, "p.orders-value", 1),)
+    store_schemas(run.state, replace(before, schemas=moved))
+
+    (note,) = planned_schemas(run, PLAN).remarks.notes
+
+    assert "The schemas 100 of the source have other ids on the target than before" in str(note)
+
+
+def test_kept_ids_need_no_change_of_records(tmp_path: Path, registries: Registries) -> None:
+    run = a_run(tmp_path, sync_schemas="keep-ids")
+
+    plan = planned_schemas(run, PLAN)
+    mirror_schemas(run, plan)
+
+    assert plan.ranges == PLAN.ranges
+    assert registries.target.requests == [
+        "mode p.orders-value IMPORT",
+        "register p.orders-value version 1",
+    ]
+    assert stored_schemas(run.state).ids == {100: 100}
+    assert not planned_schemas(run, PLAN).changes
+
+
+def test_a_run_of_some_topics_knows_how_the_others_are_called(
+    tmp_path: Path, registries: Registries
+) -> None:
+    run = a_run(tmp_path)
+    mirror_schemas(
+        run, replace(PLAN, ranges=(replace(RANGE, topic="city", remote_topic="p.city"),))
+    )
+    city = registries.source.add("city-value", "city")
+    registries.source.add("orders-value", "two", ("city", city.at))
+
+    mirror_schemas(run, replace(PLAN, ranges=(RANGE,)))
+
+    assert "register p.city-value version 1" in registries.target.requests

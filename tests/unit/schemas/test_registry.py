@@ -1,0 +1,218 @@
+"""How a registry is asked: where, with which login, and what its answers mean."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError
+from kafka_ferry.memory_file import memory_file
+from kafka_ferry.model.schemas import SchemaVersion
+from kafka_ferry.schemas.registered import RegisteredSchema
+from kafka_ferry.schemas.registry import RegistryRefused, open_registry
+from kafka_sandbox.secure import Authority, Identity
+from tests.unit.config.builders import a_cluster
+
+AT = SchemaVersion("a", 3)
+
+
+@dataclass
+class HttpRegistry:
+    """Answers each path with a status and JSON, and keeps what came."""
+
+    url: str = ""
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    requests: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+
+
+@contextmanager
+def http_registry(identity: Identity | None = None) -> Iterator[HttpRegistry]:
+    registry = HttpRegistry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _take(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked = f"{self.command} {self.path}"
+            registry.requests.append((asked, dict(self.headers), json.loads(body or b"null")))
+            status, answer = registry.answers.get(asked.partition("?")[0], (404, {}))
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_PUT = do_POST = _take
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if identity:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with memory_file(identity.key_pem + identity.chain_pem) as both:
+            context.load_cert_chain(both)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    registry.url = f"http{'s' if identity else ''}://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[HttpRegistry]:
+    with http_registry() as registry:
+        registry.answers["GET /subjects"] = (200, ["b", "a"])
+        yield registry
+
+
+def named(url: str, **properties: str) -> dict[str, str]:
+    dotted = {name.replace("_", "."): value for name, value in {"url": url, **properties}.items()}
+    return {f"schema.registry.{name}": value for name, value in dotted.items()}
+
+
+@pytest.mark.parametrize(
+    ("login", "header"),
+    [
+        ({}, None),
+        ({"basic_auth_user_info": "me:pass:word"}, "Basic bWU6cGFzczp3b3Jk"),
+        ({"bearer_auth_token": "abc"}, "Bearer abc"),
+    ],
+)
+def test_it_logs_in_as_its_properties_say(
+    server: HttpRegistry, login: dict[str, str], header: str | None
+) -> None:
+    with open_registry(a_cluster(**named(server.url, **login))) as registry:
+        assert registry.subjects() == ["a", "b"]
+
+    ((_, headers, _),) = server.requests
+    assert headers.get("Authorization") == header
+
+
+def test_certificates_may_be_files_or_text_and_no_other_is_trusted(tmp_path: Path) -> None:
+    authority, file = Authority("root"), tmp_path / "ca.pem"
+    file.write_text(authority.pem)
+    with http_registry(authority.issue("registry", "127.0.0.1")) as server:
+        server.answers["GET /subjects"] = (200, [])
+        for trust in ({"ssl_ca_location": str(file)}, {"ssl_ca_pem": authority.pem}):
+            cluster = a_cluster(**named(server.url, **trust))
+            # As on its way to a task, which has no files.
+            for it in (cluster, cluster.resolved()):
+                with open_registry(it) as registry:
+                    assert registry.subjects() == []
+        other = a_cluster(**named(server.url, ssl_ca_pem=Authority("other").pem))
+        with open_registry(other) as registry, pytest.raises(ClusterUnreachable, match="CERT"):
+            registry.subjects()
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (401, AccessDenied, "does not list its subjects: who are you"),
+        (403, AccessDenied, "(403)"),
+        (422, RegistryRefused, "who are you (422)"),
+        (404, RegistryRefused, "(404)"),
+        (501, RegistryRefused, "(501)"),
+    ],
+)
+def test_an_error_says_which_registry_refuses_what(
+    server: HttpRegistry, status: int, error: type[Exception], said: str
+) -> None:
+    server.answers["GET /subjects"] = (status, {"error_code": 1, "message": "who are you"})
+    login = {"basic_auth_user_info": "me:secret"}
+    with (
+        open_registry(a_cluster(**named(server.url, **login))) as registry,
+        pytest.raises(error) as raised,
+    ):
+        registry.subjects()
+    assert said in str(raised.value)
+    assert f"The schema registry of primary ({server.url})" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_what_it_does_not_know_is_none(server: HttpRegistry) -> None:
+    with open_registry(a_cluster(**named(server.url))) as registry:
+        assert registry.versions("a") == []
+        assert registry.places(7) == []
+        assert (registry.level("a"), registry.mode("a"), registry.global_mode()) == ("", "", "")
+        assert registry.find(RegisteredSchema(AT, 0, '"int"')) is None
+
+
+def test_a_schema_is_written_as_it_was_read_with_what_the_api_does_not_show(
+    server: HttpRegistry,
+) -> None:
+    reference = {"name": "n", "subject": "s", "version": 2}
+    answer = {
+        **{"subject": "a", "version": 3, "id": 70, "guid": "g", "schemaType": "JSON"},
+        **{"schema": "{}", "references": [reference], "metadata": {"properties": {"owner": "me"}}},
+    }
+    server.answers["GET /subjects/a/versions/3"] = (200, answer)
+    server.answers["POST /subjects/a/versions"] = (200, {"id": 70})
+    with open_registry(a_cluster(**named(server.url))) as registry:
+        schema = registry.schema(AT)
+        registry.register(schema, with_id=True)
+
+    assert (schema.id, schema.guid, schema.kind) == (70, "g", "JSON")
+    assert schema.references == (("n", SchemaVersion("s", 2)),)
+    _, _, body = server.requests[-1]
+    assert (body["id"], body["version"], body["references"]) == (70, 3, [reference])
+    assert body["metadata"]["properties"] == {"owner": "me"}
+
+
+def test_without_an_id_a_request_has_none(server: HttpRegistry) -> None:
+    server.answers["POST /subjects/a/versions"] = (200, {"id": 70})
+    with open_registry(a_cluster(**named(server.url))) as registry:
+        registry.register(RegisteredSchema(AT, 7, '"int"'), with_id=False)
+    _, _, body = server.requests[-1]
+    assert "id" not in body
+    assert "version" not in body
+
+
+def test_settings_are_read_and_set(server: HttpRegistry) -> None:
+    server.answers |= {
+        "GET /config/a": (200, {"compatibilityLevel": "FULL"}),
+        "PUT /config/a": (200, {"compatibility": "NONE"}),
+        "GET /mode/a": (200, {"mode": "READONLY"}),
+        "GET /mode": (200, {"mode": "IMPORT"}),
+        "PUT /mode/a": (200, {"mode": "IMPORT"}),
+    }
+    with open_registry(a_cluster(**named(server.url))) as registry:
+        assert (registry.level("a"), registry.mode("a")) == ("FULL", "READONLY")
+        assert registry.global_mode() == "IMPORT"
+        registry.set_level("a", "NONE")
+        registry.set_mode("a", "IMPORT")
+    assert [body for _, _, body in server.requests[-2:]] == [
+        {"compatibility": "NONE"},
+        {"mode": "IMPORT"},
+    ]
+
+
+def test_properties_that_the_client_refuses_are_named() -> None:
+    properties = named("http://127.0.0.1:1", bearer_auth_credentials_source="OAUTHBEARER")
+    with (
+        pytest.raises(ConfigError, match=r"schema\.registry"),
+        open_registry(a_cluster(**properties)),
+    ):
+        pass
+
+
+def test_a_flow_without_a_registry_loads_none_of_its_client() -> None:
+    code = (
+        "import sys; import kafka_ferry.runs.run, kafka_ferry.copy, kafka_ferry.runs.mirror.mirror;"
+        "assert not [it for it in sys.modules if it.startswith(('httpx', 'authlib', "
+        "'confluent_kafka.schema_registry', 'kafka_ferry.schemas.registry'))]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -320,3 +320,36 @@ def test_a_map_that_is_no_longer_true_is_told_and_replaced(
     (note,) = [note.message for note in plan.remarks.notes if "other ids" in note.message]
     assert str(number) in note
     assert stored_schemas(state) == known
+
+
+def test_what_a_transform_rule_leaves_gets_its_ids_too(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    registries: Registries,
+    spark: SparkSource,
+) -> None:
+    source, target = map(client_of, registries)
+    topic = unique("ruled")
+    create_topic(primary.bootstrap, topic)
+    value = avro(source, topic, VALUE, person(1))
+    produce(
+        primary.bootstrap,
+        topic,
+        [Record(key=b"%d" % i, value=value, headers=[("n", b"%d" % (i % 2))]) for i in range(10)],
+    )
+    rule = {"topics": [topic], "where": "headers['n'] = '0'"}
+    flow = flow_between(registries, folder, primary, backup, [topic], transform=[rule])
+    this = Run(flow, "run-1")
+    this.plan()
+    this.sync_topics()
+    this.mirror(spark)
+
+    verdict = this.verify(spark)
+
+    assert verdict.success
+    copied = read_all(backup.bootstrap, remote(flow, topic))[0]
+    assert [it.key for it in copied] == [b"0", b"2", b"4", b"6", b"8"]
+    for record in copied:
+        assert from_avro(target, remote(flow, topic), VALUE, record.value) == person(1)

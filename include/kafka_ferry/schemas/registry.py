@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
+from kafka_ferry.config.client.cluster import MASK, is_secret
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
@@ -91,6 +92,7 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
     # It tells each request, at the level of what a run says.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     name = f"the schema registry of {cluster.alias} ({config.get('url', '')})"
+    secrets = _secrets(config)
     with ExitStack() as files:
         for text, location in _TEXTS.items():
             if pem := config.pop(text, ""):
@@ -99,9 +101,9 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
             config["timeout"] = float(config.get("timeout", _TIMEOUT_S))
             client = SchemaRegistryClient(config)
         except (ValueError, TypeError, OSError) as error:
-            raise ConfigError(cluster.origin, "schema.registry", str(error)) from error
+            raise ConfigError(cluster.origin, "schema.registry", secrets.hidden(error)) from error
     try:
-        yield _ConfluentRegistry(client, name)
+        yield _ConfluentRegistry(client, name, secrets)
     finally:
         client.close()
 
@@ -109,8 +111,8 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
 class _ConfluentRegistry:
     """A ``SchemaRegistry`` that Confluent's client reads and writes."""
 
-    def __init__(self, client: Any, name: str) -> None:
-        self._client, self._name = client, name
+    def __init__(self, client: Any, name: str, secrets: _Secrets) -> None:
+        self._client, self._name, self._secrets = client, name, secrets
 
     def subjects(self) -> list[str]:
         return sorted(self._ask("list its subjects", self._client.get_subjects))
@@ -184,19 +186,43 @@ class _ConfluentRegistry:
             raise self._refusal(doing, error) from error
         except (HTTPError, OSError) as error:
             raise ClusterUnreachable(
-                f"To {doing}, {self._name} was asked and does not answer: {error}."
+                f"To {doing}, {self._name} was asked and does not answer: {self._secrets.hidden(error)}."
             ) from error
         except OAuthTokenError as error:
-            raise AccessDenied(f"There is no token for {self._name}: {error}.") from error
+            told = self._secrets.hidden(error)
+            raise AccessDenied(f"There is no token for {self._name}: {told}.") from None
 
     def _refusal(self, doing: str, error: Any) -> FerryError:
-        said = f"{self._name} does not {doing}: {error.error_message} ({error.http_status_code})."
+        told = self._secrets.hidden(error.error_message)
+        said = f"{self._name} does not {doing}: {told} ({error.http_status_code})."
         said = said[0].upper() + said[1:]
         if error.http_status_code in (401, 403):
             return AccessDenied(said, advice="Check the login and the rights of its user.")
         if error.http_status_code in _NO_ANSWER:
             return ClusterUnreachable(said)
         return RegistryRefused(said)
+
+
+class _Secrets(NamedTuple):
+    """What no message may show, though a server may send it back."""
+
+    values: tuple[str, ...]
+
+    def hidden(self, said: object) -> str:
+        """The text without them."""
+        text = str(said)
+        for value in self.values:
+            text = text.replace(value, MASK)
+        return text
+
+
+def _secrets(config: Mapping[str, str]) -> _Secrets:
+    found = {value for name, value in config.items() if is_secret(f"schema.registry.{name}")}
+    passwords = {value.partition(":")[2] for value in found}
+    # The longest first: one may be a part of another.
+    return _Secrets(
+        tuple(sorted((found | passwords) - {"", "STATIC_TOKEN", "OAUTHBEARER"}, key=len)[::-1])
+    )
 
 
 def _read(at: SchemaVersion, found: Any) -> RegisteredSchema:

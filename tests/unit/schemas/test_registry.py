@@ -22,6 +22,7 @@ from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.registry import RegistryRefused, open_registry
 from kafka_sandbox.secure import Authority, Identity
+from tests.support.identity_provider import SECRET, identity_provider
 from tests.unit.config.builders import a_cluster
 
 AT = SchemaVersion("a", 3)
@@ -100,6 +101,30 @@ def test_it_logs_in_as_its_properties_say(
 
     ((_, headers, _),) = server.requests
     assert headers.get("Authorization") == header
+
+
+def test_it_asks_for_a_token_where_it_is_told_to(server: HttpRegistry) -> None:
+    with identity_provider() as provider:
+        login = {
+            "bearer_auth_credentials_source": "OAUTHBEARER",
+            "bearer_auth_client_id": "ferry",
+            "bearer_auth_client_secret": SECRET,
+            "bearer_auth_scope": "registry",
+            "bearer_auth_issuer_endpoint_url": provider.endpoint,
+            "bearer_auth_logical_cluster": "lsrc-1",
+        }
+        with open_registry(a_cluster(**named(server.url, **login))) as registry:
+            registry.subjects()
+        wrong = login | {"bearer_auth_client_secret": "another"}
+        with (
+            open_registry(a_cluster(**named(server.url, **wrong))) as registry,
+            pytest.raises(AccessDenied, match="There is no token") as error,
+        ):
+            registry.subjects()
+    _, headers, _ = server.requests[0]
+    assert headers["Authorization"].startswith("Bearer ey")
+    assert headers["target-sr-cluster"] == "lsrc-1"
+    assert "another" not in str(error.value)
 
 
 def test_certificates_may_be_files_or_text_and_no_other_is_trusted(tmp_path: Path) -> None:

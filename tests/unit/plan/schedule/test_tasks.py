@@ -77,6 +77,8 @@ def test_a_repeated_micro_batch_has_nothing_that_the_run_is_not_about() -> None:
         {"preserved": True},
         {"end": RANGES[0].end + 1},
         {"backfill": Backfill(0, 5, 0)},
+        {"transform": "another rule"},
+        {"schema_ids": "value 12"},
     ],
 )
 def test_a_range_that_the_plan_does_not_have_is_not_repeated(wrong: dict[str, Any]) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.views import Showing
+from kafka_ferry.runs.where import where_by_ledger
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce
+from tests.support.builders import Record, create_topic, delete_before, produce
 from tests.support.flows import copy_now, ledger_of, remote, write_flow
 
 
@@ -58,3 +60,52 @@ def test_what_real_runs_leave_is_shown_without_a_broker(
     assert view is not None and view.report is not None
     assert [step.name for step in view.steps if step.record][:2] == ["plan", "sync_topics"]
     assert b"Copied, not verified" in (showing.report_page("run-2") or b"")
+
+
+def test_all_source_offsets_of_a_flow_are_shown_down_to_one_record(
+    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Callable[[str], str]
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    file = write_flow(folder, primary, backup, [topic], on_source_truncation="continue")
+    flow = load_flow(file)
+    here, there = (TopicPartition(topic, n) for n in (0, 1))
+    produce(primary.bootstrap, topic, [Record(value=b"v", partition=0)] * 20)
+    produce(primary.bootstrap, topic, [Record(value=b"v", partition=1)] * 3)
+    copy_now(flow, "run-1")
+    never = [Record(value=b"never", partition=1)] * 2
+    produce(primary.bootstrap, topic, never, transactional_id=topic, abort=True)
+    produce(primary.bootstrap, topic, [Record(value=b"v", partition=0)] * 20)
+    delete_before(primary, topic, 25)
+    copy_now(flow, "run-2")
+    ledger_of(flow)
+    with suppress(FerryError):
+        Run(flow, "run-2").publish()
+
+    showing = Showing(flow)
+    first, second = showing.offsets()
+    assert (first.run, first.offsets, first.copied, first.reasons) == ("run-1", 23, 23, {})
+    assert (second.run, second.offsets, second.copied, second.lost) == ("run-2", 23, 15, 5)
+    assert second.reasons == {"lost": 5, "aborted": 2, "control": 1}
+    (row,) = showing.offsets_rows()
+    assert (row.name, row.offsets, row.copied, row.lost, row.left_out) == (topic, 46, 38, 5, 8)
+    assert [(one.partition, one.offsets, one.lost) for one in showing.offsets_rows(topic)] == [
+        (0, 40, 5),
+        (1, 6, 0),
+    ]
+    assert [bar.offsets for bar in showing.offsets(topic, 1)] == [3, 3]
+    ranges = showing.ranges_of(topic, 0)
+    assert [(one.run, one.start, one.end) for one in ranges] == [
+        ("run-2", 20, 40),
+        ("run-1", 0, 20),
+    ]
+    (lost,) = where_by_ledger(flow, here, 22)
+    assert (lost.target_offset, lost.reason, lost.run) == (None, "lost", "run-2")
+    (kept,) = where_by_ledger(flow, here, 25)
+    assert (kept.state, kept.reason, kept.proof) == ("", "", None)
+    assert kept.target_offset is not None
+    (none,) = where_by_ledger(flow, there, 4)
+    assert none.reason == "aborted or control"
+    assert where_by_ledger(flow, there, 6) == []
+    page = (showing.report_page("run-2") or b"").decode()
+    assert "run run-2: 5 lost" in page

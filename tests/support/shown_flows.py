@@ -16,7 +16,13 @@ import pyarrow.parquet as pq
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.ledger import CopiedRange, TransactionEntry, VerificationEntry
+from kafka_ferry.ledger import (
+    BackfillEntry,
+    CopiedRange,
+    CopyingEntry,
+    TransactionEntry,
+    VerificationEntry,
+)
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.model import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
@@ -91,7 +97,7 @@ def write_past(flow: Flow, past: Past, *, now: int | None = None) -> list[str]:
             folder.files.write("report.html", render(report))
     runs.write(HISTORY, "\n".join(lines) + "\n")
     assert len(parse_history(runs.read(HISTORY) or b"")) == past.runs
-    _write_ledger(flow, past, names[0], end)
+    _write_ledger(flow, past, names, end)
     return names
 
 
@@ -208,9 +214,14 @@ def _groups(past: Past, at: int) -> GroupMoves:
     return GroupMoves(at, tuple(moves))
 
 
-def _write_ledger(flow: Flow, past: Past, run: str, at: int) -> None:
+def _write_ledger(flow: Flow, past: Past, runs: Sequence[str], at: int) -> None:
+    """The ledger's table: all partitions for the newest run, and one of them for some before it."""
     rows: list[dict[str, object]] = []
-    offset = 0
+    offset, run = 0, runs[0]
+    for number in range(min(60, len(runs) - 1), 0, -1):
+        entry = _earlier_entry(flow, past, runs[number], at - number * HOUR_MS, number)
+        rows.extend(rows_of(offset, entry))
+        offset += 1
     for topic, count in past.topics:
         for partition in range(count):
             copied = CopiedRange(
@@ -235,6 +246,25 @@ def _write_ledger(flow: Flow, past: Past, run: str, at: int) -> None:
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), sink)
     name = f"{0:020d}-{offset + 1:020d}.parquet"
     flow_state(flow).folder("ledger").write(name, sink.getvalue().to_pybytes())
+
+
+def _earlier_entry(flow: Flow, past: Past, run: str, at: int, number: int) -> CopyingEntry:
+    """One transaction of an earlier run; some have a loss, a truncated log, or are of a backfill."""
+    reasons = {"control": 40 + number % 7, "aborted": 3 * (number % 5)}
+    if number == 20:
+        reasons["lost"] = 900
+    count = 7_000 + 400 * (number % 9)
+    end = 4_111_221 - 12_000 * (number - 1)
+    copied = CopiedRange(
+        topic=past.topics[0][0], topic_id="t", partition=0, remote_topic=f"primary.{past.topics[0][0]}",
+        remote_topic_id="r", start=end - count, end=end, records=count - sum(reasons.values()),
+        bytes=count * 200, batches=19, reasons=reasons, rebuilt={}, digest="d",
+        rewound_from=end - count + 350 if number == 33 else -1,
+    )  # fmt: skip
+    known = {"flow": flow.name, "run": run, "at": at, "writer": 0, "ranges": (copied,)}
+    if number == 45:
+        return BackfillEntry(**known, since=at - HOUR_MS, until=at)
+    return TransactionEntry(**known)
 
 
 def write_partial_run(flow: Flow, at: int, topics: tuple[str, ...]) -> str:

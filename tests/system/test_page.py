@@ -59,6 +59,9 @@ def routes(run: str) -> list[str]:
     """All that the application answers."""
     one = f"{FLOW}/runs/{quote(run, safe='')}"
     parts = ["", "/topics", "/partitions", "/history", "/groups", "/runs", "/docs/index.html"]
+    record = "topic=orders&partition=0"
+    parts += ["/offsets", "/offsets/rows", f"/offsets/ranges?{record}"]
+    parts += [f"/offsets/record?{record}&offset=0"]
     return [
         FLOWS,
         *(f"{FLOW}{part}" for part in parts),

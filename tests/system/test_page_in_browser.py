@@ -142,6 +142,31 @@ def test_a_mirror_with_its_plots_runs_and_groups(browser_page: Page, runs: list[
     expect(page).to_have_url(re.compile(f"/dags/mirror_{FLOW}"))
 
 
+def test_source_offsets_from_the_flow_to_one_record(browser_page: Page, runs: list[str]) -> None:
+    page = browser_page
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(PAGE)
+    page.get_by_role("link", name="Offsets", exact=True).click()
+    expect(page.get_by_role("img", name=re.compile(r"Source offsets of 61 runs"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"source offsets = .* copied \+ "))).to_be_visible()
+    screenshot(page, "mirrors-offsets")
+    table(page, "topics").get_by_role("link", name="payments").click()
+    expect(page.get_by_text("Source offsets of each run: payments")).to_be_visible()
+    table(page, "partitions").get_by_role("link", name="0", exact=True).click()
+    expect(page.get_by_text("Source offsets of each run: payments-0")).to_be_visible()
+    expect(table(page, "ranges").locator("tbody tr").first).to_be_visible()
+    start = table(page, "ranges").locator("tbody tr td").first.inner_text().replace(",", "")
+    page.get_by_role("textbox", name="Source offset").fill(start)
+    page.get_by_role("button", name="Where is it?").click()
+    expect(page.get_by_text(re.compile("ledger offset"))).to_be_visible()
+    page.get_by_role("textbox", name="Source offset").fill("999999999999")
+    page.get_by_role("button", name="Where is it?").click()
+    expect(page.get_by_text("No run has accounted for offset")).to_be_visible()
+    assert overflow(page) <= 0
+    assert errors == []
+
+
 def test_a_deep_link_opens_a_run_and_a_topic(browser_page: Page, runs: list[str]) -> None:
     browser_page.goto(f"{PAGE}&run={quote(runs[1], safe='')}")
     expect(browser_page.get_by_role("heading", level=1)).to_have_text(runs[1])

@@ -9,6 +9,7 @@ from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
+from kafka_ferry.report.offsets_picture import Picture, picture
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.report.templates import template
 from kafka_ferry.verify import Verdict
@@ -39,6 +40,7 @@ def render(report: RunReport) -> str:
         offsets={"copied": report.counts.records} | dict(report.counts.reasons),
         partitions=sorted(proof.partitions, key=lambda row: row not in off_partitions),
         ranges=sorted(proof.ranges, key=lambda row: row not in off_ranges),
+        pictures=_pictures(report),
         off_partitions=off_partitions,
         off_ranges=off_ranges,
         groups=groups,
@@ -46,6 +48,14 @@ def render(report: RunReport) -> str:
         left_alone=list(left_alone(groups)),
         group_rows=group_rows(groups),
     )
+
+
+def _pictures(report: RunReport) -> list[tuple[str, Picture]]:
+    """All offsets, and those without a record by themselves: beside all others they may be too few to be seen."""
+    whole = picture(report.so_far.bars)
+    left_out = picture(report.so_far.bars, without_copied=True)
+    titled = [("All source offsets", whole), ("Those without a record", left_out)]
+    return [(title, shown) for title, shown in titled if shown.boxes]
 
 
 def headline(report: RunReport) -> str:

@@ -13,6 +13,7 @@ from kafka_ferry.flat import Flat
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
 from kafka_ferry.report.measures import Measures
+from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 from kafka_ferry.verify.checks import count
 
@@ -169,6 +170,21 @@ class RunProof:
 
 
 @dataclass(frozen=True, slots=True)
+class RunOffsets:
+    """The flow's source offsets so far, by its ledger.
+
+    Attributes:
+        bars: by run.
+        topics: by topic: those with losses and the most offsets without a record.
+        more_topics: how many other topics there are.
+    """
+
+    bars: tuple[OffsetsBar, ...] = ()
+    topics: tuple[OffsetsRow, ...] = ()
+    more_topics: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport(Flat, AsJson):
     """One run of a flow.
 
@@ -185,8 +201,10 @@ class RunReport(Flat, AsJson):
         groups: what became of the groups, None where no step has read them.
         measures: the input of the run's metrics; None in reports of older releases.
         window: for a backfill, the timestamps of its records.
+        so_far: the flow's source offsets so far; empty in reports of older releases.
     """
 
+    NESTED: ClassVar = ("so_far",)
     WHAT: ClassVar = "a run's report"
 
     flow: str
@@ -201,6 +219,7 @@ class RunReport(Flat, AsJson):
     groups: GroupMoves | None = None
     measures: Measures | None = None
     window: Window | None = None
+    so_far: RunOffsets = RunOffsets()
 
     @property
     def copying(self) -> float | None:

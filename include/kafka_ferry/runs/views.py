@@ -5,18 +5,21 @@ Each version of a file is parsed once (``runs.state.file_cache``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import pyarrow.compute as pc
 
 from kafka_ferry.config import Flow
 from kafka_ferry.groups.moves import GroupMoves
+from kafka_ferry.ledger.accounts import Account, By, accounts
 from kafka_ferry.ledger.rows import copied_rows
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.model import Plan, RunOptions
 from kafka_ferry.report import RunReport
+from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow, bars, offset_rows
 from kafka_ferry.report.summary import RunSummary, summarise
 from kafka_ferry.report.views import (
     GroupView,
@@ -39,6 +42,7 @@ from kafka_ferry.runs.state.run_folder import (
     StepRecord,
 )
 
+_T = TypeVar("_T")
 # Runs for some topics only, or for a window: up to so many newest ones are laid over the last whole run.
 _OVERLAID: Final = 8
 # Without a history file (older releases), the history is made from up to so many reports.
@@ -76,6 +80,10 @@ class RangeView:
         at: when it was committed, in milliseconds since 1970.
         writer: the number of the writer.
         verified: whether it was read back and found complete.
+        run: the run.
+        rewound_from: the position before it was set back to ``start``, because the source's log had been
+            truncated; -1 where it was not.
+        backfill: whether a backfill has copied it.
     """
 
     topic: str
@@ -91,6 +99,9 @@ class RangeView:
     at: int
     writer: int
     verified: bool
+    run: str
+    rewound_from: int
+    backfill: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +165,47 @@ class Showing:
         ledger = flow_ledger(self._flow)
         key = (self._state.location, "ranges", run)
         stamp = (ledger.next_offset, 0)
-        found: tuple[RangeView, ...] = LARGE.get(key, stamp, lambda: _ranges(ledger, run))
+        found: tuple[RangeView, ...] = LARGE.get(
+            key, stamp, lambda: _ranges(ledger, pc.field("run") == run)
+        )
+        return found
+
+    def ranges_of(self, topic: str, partition: int) -> tuple[RangeView, ...]:
+        """The ranges of a partition of the source that runs have committed, the newest first."""
+        ledger = flow_ledger(self._flow)
+        wanted = (pc.field("topic") == topic) & (pc.field("partition") == partition)
+        key = (self._state.location, "ranges of", topic, str(partition))
+        found: tuple[RangeView, ...] = LARGE.get(
+            key, (ledger.next_offset, 0), lambda: _ranges(ledger, wanted)
+        )
+        return tuple(sorted(found, key=lambda view: (view.at, view.start), reverse=True))
+
+    def offsets(
+        self, topic: str | None = None, partition: int | None = None
+    ) -> tuple[OffsetsBar, ...]:
+        """The source offsets over time: of the flow, a topic or a partition of it."""
+        return self._accounted(bars, "run", topic, partition)
+
+    def offsets_rows(self, topic: str | None = None) -> tuple[OffsetsRow, ...]:
+        """The source offsets of each topic, or of each partition of a topic."""
+        if topic is None:
+            return self._accounted(partial(offset_rows, are_partitions=False), "topic")
+        return self._accounted(partial(offset_rows, are_partitions=True), "partition", topic)
+
+    def _accounted(
+        self,
+        make: Callable[[list[Account]], list[_T]],
+        by: By,
+        topic: str | None = None,
+        partition: int | None = None,
+    ) -> tuple[_T, ...]:
+        ledger = flow_ledger(self._flow)
+        key = (self._state.location, "accounts", by, repr((topic, partition)))
+        found: tuple[_T, ...] = LARGE.get(
+            key,
+            (ledger.next_offset, 0),
+            lambda: tuple(make(accounts(ledger, by, topic=topic, partition=partition))),
+        )
         return found
 
     def report_page(self, run: str) -> bytes | None:
@@ -223,12 +274,12 @@ def _options(content: bytes) -> RunOptions:
     return Plan.from_json(content).options
 
 
-def _ranges(ledger: LedgerTable, run: str) -> tuple[RangeView, ...]:
+def _ranges(ledger: LedgerTable, wanted: pc.Expression) -> tuple[RangeView, ...]:
     through = ledger.verified_through()
     columns = ["topic", "partition", "remote_topic", "start", "end", "records", "bytes", "reasons"]
     rows = ledger.read(
-        copied_rows() & (pc.field("run") == run),
-        [*columns, "rebuilt", "at", "writer", "ledger_offset"],
+        copied_rows() & wanted,
+        [*columns, "rebuilt", "at", "writer", "ledger_offset", "run", "rewound_from", "type"],
     )
     views = [
         RangeView(
@@ -239,6 +290,9 @@ def _ranges(ledger: LedgerTable, run: str) -> tuple[RangeView, ...]:
             at=row["at"],
             writer=row["writer"],
             verified=row["ledger_offset"] < through,
+            run=row["run"],
+            rewound_from=-1 if row["rewound_from"] is None else row["rewound_from"],
+            backfill=row["type"] == "backfill",
         )
         for row in rows.to_pylist()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
@@ -88,11 +88,24 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     control = ClusterControl(flow.target)
     topics = control.topics({row["remote_topic"] for row in rows})
     logs = control.log_bounds(topics.values(), "read_uncommitted")
+    known = _proofs_and_certificates(context)
+    return [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
+
+
+def where_by_ledger(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
+    """As ``where``, by the ledger as it was last read: no cluster is asked, and ``state`` is "" for all."""
+    context = RunContext.of(flow, "")
+    rows = _rows(context.ledger, source, offset)
+    known = _proofs_and_certificates(context) if rows else ((), ())
+    return [replace(_whereabouts(row, offset, None, *known), state="") for row in rows]
+
+
+def _proofs_and_certificates(
+    context: RunContext,
+) -> tuple[Sequence[tuple[int, Proof]], Sequence[Certificate]]:
+    """The ledger offsets through which runs have verified, in their order; and all certificates."""
     proofs = [(it.through, it.proof) for it in verifications(context.ledger)]
-    certificates = certificate_files(context.state)
-    return [
-        _whereabouts(row, offset, _now(row, topics, logs), proofs, certificates) for row in rows
-    ]
+    return proofs, certificate_files(context.state)
 
 
 def next_offset(flow: Flow, source: TopicPartition) -> int | None:

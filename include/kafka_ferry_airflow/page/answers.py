@@ -10,10 +10,12 @@ from typing import Any, Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.flat import flat_values
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
 from kafka_ferry.runs.views import RunView, Showing
+from kafka_ferry.runs.where import where_by_ledger
 from kafka_ferry_airflow.page.access import dag_id_of
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
 
@@ -100,6 +102,27 @@ def history_answer(flow: Flow) -> dict[str, Any]:
                 "seconds_behind": one.lag.seconds_behind if one.scope.is_whole else None,
             }
             for one in runs
+        ]
+    }
+
+
+def record_answer(flow: Flow, source: TopicPartition, offset: int) -> dict[str, Any]:
+    """What the ledger says of one record of the source, oldest first; no cluster is asked."""
+    return {
+        "found": [
+            {
+                "run": one.run,
+                "at": one.at,
+                "ledger_offset": one.ledger_offset,
+                "remote_topic": one.target.topic,
+                "offset": one.target_offset,
+                "reason": one.reason,
+                "backfill": one.window is not None,
+                "proved_by": one.proof.run if one.proof else "",
+                "proved_at": one.proof.at if one.proof else 0,
+                "certificate": one.certificate,
+            }
+            for one in where_by_ledger(flow, source, offset)
         ]
     }
 

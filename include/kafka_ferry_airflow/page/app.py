@@ -13,6 +13,8 @@ from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi import Depends, FastAPI, HTTPException, Query, Response
 from fastapi.responses import FileResponse, RedirectResponse
 
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.report.offsets import OffsetsRow
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
 from kafka_ferry.runs.views import RangeView, Showing
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
@@ -31,6 +33,7 @@ from kafka_ferry_airflow.page.answers import (
     group_counts,
     history_answer,
     partition_counts,
+    record_answer,
     run_answer,
     run_rows,
 )
@@ -84,6 +87,7 @@ def _asked(
 
 
 AskedPart = Annotated[TableQuery, Depends(_asked)]
+PartitionNumber = Annotated[int | None, Query(ge=0)]
 
 
 def _table(
@@ -144,6 +148,32 @@ def _partitions(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[s
         rows = tuple(row for row in rows if row.topic == topic)
     found = _table(rows, asked, PartitionView, "topic", "partition", "remote_topic", "health")
     return found | {"counts": partition_counts(rows)}
+
+
+def _offsets(
+    flow: ReadableFlow, topic: str = "", partition: PartitionNumber = None
+) -> dict[str, Any]:
+    return {"bars": [asdict(bar) for bar in Showing(flow).offsets(topic or None, partition)]}
+
+
+def _offsets_rows(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[str, Any]:
+    return _table(Showing(flow).offsets_rows(topic or None), asked, OffsetsRow, "name")
+
+
+def _offsets_ranges(
+    flow: ReadableFlow, asked: AskedPart, topic: str, partition: Annotated[int, Query(ge=0)]
+) -> dict[str, Any]:
+    rows = Showing(flow).ranges_of(topic, partition)
+    return _table(rows, asked, RangeView, "run", "start", "end", "reasons")
+
+
+def _offsets_record(
+    flow: ReadableFlow,
+    topic: str,
+    partition: Annotated[int, Query(ge=0)],
+    offset: Annotated[int, Query(ge=0)],
+) -> dict[str, Any]:
+    return record_answer(flow, TopicPartition(topic, partition), offset)
 
 
 def _history(flow: ReadableFlow) -> dict[str, Any]:
@@ -209,6 +239,10 @@ _API: Final[dict[str, Callable[..., Any]]] = {
     "/flows/{slug}/topics": _topics,
     "/flows/{slug}/partitions": _partitions,
     "/flows/{slug}/history": _history,
+    "/flows/{slug}/offsets": _offsets,
+    "/flows/{slug}/offsets/rows": _offsets_rows,
+    "/flows/{slug}/offsets/ranges": _offsets_ranges,
+    "/flows/{slug}/offsets/record": _offsets_record,
     "/flows/{slug}/groups": _groups,
     "/flows/{slug}/runs": _runs,
     "/flows/{slug}/runs/{run}": _run,

@@ -13,10 +13,19 @@ import pyarrow.compute as pc
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import RangesFailed
 from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger.accounts import accounts
 from kafka_ferry.ledger.proofs import last_proof
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport, render
-from kafka_ferry.report.run_report import RunCounts, RunProblems, RunProof, RunTimes, RunTopics
+from kafka_ferry.report.offsets import bars, offset_rows
+from kafka_ferry.report.run_report import (
+    RunCounts,
+    RunOffsets,
+    RunProblems,
+    RunProof,
+    RunTimes,
+    RunTopics,
+)
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.publish.prometheus import tell
@@ -46,6 +55,8 @@ _COLUMNS: Final = [
     "lost",
     "adopted",
 ]
+_BARS: Final = 60
+_TOPICS: Final = 50
 _GROUPS_STEP: Final = "sync_groups"
 
 
@@ -68,6 +79,7 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         proof=_proof(run, found, groups),
         groups=groups,
         window=plan.options.window,
+        so_far=_so_far(run.ledger),
     )
     measures = measure_run(run, report)
     report = replace(report, measures=measures)
@@ -94,6 +106,17 @@ def _certified(run: RunContext, plan: Plan, report: RunReport) -> RunReport:
     report = replace(report, proof=proof)
     _write(run.folder, report)
     return report
+
+
+def _so_far(ledger: LedgerTable) -> RunOffsets:
+    """The flow's source offsets so far, in a size that does not grow."""
+    topics = offset_rows(accounts(ledger, "topic"), are_partitions=False)
+    topics.sort(key=lambda row: (-row.lost, -row.left_out, -row.offsets))
+    return RunOffsets(
+        bars=tuple(bars(accounts(ledger, "run"), _BARS)),
+        topics=tuple(topics[:_TOPICS]),
+        more_topics=max(0, len(topics) - _TOPICS),
+    )
 
 
 def step_sentences(

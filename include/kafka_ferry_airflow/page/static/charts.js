@@ -3,23 +3,23 @@
 import { C, h, useEffect, useRef, useState } from "./base.js";
 import { at, clock, day } from "./format.js";
 
-const HEIGHT = 168;
-const EDGE = { top: 10, right: 8, bottom: 22, left: 58 };
-const SMALL = { fontSize: "11px", fontVariantNumeric: "tabular-nums" };
+export const HEIGHT = 168;
+export const EDGE = { top: 10, right: 8, bottom: 22, left: 58 };
+export const SMALL = { fontSize: "11px", fontVariantNumeric: "tabular-nums" };
 // Seconds that make round marks: 5 s, 2 min, 6 h, 1 d.
 export const SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
-const token = (name) => `var(--chakra-colors-${name})`;
+export const token = (name) => `var(--chakra-colors-${name})`;
 const COLOURS = { line: token("blue-500"), failed: token("failed-solid"), warning: token("warning-solid"), grid: token("border"), text: token("fg-muted") };
 
 /** Up to four round numbers from 0 to a little above `most`; the distance is one of `steps`, if one is large enough. */
-function ticks(most, steps = []) {
+export function ticks(most, steps = []) {
   const rough = (most || 1) / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [...steps, ...[1, 2, 2.5, 5, 10].map((times) => times * power)].find((one) => one >= rough) ?? rough;
   return Array.from({ length: Math.ceil((most || 1) / step) + 1 }, (_, index) => index * step);
 }
 
-function useWidth() {
+export function useWidth() {
   const box = useRef(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
@@ -29,6 +29,12 @@ function useWidth() {
   }, []);
   return [box, width];
 }
+
+/** The lines of a plot, each with its number. */
+export const Frame = ({ width, marks, y, format }) =>
+  marks.map((mark) => h("g", { key: mark },
+    h("line", { x1: EDGE.left, x2: width - EDGE.right, y1: y(mark), y2: y(mark), stroke: COLOURS.grid, strokeWidth: 1 }),
+    h("text", { x: EDGE.left - 8, y: y(mark) + 4, textAnchor: "end", style: SMALL, fill: COLOURS.text }, format(mark))));
 
 /**
  * A plot of `points`, each with `at` and `value`; a value of null is a gap.
@@ -53,9 +59,7 @@ export function Plot({ label, points, format, steps, bars = false, toneOf, onCho
   return h(C.Box, { ref: box, position: "relative", height: `${HEIGHT}px` },
     width ? h("svg", { width, height: HEIGHT, role: "img", "aria-label": words, onPointerMove: move, onPointerLeave: () => setNear(null),
       onClick: () => near && onChoose?.(near), style: { display: "block", cursor: near && onChoose ? "pointer" : "default", touchAction: "pan-y" } },
-      marks.map((mark) => h("g", { key: mark },
-        h("line", { x1: EDGE.left, x2: width - EDGE.right, y1: y(mark), y2: y(mark), stroke: COLOURS.grid, strokeWidth: 1 }),
-        h("text", { x: EDGE.left - 8, y: y(mark) + 4, textAnchor: "end", style: SMALL, fill: COLOURS.text }, format(mark)))),
+      h(Frame, { width, marks, y, format }),
       times(from, until, inner).map(([time, name]) =>
         h("text", { key: time, x: x({ at: time }), y: HEIGHT - 5, textAnchor: "middle", style: SMALL, fill: COLOURS.text }, name)),
       bars ? known.map((point) => bar(point, x, y, slot, near, toneOf)) : line(points, x, y),

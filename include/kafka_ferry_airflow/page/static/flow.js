@@ -6,6 +6,8 @@ import { Below, Card, Choice, Count, Crumbs, Empty, Failure, Label, Shape, Stat,
 import { Plot, SECONDS } from "./charts.js";
 import { ApiTable } from "./table.js";
 import { Names } from "./flows.js";
+import { Offsets } from "./offsets.js";
+import { WORDS } from "./offsets_plot.js";
 
 const REFRESH_S = 15;
 const LEVELS = { failed: ["cross", "failed.fg"], warning: ["alert", "warning.fg"], info: ["info", "fg.muted"] };
@@ -17,8 +19,8 @@ export function Flow({ slug }) {
   if (!data) return h(Waiting);
   const tab = place.topic ? "partitions" : place.tab ?? "overview";
   const hrefOf = (key) => `?${new URLSearchParams({ flow: slug, ...(key === "overview" ? {} : { tab: key }) })}`;
-  const tabs = [["overview", "Overview"], ["topics", "Topics", data.totals.topics], ["partitions", "Partitions", data.totals.partitions], ["runs", "Runs"], ["groups", "Groups"]];
-  const Part = { overview: Overview, topics: Topics, partitions: Partitions, runs: Runs, groups: Groups }[tab] ?? Overview;
+  const tabs = [["overview", "Overview"], ["topics", "Topics", data.totals.topics], ["partitions", "Partitions", data.totals.partitions], ["offsets", "Offsets"], ["runs", "Runs"], ["groups", "Groups"]];
+  const Part = { overview: Overview, topics: Topics, partitions: Partitions, offsets: Offsets, runs: Runs, groups: Groups }[tab] ?? Overview;
   return h(C.Box, null, h(Head, { flow: data }), h(Tabs, { tabs, current: tab, hrefOf }), h(Part, { key: tab, flow: data, place }));
 }
 
@@ -82,12 +84,6 @@ function Kind({ kind }) {
         kind.sentences.map((sentence, place) => h(C.Text, { as: "li", key: place, fontSize: "sm", overflowWrap: "anywhere", whiteSpace: "pre-line" }, sentence)),
         kind.count > kind.sentences.length ? h(C.Text, { as: "li", color: "fg.muted", fontSize: "sm" }, `and ${number(kind.count - kind.sentences.length)} more, in the report`) : null)));
 }
-
-const WORDS = {
-  aborted: "of aborted transactions", control: "transaction markers", compacted: "compacted away on the source", lost: "lost before they were copied",
-  "dead-lettered": "sent to the dead letter topic", returned: "came from the target, left out", "outside-window": "outside of the window", "copied-before": "copied before",
-  filtered: "left out by a transform rule",
-};
 
 /** Copied records and all reasons: together they are always all offsets. */
 export function Reasons({ copied, reasons }) {

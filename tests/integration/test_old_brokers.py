@@ -139,10 +139,18 @@ def test_offsets_of_an_old_broker_are_preserved(
 
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
-def test_two_clusters_of_three_old_brokers(
-    offsets: str, folder: Path, two_of_three: tuple[Brokers, Brokers], unique: Unique
+@pytest.mark.parametrize("way", ["old to old", "old to new", "new to old"])
+def test_two_clusters_of_three_brokers(
+    way: str,
+    offsets: str,
+    folder: Path,
+    two_of_three: tuple[Brokers, Brokers],
+    three_brokers: Brokers,
+    unique: Unique,
 ) -> None:
-    source, target = two_of_three
+    old_source, old_target = two_of_three
+    source = three_brokers if way.startswith("new") else old_source
+    target = three_brokers if way.endswith("new") else old_target
     topic = a_topic(source, unique("of-three"), replicas=3)
 
     remote_topic = copy_twice(folder, source, target, topic, offsets=offsets, replication_factor=3)

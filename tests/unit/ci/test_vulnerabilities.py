@@ -64,4 +64,6 @@ def test_a_report_says_what_is_known_and_for_how_many_packages(
 
 
 def test_no_report_is_an_error() -> None:
-    assert subprocess.run([sys.executable, SCRIPT], input=b"", check=False).returncode == 2
+    assert (
+        subprocess.run([sys.executable, SCRIPT], input="", text=True, check=False).returncode == 2
+    )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+import typer
 from pydantic import BaseModel
 
 from kafka_ferry.batches import Reason, Rebuilt
+from kafka_ferry.cli.entry import app
 from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.ledger import CopiedRange, ReleasedTopic
 from kafka_ferry.ledger.record import Entry
@@ -96,3 +100,24 @@ def test_the_schema_registry_page_has_flows_that_are_valid(tmp_path: Path) -> No
 
 def test_there_are_recipes() -> None:
     assert len(RECIPES) == 8
+
+
+def commands() -> Iterator[str]:
+    """The calls of ``ferry`` in blocks of the README and the docs, without remarks and what else is on the line."""
+    for page in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))):
+        for block in re.findall(r"^```\w*\n(.*?)^```", page.read_text(), re.M | re.S):
+            lines = block.replace("\\\n", " ").splitlines()
+            yield from (
+                found[1] for it in lines if (found := re.match(r"(ferry .+?)(?: +[#|>&].*)?$", it))
+            )
+
+
+@pytest.mark.parametrize("command", sorted(set(commands())))
+def test_every_command_of_the_docs_is_one_and_has_the_options_that_it_names(command: str) -> None:
+    called: Any = typer.main.get_command(app)
+    words = shlex.split(command)[1:]
+    while words and words[0] in getattr(called, "commands", ()):
+        called = called.commands[words.pop(0)]
+    assert not hasattr(called, "commands")
+    known = {option for it in called.params for option in (*it.opts, *it.secondary_opts)}
+    assert {word.split("=")[0] for word in words if word.startswith("--")} <= known

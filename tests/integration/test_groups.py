@@ -24,16 +24,13 @@ from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, add_partitions, create_topic, delete_topic, produce
 from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
-from tests.support.proof import NO_SPARK, recount_here
+from tests.support.proof import NO_SPARK
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 Unique = Callable[[str], str]
 Offsets = Mapping[tuple[str, int], int]
-
-
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
 
 
 def commit(broker: KafkaCluster, group: str, offsets: Offsets, *, metadata: str = "") -> None:

@@ -29,6 +29,8 @@ from tests.support.flows import copy_now, failures, ledger_rows, make_flow, remo
 from tests.support.proof import NO_SPARK, recount_here, report_of, verified
 from tests.support.segments import read_batches, write_log
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 Unique = Callable[[str], str]
 Log = list[bytes]
 THEIRS = 987_654
@@ -36,11 +38,6 @@ THEIRS = 987_654
 # Records at 0-4, 5-7, 12-15 and 16; markers at 8, 11 and 17; 9 and 10 were aborted.
 END = 18
 GAPS = (8, 9, 10, 11, 17)
-
-
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
 
 
 def write(broker: KafkaCluster, topic: str, *values: str, **more: object) -> None:

@@ -43,15 +43,12 @@ from tests.support.flows import (
 from tests.support.histories import named
 from tests.support.killing import Fate, Killed, fated
 from tests.support.offsets import assert_same_offsets
-from tests.support.proof import recount_here, verified
+from tests.support.proof import verified
 from tests.support.segments import cut_log
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 Unique = Callable[[str], str]
-
-
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
 
 
 class Copied:

@@ -18,14 +18,11 @@ from tests.support.builders import (
     recreate_topic,
 )
 from tests.support.flows import copy_now, failures, make_flow, remote
-from tests.support.proof import recount_here, verified
+from tests.support.proof import verified
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 Unique = Callable[[str], str]
-
-
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
 
 
 def write(broker: KafkaCluster, topic: str, *values: bytes) -> None:

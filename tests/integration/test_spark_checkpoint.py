@@ -16,8 +16,10 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.command_line import ferry
 from tests.support.flows import copy_now, failures, make_flow, remote
-from tests.support.proof import recount_here, verified
+from tests.support.proof import verified
 from tests.support.spark_kafka import Kind, Query, SparkApplication, counted, written
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 Unique = Callable[[str], str]
 PARTITIONS = 3
@@ -33,11 +35,6 @@ ROCKSDB = {
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkApplication]:
     with SparkApplication(tmp_path_factory.mktemp("spark")) as application:
         yield application
-
-
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
 
 
 def fill(broker: KafkaCluster, topic: str, mark: str, count: int = 90) -> list[str]:

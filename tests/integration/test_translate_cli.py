@@ -17,14 +17,11 @@ from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, recreate_topic
 from tests.support.flows import copy_now, failures, make_flow, remote
-from tests.support.proof import recount_here, verified
+from tests.support.proof import verified
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 Unique = Callable[[str], str]
-
-
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    recount_here(monkeypatch)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from tests.unit.wire.group_answers import (
     PLACE,
     SPOKEN,
     failing,
-    speaking,
     truth,
 )
-from tests.unit.wire.scripted import HOST, Asked, Kind, ScriptedBroker, framed, sample
+from tests.unit.wire.scripted import HOST, Asked, Kind, ScriptedBroker, framed, sample, speaking
 
 OTHER = TopicPartition("orders", 2)
 
@@ -48,7 +47,7 @@ class Talk:
 
 @pytest.fixture
 def broker() -> Iterator[ScriptedBroker]:
-    with speaking({kind.request: kind.version for kind in SPOKEN}) as broker:
+    with speaking({kind.request.API_KEY: kind.version for kind in SPOKEN}) as broker:
         yield broker
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from kafka.protocol.admin.groups import (
@@ -21,7 +20,7 @@ from kafka_ferry.wire.messages import (
     DescribeShareGroupOffsetsRequest,
 )
 
-from .scripted import HOST, KINDS, Asked, Kind, ScriptedBroker, framed, sample
+from .scripted import HOST, Kind, ScriptedBroker, sample
 
 # The samples of ``scripted`` are of these.
 GROUP = "orders"
@@ -37,21 +36,6 @@ ALTERED = Kind(AlterShareGroupOffsetsRequest, 0)
 STARTS_DELETED = Kind(DeleteShareGroupOffsetsRequest, 0)
 SPOKEN = [METADATA, COORDINATOR, LISTED, DESCRIBED, FETCHED, COMMITTED, FORGOTTEN, DELETED]
 SPOKEN += [STARTS, ALTERED, STARTS_DELETED]
-
-
-def speaking(kinds: Mapping[Any, int]) -> ScriptedBroker:
-    """A broker that knows these requests in these versions."""
-    response = KINDS[0].response[None]
-    spoken = [
-        response.ApiVersion(version=3, api_key=request.API_KEY, min_version=0, max_version=newest)
-        for request, newest in kinds.items()
-    ]
-    body = response(version=3, error_code=0, throttle_time_ms=0, api_keys=spoken).encode()
-
-    def answer(asked: Asked) -> bytes:
-        return framed(asked, body, flexible=False)
-
-    return ScriptedBroker(answer)
 
 
 def truth(broker: ScriptedBroker, kind: Kind) -> bytes:

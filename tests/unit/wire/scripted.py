@@ -6,9 +6,10 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, Self
 
+import pytest
 from hypothesis import strategies as st
 from kafka.protocol.admin import DeleteRecordsRequest
 from kafka.protocol.admin.transactions import (
@@ -34,6 +35,7 @@ from kafka.protocol.producer import (
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from kafka_ferry.wire import Connection
+from kafka_ferry.wire.connections import connection
 
 HOST = "127.0.0.1"
 _API_VERSIONS = 18
@@ -237,18 +239,46 @@ def metadata(brokers: Mapping[int, ScriptedBroker], controller: int = 1) -> byte
     return encoded
 
 
-def _versions() -> bytes:
+def versions(newest: Mapping[int, int]) -> bytes:
+    """An answer to ApiVersions: the newest version of each request that is spoken, by its key."""
     response = KINDS[0].response[None]
-    entry = response.ApiVersion
     spoken = [
-        entry(version=3, api_key=kind.request.API_KEY, min_version=0, max_version=kind.version)
-        for kind in KINDS
+        response.ApiVersion(version=3, api_key=key, min_version=0, max_version=version)
+        for key, version in newest.items()
     ]
     body: bytes = response(version=3, error_code=0, throttle_time_ms=0, api_keys=spoken).encode()
     return body
 
 
-VERSIONS = _versions()
+def speaking(newest: Mapping[int, int]) -> ScriptedBroker:
+    """A broker that knows these requests, by their keys, up to these versions."""
+    said = versions(newest)
+
+    def answer(asked: Asked) -> bytes:
+        return framed(asked, said, flexible=False)
+
+    return ScriptedBroker(answer)
+
+
+def reach_only(places: Collection[tuple[str, int]], patch: pytest.MonkeyPatch) -> None:
+    """Let nobody be asked for the address of a broker whose name was mutated, and no silence last."""
+    connect = connection.socket.create_connection
+
+    def only_there(address: tuple[str, int], timeout: float) -> Any:
+        if address not in places:
+            raise OSError(f"{address} is not here")
+        return connect(address, timeout)
+
+    patch.setattr(connection.socket, "create_connection", only_there)
+    patch.setattr(connection, "_LONGEST_QUIET_S", 0.01)
+
+
+def named(value: object) -> str | None:
+    """The id of a case's part; a function's own one would be another in each process."""
+    return None if callable(value) else str(value)
+
+
+VERSIONS = versions({kind.request.API_KEY: kind.version for kind in KINDS})
 
 # Counts and lengths that nobody means: as a signed number of 1, 2, 4 bytes, as a varint, endless.
 _ABSURD = st.sampled_from(

@@ -14,7 +14,6 @@ from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fe
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
 from kafka_ferry.wire.cluster import printed
-from kafka_ferry.wire.connections import connection
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
@@ -24,7 +23,7 @@ from kafka_ferry.wire.transactions.producer import (
     committed_offsets,
 )
 
-from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, sample
+from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 
 # The samples of ``scripted`` are of this one.
 ASKED = TopicPartition("orders", 1)
@@ -78,17 +77,8 @@ CALLS: list[tuple[Kind, Call]] = [
 @pytest.fixture(scope="module")
 def broker() -> Iterator[ScriptedBroker]:
     with ScriptedBroker() as broker, pytest.MonkeyPatch.context() as patch:
-        connect = connection.socket.create_connection
-
-        def only_here(address: tuple[str, int], timeout: float) -> Any:
-            """Nobody is asked for the address of a broker whose name was mutated."""
-            if address != (HOST, broker.port):
-                raise OSError(f"{address} is not here")
-            return connect(address, timeout)
-
-        patch.setattr(connection.socket, "create_connection", only_here)
+        reach_only({(HOST, broker.port)}, patch)
         patch.setattr("kafka_ferry.retry.RETRY_S", 0)
-        patch.setattr(connection, "_LONGEST_QUIET_S", 0.01)
         yield broker
 
 

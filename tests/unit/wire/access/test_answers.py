@@ -30,16 +30,15 @@ from kafka_ferry.wire.error_codes import SECURITY_DISABLED
 from tests.support.access import rule
 from tests.unit.wire.scripted import (
     HOST,
-    KINDS,
     METADATA,
-    Asked,
     Kind,
     ScriptedBroker,
-    framed,
     metadata,
     mutated,
     mutations,
+    named,
     sample,
+    speaking,
 )
 
 RULES = [rule("topic a: anna ALLOW READ"), rule("topic b: anna ALLOW READ")]
@@ -72,31 +71,6 @@ CHANGING: list[tuple[Kind, Call]] = [
     (CHANGED, lambda cluster: change_user(cluster, USER, "secret")),
 ]
 CALLS = LOOKING + CHANGING
-
-
-def named(value: object) -> str | None:
-    """The id of a case's part; a function's own one would be another in each process."""
-    return None if callable(value) else str(value)
-
-
-def versions(newest: dict[int, int]) -> bytes:
-    """An answer to ApiVersions."""
-    response = KINDS[0].response[None]
-    spoken = [
-        response.ApiVersion(version=3, api_key=key, min_version=0, max_version=version)
-        for key, version in newest.items()
-    ]
-    body: bytes = response(version=3, error_code=0, throttle_time_ms=0, api_keys=spoken).encode()
-    return body
-
-
-def speaking(newest: dict[int, int]) -> ScriptedBroker:
-    said = versions(newest)
-
-    def answer(asked: Asked) -> bytes:
-        return framed(asked, said, flexible=False)
-
-    return ScriptedBroker(answer)
 
 
 @pytest.fixture(scope="module")

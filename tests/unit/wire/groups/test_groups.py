@@ -17,7 +17,6 @@ from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fe
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.any_broker import TooOld
-from kafka_ferry.wire.connections import connection
 from kafka_ferry.wire.groups.coordinators import ask_coordinators, pipelined
 from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
 from kafka_ferry.wire.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
@@ -42,10 +41,19 @@ from tests.unit.wire.group_answers import (
     STARTS,
     STARTS_DELETED,
     failing,
-    speaking,
     truth,
 )
-from tests.unit.wire.scripted import HOST, Kind, ScriptedBroker, mutated, mutations, sample
+from tests.unit.wire.scripted import (
+    HOST,
+    Kind,
+    ScriptedBroker,
+    mutated,
+    mutations,
+    named,
+    reach_only,
+    sample,
+    speaking,
+)
 
 Call = Callable[[WireCluster], Any]
 READING: list[tuple[Kind, Call]] = [
@@ -65,26 +73,12 @@ PLACES: set[tuple[str, int]] = set()
 CALLS = [(LISTED, list_groups), *READING, *DELETING, *CHANGING]
 
 
-def named(value: object) -> str | None:
-    """The id of a case's part; a function's own one would be another in each process."""
-    return None if callable(value) else str(value)
-
-
 @pytest.fixture(scope="module")
 def broker() -> Iterator[ScriptedBroker]:
-    versions = {kind.request: kind.version for kind in SPOKEN}
-    with speaking(versions) as broker, pytest.MonkeyPatch.context() as patch:
+    newest = {kind.request.API_KEY: kind.version for kind in SPOKEN}
+    with speaking(newest) as broker, pytest.MonkeyPatch.context() as patch:
         PLACES.add((HOST, broker.port))
-        connect = connection.socket.create_connection
-
-        def only_here(address: tuple[str, int], timeout: float) -> Any:
-            """Nobody is asked for the address of a broker whose name was mutated."""
-            if address not in PLACES:
-                raise OSError(f"{address} is not here")
-            return connect(address, timeout)
-
-        patch.setattr(connection.socket, "create_connection", only_here)
-        patch.setattr(connection, "_LONGEST_QUIET_S", 0.01)
+        reach_only(PLACES, patch)
         yield broker
 
 
@@ -229,7 +223,14 @@ def test_an_error_of_a_whole_group_is_one_of_each_partition(
     assert "NON_EMPTY_GROUP" in error.message
 
 
-OLD = {MetadataRequest: 5, FindCoordinatorRequest: 1, OffsetFetchRequest: 3}
+OLD = {
+    request.API_KEY: newest
+    for request, newest in (
+        (MetadataRequest, 5),
+        (FindCoordinatorRequest, 1),
+        (OffsetFetchRequest, 3),
+    )
+}
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,6 @@ class ScriptedCluster:
             whole.connections += of_broker.connections
         return whole
 
-    @property
-    def by_broker(self) -> dict[int, Asked]:
-        """The same for each broker."""
-        return self._asked
-
     def forget(self) -> None:
         """Count from now on."""
         self._asked = {node: Asked(most_open=max(0, self._open[node])) for node in self._asked}

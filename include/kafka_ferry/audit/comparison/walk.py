@@ -50,7 +50,6 @@ class WalkState:
         target_records: records of the target up to there.
         matched: records that are the same on both sides, in order.
         skipped: records that were only counted, on both sides.
-        blocks: blocks of source records that were the same at first sight.
         head_records: the target's first records, before the first one that is on the source too, where the
             source may have deleted theirs.
         head_end: the target offset after them.
@@ -68,7 +67,6 @@ class WalkState:
     target_records: int = 0
     matched: int = 0
     skipped: int = 0
-    blocks: int = 0
     head_records: int = 0
     head_end: int = 0
     removed_records: int = 0
@@ -143,7 +141,6 @@ class LogWalk:
         same = equal_prefix(ours.digests, theirs.digests)
         self._match(same)
         if same == min(len(ours), len(theirs)):
-            self.state.blocks += 1
             return True
         self._find_way()
         return False
@@ -161,7 +158,6 @@ class LogWalk:
             self.state.source_records += ours
             self.state.target_records += theirs
             self._match(same)
-            self.state.blocks += same > 0
             return
         # The blocks since the last one that was compared are read again, in full.
         self._source, self._target = (

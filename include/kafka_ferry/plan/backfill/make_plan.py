@@ -85,15 +85,7 @@ def plan_backfill(
     if ranges and state.is_first_run and options.topics:
         # With auto.offset.reset: latest, the first run starts at the logs' ends; this run counts as the first.
         ordinary = make_plan(flow, state, run=run, at=at, options=ORDINARY)
-    backfilled = {range_.topic for range_ in ranges}
-    pins = tuple(
-        range_
-        for range_ in ordinary.ranges
-        if ranges
-        # All partitions: otherwise later runs would treat the others as new and copy them from their starts.
-        and (state.is_first_run or range_.topic in backfilled)
-        and begins_at_end(flow, Pair.of(range_.topic, range_.remote_topic, state), state)
-    )
+    pins = _pins(flow, state, ordinary, {range_.topic for range_ in ranges}) if ranges else ()
     touched = {range_.topic for range_ in (*ranges, *pins)}
     remote = {choice.remote_topic for choice in ordinary.choices if choice.topic in touched}
     sizes = tuple(estimates(state.source.logs, ranges))
@@ -114,6 +106,19 @@ def plan_backfill(
         choices=tuple(choice for choice in ordinary.choices if choice.topic in touched),
         topics=_topic_changes(ordinary.topics, remote, topics),
         remarks=_remarks(narrow.remarks, topics),
+    )
+
+
+def _pins(
+    flow: Flow, state: ClusterState, ordinary: Plan, backfilled: Collection[str]
+) -> tuple[Range, ...]:
+    """The ranges at logs' ends with which ordinary runs begin there, although a backfill came first."""
+    return tuple(
+        range_
+        for range_ in ordinary.ranges
+        # All partitions: otherwise later runs would treat the others as new and copy them from their starts.
+        if (state.is_first_run or range_.topic in backfilled)
+        and begins_at_end(flow, Pair.of(range_.topic, range_.remote_topic, state), state)
     )
 
 

@@ -36,7 +36,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/copy/target/test_produce_pipeline.py": "copy/target: partition_queue",
     "unit/copy/test_rate_limit.py": "model: rate",
     "unit/groups/alignment/test_align.py": "groups/alignment: aligned_runs record_digests walk",
-    "unit/groups/spark/test_checkpoint.py": "groups/spark: placement rewrite",
+    "unit/groups/spark/test_rewrite.py": "groups/spark: placement",
     "unit/ledger/test_fuzz.py": "ledger: rows",
     "unit/ledger/test_table.py": "ledger: claims proofs",
     "unit/oauth/test_tokens.py": "oauth: token_endpoint",

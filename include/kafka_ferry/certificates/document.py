@@ -56,7 +56,7 @@ class Header(_Model):
         run: the run that has proved it.
         window: of a backfill, the timestamps ``[since, until)`` of its records, in milliseconds since 1970.
         planned_at: when the run was planned, in milliseconds since 1970.
-        approved_by: who has approved the plan; None where nobody was asked.
+        approved_by: who has approved the plan; None where no approval was asked for.
         issued_at: when the certificate was made, in milliseconds since 1970.
         ferry: the version of Kafka Ferry.
         source: the cluster that was copied from.
@@ -99,7 +99,7 @@ class Certificate:
     Attributes:
         line: the header's line, without its line break.
         range_lines: a line for each range, as of the header.
-        signature: of ``line``; None if nobody has signed it.
+        signature: of ``line``; None if it is not signed.
         at: where it was read, for errors.
     """
 

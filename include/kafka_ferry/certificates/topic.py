@@ -136,10 +136,10 @@ def _numbers(key: bytes, topic: str) -> tuple[int, int]:
 
 
 def _assembled(parts: dict[int, bytes], at: str) -> Certificate:
-    sealed = read_certificate(parts[0], at)
+    head = read_certificate(parts[0], at)
     lines: list[bytes] = []
     for number in sorted(parts.keys() - {0}):
         # An interrupted attempt may have left more parts than there are now.
-        if len(lines) < sealed.header.ranges:
+        if len(lines) < head.header.ranges:
             lines += parts[number].removesuffix(b"\n").split(b"\n")
-    return Certificate(sealed.line, lines, sealed.signature, at)
+    return Certificate(head.line, lines, head.signature, at)

@@ -134,7 +134,7 @@ class RunFolder:
         self.files.delete(map(_attempt, steps))
         self.recounts.forget(steps)
         if "plan" in steps:
-            # Nobody has approved the next one.
+            # The next one is not approved yet.
             self.files.delete([_APPROVED_BY])
         if "verify" in steps:
             # Otherwise an old verdict would be in the report of a verification that never got to one.

@@ -1,4 +1,4 @@
-"""``ferry certificate``: what runs have proved, as documents that anybody can check."""
+"""``ferry certificate``: what runs have proved, as documents that others can check."""
 
 from __future__ import annotations
 

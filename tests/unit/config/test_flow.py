@@ -1,10 +1,11 @@
 import pickle
+from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.mm2_keys import KEYS
@@ -236,3 +237,18 @@ def test_every_option_is_described_and_written_with_dots() -> None:
     assert all(field.description for field in Flow.model_fields.values())
     assert not [option for option in OPTIONS if "_" in option]
     assert {"topics", "topics.exclude", "state.dir", "enabled"} < set(OPTIONS)
+
+
+def test_no_validator_of_an_options_class_is_replaced_by_a_namesake() -> None:
+    """Pydantic knows validators by their names: one of ``Flow`` would take the place of its base's."""
+    found = Counter(
+        name
+        for kind in Flow.__mro__
+        if issubclass(kind, BaseModel)
+        for name in (
+            *kind.__pydantic_decorators__.field_validators,
+            *kind.__pydantic_decorators__.model_validators,
+        )
+        if name in vars(kind)
+    )
+    assert [name for name, count in found.items() if count > 1] == []

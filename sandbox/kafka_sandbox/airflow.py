@@ -22,7 +22,7 @@ import typer
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import HOST
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.processes import OrphanGuard, last_lines
+from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 PROJECT = Path(__file__).resolve().parents[2]
 HOME = PROJECT / ".airflow"
@@ -209,11 +209,7 @@ class Airflow:
         self._forget()
 
     def _forget(self) -> None:
-        if self._guard:
-            self._guard.release()
-        if self._child:
-            self._child.kill()
-            self._child.wait()
+        end(self._child, self._guard)
         self._guard = self._child = None
         self._process_file.unlink(missing_ok=True)
 

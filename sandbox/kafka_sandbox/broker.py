@@ -20,7 +20,7 @@ from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import KAFKA_VERSION, Jars, kafka
-from kafka_sandbox.processes import OrphanGuard, last_lines
+from kafka_sandbox.processes import OrphanGuard, end, last_lines
 from kafka_sandbox.storage import format_storage, new_id
 
 HOST = "127.0.0.1"
@@ -146,11 +146,7 @@ class Broker(KafkaCluster):
         """See ``KafkaCluster.kill``."""
         if process := self._process():
             _end(process, signal.SIGKILL, timeout=30)
-        if self._guard:
-            self._guard.release()
-        if self._child:
-            self._child.kill()
-            self._child.wait()
+        end(self._child, self._guard)
         self._guard = self._child = None
         self._pid_file.unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from kafka_sandbox.broker import HOST, Broker, free_port
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.processes import OrphanGuard, last_lines
+from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 REALM: Final = "FERRY.TEST"
 """The realm of every KDC here."""
@@ -79,11 +79,7 @@ class Kdc:
 
     def stop(self) -> None:
         """End it; its database stays."""
-        if self._guard:
-            self._guard.release()
-        if self._child:
-            self._child.kill()
-            self._child.wait()
+        end(self._child, self._guard)
         self._child = self._guard = None
 
     def key_tab(self, principal: str) -> Path:

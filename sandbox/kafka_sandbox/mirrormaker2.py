@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kafka_sandbox import jvm
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import KAFKA_VERSION, SLF4J_VERSION, Jars, class_path
-from kafka_sandbox.processes import OrphanGuard, last_lines
+from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 MIRROR = Jars(
     "kafka-mirror",
@@ -183,12 +183,7 @@ class MirrorMaker2:
 
     def kill(self) -> None:
         """Ends it at once (SIGKILL) and returns when it is gone: its positions are after its data."""
-        if self._child:
-            if self._child.poll() is None:
-                self._child.kill()
-            self._child.wait()
-        if self._guard:
-            self._guard.release()
+        end(self._child, self._guard)
         self._child = self._guard = None
 
     def pause(self) -> None:

@@ -29,6 +29,15 @@ class OrphanGuard:
             self._watcher.stdin.close()
 
 
+def end(child: subprocess.Popen[bytes] | None, guard: OrphanGuard | None) -> None:
+    """Kill a process and wait until it is gone, and let its guard go; either may be None."""
+    if guard:
+        guard.release()
+    if child:
+        child.kill()
+        child.wait()
+
+
 def last_lines(log: Path, lines: int = 20) -> str:
     """The end of a log file, with a line before it that names the file."""
     try:

@@ -15,7 +15,7 @@ from kafka_sandbox import checksums, ivy
 from kafka_sandbox.broker import HOST, free_port
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import SANDBOX, java, lock
-from kafka_sandbox.processes import OrphanGuard, last_lines
+from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 # The last line that Java 17 runs.
 VERSION: Final = "2.6.13.Final"
@@ -89,11 +89,7 @@ class SchemaRegistryServer:
 
     def stop(self) -> None:
         """End it; its schemas are gone."""
-        if self._guard:
-            self._guard.release()
-        if self._child:
-            self._child.kill()
-            self._child.wait()
+        end(self._child, self._guard)
         self._child = self._guard = None
 
     def _answers(self) -> bool:

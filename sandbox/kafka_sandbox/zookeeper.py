@@ -11,7 +11,7 @@ from kafka_sandbox import jvm
 from kafka_sandbox.broker import HOST, Broker
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import line
-from kafka_sandbox.processes import OrphanGuard, last_lines
+from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 
 class ZooKeeperBroker(Broker):
@@ -28,11 +28,7 @@ class ZooKeeperBroker(Broker):
     def kill(self) -> None:
         """See ``KafkaCluster.kill``; then ends ZooKeeper."""
         super().kill()
-        if self._zookeeper_guard:
-            self._zookeeper_guard.release()
-        if self._zookeeper:
-            self._zookeeper.kill()
-            self._zookeeper.wait()
+        end(self._zookeeper, self._zookeeper_guard)
         self._zookeeper = self._zookeeper_guard = None
 
     @property

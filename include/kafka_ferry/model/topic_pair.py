@@ -88,3 +88,21 @@ class Pair:
         if position and self.is_of_source(position) and self.is_of_remote(position):
             return position
         return None
+
+    def own_mark(self, *, given_back: bool = False) -> Mark:
+        """The flow's mark on a remote topic that another mirror has filled; both topics are there.
+
+        Args:
+            given_back: whether the flow has given the topic to MirrorMaker 2.
+        """
+        assert self.source
+        assert self.remote
+        return Mark(
+            topic=self.topic,
+            topic_id=self.source.topic_id,
+            remote_topic=self.remote_topic,
+            remote_topic_id=self.remote.topic_id,
+            preserved=False,
+            created=self.mark.created if self.mark else False,
+            given_back=given_back,
+        )

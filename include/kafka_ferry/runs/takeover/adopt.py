@@ -24,7 +24,6 @@ from kafka_ferry.ledger import (
     ledger_topic,
 )
 from kafka_ferry.model import Position, TopicPartition
-from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.topic_pair import Pair
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
@@ -101,16 +100,7 @@ def adopt_topic(
 
 def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
     """Mark a topic that is on both sides as the flow's own, unless it is."""
-    assert pair.source
-    assert pair.remote
-    mark = Mark(
-        topic=pair.topic,
-        topic_id=pair.source.topic_id,
-        remote_topic=pair.remote_topic,
-        remote_topic_id=pair.remote.topic_id,
-        preserved=False,
-        created=pair.mark.created if pair.mark else False,
-    )
+    mark = pair.own_mark()
     if pair.mark != mark:
         append_entry(flow, OwnershipEntry(flow=flow.name, run=run, at=now_ms(), marks=(mark,)))
 

@@ -71,7 +71,7 @@ def give_back(
         told.append(handover)
         records += of_topic
         if handover.state != "refused" and not (pair.mark and pair.mark.given_back):
-            marks.append(_mark(pair))
+            marks.append(pair.own_mark(given_back=True))
     if dry_run:
         return told
     if marks:
@@ -126,21 +126,6 @@ def _given_back(
         partitions.append(PartitionHandover(number, said, position.offset, position.offset))
     state: TopicState = "ready" if records else "up to date"
     return TopicHandover(pair.topic, pair.remote_topic, state, "", tuple(partitions)), records
-
-
-def _mark(pair: Pair) -> Mark:
-    """The flow's mark on a topic that it no longer copies to."""
-    assert pair.source
-    assert pair.remote
-    return Mark(
-        topic=pair.topic,
-        topic_id=pair.source.topic_id,
-        remote_topic=pair.remote_topic,
-        remote_topic_id=pair.remote.topic_id,
-        preserved=False,
-        created=pair.mark.created if pair.mark else False,
-        given_back=True,
-    )
 
 
 def _refused(pair: Pair, reason: str) -> tuple[TopicHandover, list[NewRecord]]:

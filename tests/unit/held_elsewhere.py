@@ -30,6 +30,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/config/files/test_yaml_file.py": "config/files: yaml_document",
     "unit/config/test_flow.py": "config/options: backfill base groups on_events sync",
     "unit/config/types/test_java_regex.py": "config/types: java_classes java_tokens",
+    "unit/copy/source/test_schema_ids.py": "copy/source: changed",
     "unit/copy/source/test_transformed.py": "copy/source: record_errors; transform: columns",
     "unit/copy/target/test_produce_errors.py": "copy: outcome; copy/target: dead_letters",
     "unit/copy/target/test_produce_pipeline.py": "copy/target: partition_queue",
@@ -54,6 +55,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: recount",
+    "unit/transform/test_functions.py": "config/types: home; spark: rule_functions",
     "unit/spark/test_class_archive.py": "spark: properties rehearsal",
     "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",
     "unit/verify/expectations/test_judge.py": "verify/expectations: evaluation tables",
@@ -104,8 +106,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_retire.py": "runs/sync_topics: delete_topics retire",
     "integration/test_returned.py": "copy/source: opposite_flow_filter; ledger: settled; "
     "runs/provenance: opposite_flow",
-    "integration/test_schema_registry.py": "copy/source: schema_ids; model: schemas; runs/sync_topics: schemas; "
-    "schemas: registered registry",
+    "integration/test_schema_registry.py": "model: schemas; schemas: registered",
     "integration/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
     "integration/test_situations_plan.py": "wire/partitions: epochs",
     "integration/test_spark_checkpoint.py": "cli: checkpoint_view",

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WITHOUT_ID: Final = "the ids of schemas on the target cannot be given"
-HOW_TO_REGISTER: Final = "Register the schema on the source again, or say with on.unknown.schema what becomes of such records."
+HOW_TO_REGISTER: Final = (
+    "Register the schema on the source again, or say with on.unknown.schema what becomes of such "
+    "records."
+)
 
 
 def id_changes(ranges: Iterable[Range], ids: IdBytes) -> dict[str, BatchChange]:

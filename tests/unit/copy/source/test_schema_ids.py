@@ -16,8 +16,14 @@ from kafka_ferry.batches import (
 from kafka_ferry.batches.record_format.content import read_content
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.config.options.transform import ErrorPolicy
+from kafka_ferry.copy.source.changed import ChangedReader
 from kafka_ferry.copy.source.cursor import Read
-from kafka_ferry.copy.source.schema_ids import MissingSchemas, SchemaIdReader
+from kafka_ferry.copy.source.schema_ids import (
+    HOW_TO_REGISTER,
+    WITHOUT_ID,
+    MissingSchemas,
+    id_changes,
+)
 from kafka_ferry.model import Range
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema
 from kafka_ferry.schemas.mirror import SchemaMirror
@@ -44,8 +50,9 @@ def a_read(range_: Range, *ids: int, at: int = 0) -> Read:
     return Read(range_, tuple(found))
 
 
-def reader(answers: Answers, policy: ErrorPolicy = "fail") -> SchemaIdReader:
-    return SchemaIdReader(answers, IdBytes(KNOWN, lambda _: None), {}, policy)
+def reader(answers: Answers, policy: ErrorPolicy = "fail") -> ChangedReader:
+    changes = id_changes([RANGE, OTHER, AS_IT_IS], IdBytes(KNOWN, lambda _: None))
+    return ChangedReader(answers, changes, {}, policy, WITHOUT_ID, HOW_TO_REGISTER)
 
 
 def values(read: Read) -> list[int]:

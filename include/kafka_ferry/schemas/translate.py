@@ -121,7 +121,7 @@ def with_target_ids(
     if patches.patched is None:
         return TranslatedBatch((converted,), unknown)
     packed = packed_batch(
-        bytes(patches.patched),
+        patches.patched,
         header.codec,
         records=header.records,
         base_timestamp=header.base_timestamp,
@@ -179,13 +179,13 @@ class _Patches:
             }
         return self._named
 
-    def walk(self, count: int) -> None:  # noqa: PLR0912
+    def walk(self, count: int) -> None:  # noqa: PLR0912, PLR0915
         """Look at ``count`` records.
 
         Numbers of one and two bytes are decoded in place, since a call for each costs more than all else.
         """
         plain, known, in_key, in_value = self._plain, self._ids.known, self._in_key, self._in_value
-        at, size, unknown = 0, len(plain), self.unknown
+        at, size, unknown, patched = 0, len(plain), self.unknown, self.patched
         for index in range(count):
             begin = at
             if (number := plain[at]) < 0x80:
@@ -201,21 +201,36 @@ class _Patches:
             at += 1
             while plain[at] > 0x7F:  # offset
                 at += 1
-            key, key_end = self._field(at + 1)
-            value, value_end = self._field(key_end)
+            if (number := plain[at + 1]) < 0x80:
+                key = at + 2
+                key_end = key if number & 1 else key + (number >> 1)
+            else:
+                key, key_end = self._field(at + 1)
+            if (number := plain[key_end]) < 0x80:
+                value = key_end + 1
+                value_end = value if number & 1 else value + (number >> 1)
+            elif (second := plain[key_end + 1]) < 0x80:
+                value = key_end + 2
+                value_end = value + ((number & 0x7F | second << 7) >> 1)
+            else:
+                value, value_end = self._field(key_end)
             if not value_end < end <= size:
                 raise IndexError
             if plain[value_end] and self._headers:
                 self._patch_with_headers(index, (key, key_end), (value, value_end), end)
             else:
-                if in_key and key_end - key >= _PREFIX and not plain[key]:
+                if in_key and not plain[key] and key_end - key >= _PREFIX:
                     source = plain[key + 1 : key + _PREFIX]
                     if known.get(source) != source:
                         self._patch(index, key + 1, source)
-                if in_value and value_end - value >= _PREFIX and not plain[value]:
+                if in_value and not plain[value] and value_end - value >= _PREFIX:
                     source = plain[value + 1 : value + _PREFIX]
-                    if known.get(source) != source:
-                        self._patch(index, value + 1, source)
+                    if (target := known.get(source)) != source:
+                        if target and patched:
+                            patched[value + 1 : value + _PREFIX] = target
+                        else:
+                            self._patch(index, value + 1, source)
+                            patched = self.patched
             if unknown and index in unknown and self.patched:
                 self.patched[begin:end] = plain[begin:end]
             at = end

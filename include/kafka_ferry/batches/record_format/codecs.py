@@ -47,7 +47,7 @@ class TooLarge(MalformedBatch):
     """Records with more bytes than their reader accepts."""
 
 
-def compress(plain: bytes, codec: int) -> bytes:
+def compress(plain: bytes | bytearray, codec: int) -> bytes:
     """``plain`` as a producer would compress it; ``codec`` is 0 to 4, as in a batch's attributes."""
     return _COMPRESS[codec](plain)
 
@@ -172,7 +172,7 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
     return bytes(snappy.decompress(block))
 
 
-_COMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {
+_COMPRESS: Final[dict[int, Callable[[bytes | bytearray], bytes]]] = {
     NONE: bytes,
     GZIP: lambda plain: zlib.compress(plain, _GZIP_LEVEL, _GZIP_WINDOW),
     SNAPPY: kafka_codec.snappy_encode,

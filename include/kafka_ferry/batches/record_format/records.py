@@ -250,7 +250,7 @@ def dense_batch(
 
 
 def packed_batch(
-    plain: bytes,
+    plain: bytes | bytearray,
     codec: int,
     *,
     records: int,

@@ -14,8 +14,10 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import SerializationContext
 
 from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.model import RunOptions, Window
 from kafka_ferry.report.plan_text import plan_text
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from kafka_ferry.spark.session import SparkSource, terminal_spark
@@ -38,6 +40,7 @@ from tests.support.schemas import (
 
 Unique = Callable[[str], str]
 Registries = tuple[SchemaRegistryServer, SchemaRegistryServer]
+NOW = 1_700_000_000_000
 FORMATS = {
     "avro": (avro, from_avro),
     "json": (as_json, from_json),
@@ -353,3 +356,28 @@ def test_what_a_transform_rule_leaves_gets_its_ids_too(
     assert [it.key for it in copied] == [b"0", b"2", b"4", b"6", b"8"]
     for record in copied:
         assert from_avro(target, remote(flow, topic), VALUE, record.value) == person(1)
+
+
+def test_a_backfill_gives_its_records_their_ids_too(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    registries: Registries,
+) -> None:
+    source, target = map(client_of, registries)
+    topic = unique("filled")
+    create_topic(primary.bootstrap, topic)
+    value = avro(source, topic, VALUE, person(1))
+    produce(primary.bootstrap, topic, [Record(value=value, timestamp=NOW + i) for i in range(4)])
+    flow = flow_between(registries, folder, primary, backup, [topic], auto_offset_reset="latest")
+    this = Run(flow, "backfill")
+    this.plan(RunOptions(window=Window(NOW + 1, NOW + 3)))
+    plan = this.sync_topics()
+    assert not failures(pin_positions(flow, plan.run, plan.pins))
+
+    assert not failures(copy_planned(flow, plan))
+
+    copied = read_all(backup.bootstrap, remote(flow, topic))[0]
+    assert [it.timestamp for it in copied] == [NOW + 1, NOW + 2]
+    assert from_avro(target, remote(flow, topic), VALUE, copied[1].value) == person(1)

@@ -17,6 +17,7 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.model import RunOptions, Window
 from kafka_ferry.report.plan_text import plan_text
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
@@ -40,6 +41,7 @@ from tests.support.schemas import (
 
 Unique = Callable[[str], str]
 Registries = tuple[SchemaRegistryServer, SchemaRegistryServer]
+SECRET = "not-for-anybody"
 NOW = 1_700_000_000_000
 FORMATS = {
     "avro": (avro, from_avro),
@@ -73,6 +75,8 @@ def flow_between(
     content = json.loads(file.read_text())
     content["source"]["schema.registry"] = {"url": registries[0].url}
     content["target"]["schema.registry.url"] = registries[1].url
+    # These registries take any login.
+    content["target"]["schema.registry.basic.auth.user.info"] = f"ferry:{SECRET}"
     file.write_text(json.dumps(content))
     return load_flow(file)
 
@@ -154,7 +158,9 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
             ]
             + [Record(key=None, value=None, partition=0), Record(value=b"no schema", partition=1)],
         )
-    flow = flow_between(registries, folder, primary, backup, [*topics.values()])
+    flow = flow_between(
+        registries, folder, primary, backup, [*topics.values()], certificates_enabled=True
+    )
 
     this = Run(flow, "run-1")
     plan = this.plan()
@@ -169,6 +175,7 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
     assert f"schema ids of {avro_topic}: translated in its key and value" in text
     assert plan.changes["schemas to register"] == 6
     assert report.state == "verified"
+    assert len(report.topics.translated_ids) == 3
     known = stored_schemas(flow_state(flow)).ids
     assert len(known) == 6
     assert not known.items() & {(it, it) for it in known}
@@ -187,6 +194,11 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
     rows = [row for row in ledger_rows(flow) if row["topic"] == avro_topic]
     assert {str(row["schema_ids"]).split()[0] for row in rows} == {"key+value"}
     assert {name for row in rows for name in row["rebuilt"]} == {"schema ids of the target"}
+    (certificate,) = find_certificates(flow).all
+    (key_and_value,) = {str(row["schema_ids"]) for row in rows}
+    assert json.loads(certificate.header.rules["sync.schemas"])[avro_topic] == key_and_value
+    written = [it for it in (folder / "state").rglob("*") if it.is_file()]
+    assert not [it for it in written if SECRET.encode() in it.read_bytes()]
     # A second run finds nothing to do.
     assert not Run(flow, "run-2").plan().changes
 

@@ -97,6 +97,7 @@ class RunTopics:
         drifts: configs of remote topics that the flow has not set, and replicas on other racks than it says.
         retirements: remote topics whose source topics are gone, deleted or about to be.
         choices: how the offsets of each planned topic are kept, and why.
+        translated_ids: topics whose records got the ids of schemas on the target, with the fingerprint of how.
     """
 
     skipped: tuple[tuple[str, str], ...] = ()
@@ -105,6 +106,7 @@ class RunTopics:
     drifts: tuple[str, ...] = ()
     retirements: tuple[str, ...] = ()
     choices: tuple[OffsetsChoice, ...] = ()
+    translated_ids: tuple[str, ...] = ()
 
     @property
     def preserved(self) -> tuple[OffsetsChoice, ...]:

@@ -83,6 +83,12 @@ def text(report: RunReport) -> str:
     return Page(render(report)).text
 
 
+def test_topics_whose_records_got_other_ids_are_named() -> None:
+    assert "ids of schemas" not in text(REPORT)
+    said = "schema ids of orders: translated in its value (rule 12)"
+    assert said in text(changed(REPORT, translated_ids=(said,)))
+
+
 class TestTheHeadline:
     @pytest.mark.parametrize(
         ("changes", "said"),

@@ -152,7 +152,6 @@ def _topics(plan: Plan) -> RunTopics:
         *plan.access.user_changes,
         *plan.schemas.schema_registrations,
         *plan.schemas.subject_settings,
-        *plan.schemas.translated_ids,
     )
     return RunTopics(
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.remarks.skipped),
@@ -161,6 +160,7 @@ def _topics(plan: Plan) -> RunTopics:
         drifts=tuple(map(str, (*plan.topics.drifts, *plan.topics.misplacements))),
         retirements=tuple(map(str, plan.topics.retirements)),
         choices=plan.choices,
+        translated_ids=tuple(map(str, plan.schemas.translated_ids)),
     )
 
 

@@ -393,3 +393,26 @@ def test_a_backfill_gives_its_records_their_ids_too(
     copied = read_all(backup.bootstrap, remote(flow, topic))[0]
     assert [it.timestamp for it in copied] == [NOW + 1, NOW + 2]
     assert from_avro(target, remote(flow, topic), VALUE, copied[1].value) == person(1)
+
+
+def test_a_registry_that_knows_no_import_mode_cannot_keep_ids(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    registries: Registries,
+) -> None:
+    source, target = map(client_of, registries)
+    topic = unique("kept")
+    create_topic(primary.bootstrap, topic)
+    value = avro(source, topic, VALUE, person(1))
+    produce(primary.bootstrap, topic, [Record(value=value)])
+    flow = flow_between(registries, folder, primary, backup, [topic], sync_schemas="keep-ids")
+
+    plan = plan_now(flow)
+
+    assert not failures(copy_planned(flow, plan))
+    assert any("does not set the mode of" in it for it in plan.remarks.unapplied)
+    assert f"{remote(flow, topic)}-value" not in target.get_subjects()
+    (copied,) = read_all(backup.bootstrap, remote(flow, topic))[0]
+    assert copied.value == value

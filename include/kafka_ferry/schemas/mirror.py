@@ -57,9 +57,11 @@ class SchemaMirror:
     _in_import_mode: set[str] = field(default_factory=set)
 
     def mirror(self, subjects: Iterable[str]) -> None:
-        """Mirror all versions of subjects, and what they refer to."""
+        """Mirror all versions of subjects, and what they refer to, with its compatibility level."""
         for subject in subjects:
             self.mirror_subject(subject)
+        for subject in sorted({at.subject for at in self._seen} - self._subjects):
+            self._set(self.names.remote(subject), "compatibility", self.source.level(subject))
 
     def mirror_subject(self, subject: str) -> None:
         """Mirror all versions of a subject, and its settings."""

@@ -110,6 +110,13 @@ def test_levels_and_modes_are_those_of_the_source_and_nothing_else_is_changed(
     ]
 
 
+def test_what_is_referred_to_has_the_level_of_the_source_too(source: MemoryRegistry) -> None:
+    target = MemoryRegistry()
+    source.set_level("geo.City", "FULL_TRANSITIVE")
+    mirrored(source, target)
+    assert target.requests[-1] == "level geo.City FULL_TRANSITIVE"
+
+
 def test_what_the_target_refuses_is_told_and_stops_what_refers_to_it(
     source: MemoryRegistry,
 ) -> None:

@@ -10,12 +10,13 @@ import pytest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, VerificationFailed
-from kafka_ferry.ledger.proofs import verifications
+from kafka_ferry.ledger.proofs import accepted_ranges, verifications
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.verify import again
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, delete_before, produce
+from tests.support.command_line import ferry
 from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
 from tests.support.histories import named
 from tests.support.proof import NO_SPARK, recount_here, report_of, verified
@@ -114,6 +115,29 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     newest = max(entry.ledger_offset for entry in ledger.ranges(since=0, of_run=""))
     assert ledger.verified_through() > newest
     assert read_again(flow)[-1] == []
+
+    # A person decides to live with it, ...
+    repair = ("repair", "--config", flow.file)
+    shown = ferry(*repair, "--findings")
+    assert shown.returncode == 2
+    for topic in (translated, preserved):
+        assert f"DAMAGED {topic}-0 [20, 40): 20 records copied, 0 on the target" in shown.stdout
+        assert f"--leave {topic}-0:20" in shown.stdout
+        assert f"--topic {remote(flow, topic)} --yes gives it up" in shown.stdout
+    chosen = ("--leave", f"{translated}-0:20", "--leave", f"{preserved}-0:20")
+    assert ferry(*repair, *chosen, "--yes").returncode == 9, "without a reason"
+    why = ("--reason", "the disk of broker 1")
+    assert ferry(*repair, *chosen, *why).returncode == 2, "not yet decided"
+    assert not accepted_ranges(ledger_of(flow))
+    assert ferry(*repair, "--leave", "unheard-of-0:1", *why, "--yes").returncode == 1
+    left = ferry(*repair, *chosen, *why, "--yes")
+    assert (left.returncode, left.stdout.count("left as it is: the ledger has it.")) == (0, 2)
+    assert {it.reason for it in accepted_ranges(ledger_of(flow)).values()} == {why[1]}
+    # ... and from then on it fails no run, unless more is lost.
+    copied(primary, flow, "run-6b", translated)
+    accepted = [row for row in verified(flow, "run-6b").proof.ranges if row.start == 20]
+    assert [row.recount.accepted_missing for row in accepted] == [20, 20]
+    assert ferry(*repair, "--findings").returncode == 0
 
     # What is below the start of the log is not missing.
     for topic in (translated, preserved):

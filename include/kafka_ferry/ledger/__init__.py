@@ -2,6 +2,7 @@
 
 from kafka_ferry.ledger.append import append_entry
 from kafka_ferry.ledger.record import (
+    AcceptedRange,
     AppliedEntry,
     BackfillEntry,
     CopiedRange,
@@ -26,6 +27,7 @@ from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.ledger.topic import ledger_creation, read_ledger
 
 __all__ = [
+    "AcceptedRange",
     "AppliedEntry",
     "BackfillEntry",
     "CopiedRange",

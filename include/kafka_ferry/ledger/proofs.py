@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.ledger.claims import CLAIMED, is_verification
+from kafka_ferry.ledger.record import AcceptedRange
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger.table import LedgerTable
+
+
+_READ: Final = ("again", "accepted")
+
+AcceptedRanges = Mapping[tuple[int, str, int, int], AcceptedRange]
+"""By ledger offset, source topic, partition and first offset, the ranges that are left as they are."""
 
 
 class Proof(NamedTuple):
@@ -43,7 +50,7 @@ class Verification(NamedTuple):
 
 def verifications(ledger: LedgerTable) -> list[Verification]:
     """All verifications, in their order."""
-    rows = ledger.read(pc.field("type") == "verification", [*CLAIMED, "again"]).to_pylist()
+    rows = ledger.read(pc.field("type") == "verification", [*CLAIMED, *_READ]).to_pylist()
     return [
         Verification(
             Proof(row["run"], row["at"]),
@@ -51,8 +58,16 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
             tuple((it["start"], it["end"]) for it in row["again"] or ()),
         )
         for row in rows
-        if is_verification(row)
+        # One that accepts ranges as they are has read nothing.
+        if is_verification(row) and not row["accepted"]
     ]
+
+
+def accepted_ranges(ledger: LedgerTable) -> AcceptedRanges:
+    """The ranges that people have decided to leave as they are; the newest decision counts."""
+    rows = ledger.read(pc.field("type") == "verification", ["accepted"]).to_pylist()
+    found = [AcceptedRange(**accepted) for row in rows for accepted in row["accepted"] or ()]
+    return {(it.ledger_offset, it.topic, it.partition, it.start): it for it in found}
 
 
 def last_proof(ledger: LedgerTable) -> Proof | None:

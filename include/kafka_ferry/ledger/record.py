@@ -211,6 +211,28 @@ class ReleaseEntry(_Entry):
     remote_topics: tuple[ReleasedTopic, ...]
 
 
+class AcceptedRange(_Model):
+    """A range that is no longer what was copied, and that a person has decided to leave as it is.
+
+    Attributes:
+        ledger_offset: the ledger's record of it.
+        topic: the source's topic.
+        partition: the partition.
+        start: its first source offset.
+        records: how many of its records the target still had.
+        digest: of their batches.
+        reason: why, in that person's words.
+    """
+
+    ledger_offset: _Int64
+    topic: str
+    partition: _Int32
+    start: _Int64
+    records: _Int64
+    digest: str
+    reason: str = ""
+
+
 class VerificationEntry(_Entry):
     """Every range in the ledger before the ledger offset ``through`` was verified.
 
@@ -220,6 +242,7 @@ class VerificationEntry(_Entry):
         records: how many records.
         again: ledger offsets ``[start, end)`` whose ranges had been verified before and were read back again,
             as far as the target still has them; earlier releases did not say.
+        accepted: ranges that are left as they are from here on; an entry with any has read nothing back.
     """
 
     type: Literal["verification"] = "verification"
@@ -227,6 +250,7 @@ class VerificationEntry(_Entry):
     ranges: _Int64
     records: _Int64
     again: tuple[tuple[_Int64, _Int64], ...] = ()
+    accepted: tuple[AcceptedRange, ...] = ()
 
 
 class AppliedEntry(_Entry):

@@ -30,6 +30,17 @@ _SEGMENT: Final = pa.struct(
     [("source", pa.int64()), ("target", pa.int64()), ("records", pa.int64())]
 )
 _INTERVAL: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+_ACCEPTED: Final = pa.struct(
+    [
+        ("ledger_offset", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("start", pa.int64()),
+        ("records", pa.int64()),
+        ("digest", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
 _PRODUCER: Final = pa.struct(
     [
         ("producer_id", pa.int64()),
@@ -82,6 +93,7 @@ SCHEMA: Final = pa.schema(
         ("transform", pa.string()),
         ("again", pa.list_(_INTERVAL)),
         ("schema_ids", pa.string()),
+        ("accepted", pa.list_(_ACCEPTED)),
     ]
 )
 
@@ -142,7 +154,12 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
         yield common | {"groups": entry.model_dump_json()}
     elif isinstance(entry, VerificationEntry):
         again = [{"start": start, "end": end} for start, end in entry.again]
-        yield common | {"through": entry.through, "records": entry.records, "again": again}
+        yield common | {
+            "through": entry.through,
+            "records": entry.records,
+            "again": again,
+            "accepted": [accepted.model_dump() for accepted in entry.accepted],
+        }
     else:
         told = ("writers", "assignment", "file", "topics")
         yield common | {name: getattr(entry, name) for name in told}

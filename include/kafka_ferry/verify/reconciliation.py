@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kafka_ferry.batches import Reason
-from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.ledger import AcceptedRange, CopiedRange
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.verify.incarnations import NOTHING, Incarnation, Key, incarnations
@@ -35,6 +35,7 @@ def range_row(
     ledger_offset: int,
     target_is_compacted: bool,
     backfill: bool = False,
+    accepted: AcceptedRange | None = None,
 ) -> RangeRow:
     """The row for one range of the ledger.
 
@@ -45,12 +46,19 @@ def range_row(
         ledger_offset: the entry's offset in the ledger.
         target_is_compacted: whether the target topic's cleanup policy contains ``compact``.
         backfill: whether a backfill has copied it.
+        accepted: as what it is to be left, if a person has decided that.
     """
     gone = copied.records if recount is None else 0
     recount = recount or Recount(0, "")
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
     cleaned = max(0, missing) if target_is_compacted else 0
+    # What has expired of it since leaves another digest, and no more missing than before.
+    as_accepted = accepted and (recount.expired or recount.digest == accepted.digest)
+    left = 0
+    if accepted and as_accepted:
+        left = max(0, min(missing - cleaned, copied.records - accepted.records))
+    changed = any((recount.expired, cleaned, recount.rewritten, recount.across, gone))
     return RangeRow(
         topic=copied.topic,
         partition=copied.partition,
@@ -61,11 +69,12 @@ def range_row(
         recount=TargetRecords(
             recount.records,
             recount.digest,
-            not any((recount.expired, cleaned, recount.rewritten, recount.across, gone)),
+            not (changed or as_accepted),
             recount.expired,
             cleaned,
             gone,
             recount.foreign,
+            left,
         ),
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,

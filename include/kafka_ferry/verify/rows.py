@@ -115,6 +115,7 @@ class TargetRecords:
         target_compacted: records that its log cleaner has removed since; 0 unless the topic is compacted.
         gone: records whose topic was deleted since.
         foreign: data records of other producers between ours.
+        accepted_missing: records that are missing for no known reason, which a person has decided to leave so.
     """
 
     target_records: int
@@ -124,11 +125,13 @@ class TargetRecords:
     target_compacted: int = 0
     gone: int = 0
     foreign: int = 0
+    accepted_missing: int = 0
 
     @property
     def found(self) -> int:
         """Copied records that are on the target or whose absence is explained."""
-        return self.target_records + self.expired + self.target_compacted + self.gone
+        explained = self.expired + self.target_compacted + self.gone + self.accepted_missing
+        return self.target_records + explained
 
 
 @dataclass(frozen=True, slots=True)

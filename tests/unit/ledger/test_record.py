@@ -134,6 +134,7 @@ def test_runs_and_verifications_of_this_release_look_like_this() -> None:
         "ranges": 3,
         "records": 30,
         "again": [],
+        "accepted": [],
     }
 
 

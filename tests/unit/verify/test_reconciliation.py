@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.ledger import AcceptedRange, CopiedRange
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -463,3 +463,38 @@ class TestAPartitionWithPreservedOffsets:
     def test_of_translated_offsets_is_asked_for_neither(self) -> None:
         row = only_row(tile(100, 200), positions={TARGET: 200}, recounts={TARGET: beyond(0)})
         assert (row.log.unreached, row.log.exposed) == (0, 0)
+
+
+# --- ranges that are left as they are
+
+LEFT = AcceptedRange(
+    ledger_offset=7, topic="orders", partition=3, start=100, records=60, digest="d9"
+)
+
+
+@pytest.mark.parametrize(
+    ("recount", "accepted_missing", "is_compared", "holds"),
+    [
+        # Exactly what was accepted.
+        (Recount(60, "d9"), 30, False, True),
+        # More is lost since, or something else is there.
+        (Recount(59, "d8"), 0, True, False),
+        (Recount(60, "d8"), 0, True, False),
+        # It was found after all.
+        (Recount(90, "d1"), 0, True, True),
+        # A part of it has expired since: no more may be missing than was.
+        (Recount(40, "d7", expired=20), 30, False, True),
+        (Recount(30, "d7", expired=20), 30, False, False),
+        # All of it has expired.
+        (Recount(0, "d0", expired=90), 0, False, True),
+    ],
+)
+def test_a_range_that_is_left_as_it_is_must_stay_so(
+    recount: Recount, accepted_missing: int, is_compared: bool, holds: bool
+) -> None:
+    row = range_row(
+        COPIED, recount, run="r", ledger_offset=7, target_is_compacted=False, accepted=LEFT
+    )
+    assert row.recount.accepted_missing == accepted_missing
+    assert row.recount.digest_comparable is is_compared
+    assert (row.recount.found == row.ledger.copied) is holds

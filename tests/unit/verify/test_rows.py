@@ -28,7 +28,7 @@ STORED = {
     **{"lost_intervals": [[100, 103]], "rewound_from": -1, "gone": 0, "preserved": True},
     **{"adopted": 0, "misplaced": 0, "returned": 0, "backfill": False, "outside_window": 0},
     **{"copied_before": 0, "filtered": 0, "unmapped": 0, "compaction_expected": False},
-    "again": False,
+    **{"again": False, "accepted_missing": 0},
 }
 
 

@@ -169,6 +169,7 @@ def _range(row: RangeRow) -> dict[str, Any]:
         "expired": found.expired,
         "compacted": found.target_compacted,
         "gone": found.gone,
+        "accepted": found.accepted_missing,
     }
     return {
         "topic": row.topic,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
+from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
+    from kafka_ferry.ledger.proofs import AcceptedRanges
     from kafka_ferry.model import Topic
     from kafka_ferry.runs.state.stored_recounts import Claims
     from kafka_ferry.verify import PartitionRecount
+
+
+NOTHING_ACCEPTED: Final[AcceptedRanges] = {}
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def recount_ranges(
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     return Recounted(
-        _range_rows(by_target, recounts, topics),
+        _range_rows(by_target, recounts, topics, accepted_ranges(ledger)),
         [_range_row(entry, None) for entry in gone],
         recounts,
     )
@@ -138,15 +143,22 @@ def _range_rows(
     by_target: Mapping[TopicPartition, list[LedgerRange]],
     recounts: Mapping[TopicPartition, PartitionRecount],
     topics: Mapping[str, Topic],
+    accepted: AcceptedRanges,
 ) -> list[RangeRow]:
     return [
-        _range_row(entry, found, topics[tp.topic])
+        _range_row(entry, found, topics[tp.topic], accepted)
         for tp, entries in by_target.items()
         for entry, found in zip(entries, recounts[tp].ranges, strict=True)
     ]
 
 
-def _range_row(entry: LedgerRange, found: Recount | None, topic: Topic | None = None) -> RangeRow:
+def _range_row(
+    entry: LedgerRange,
+    found: Recount | None,
+    topic: Topic | None = None,
+    accepted: AcceptedRanges = NOTHING_ACCEPTED,
+) -> RangeRow:
+    copied = entry.copied
     if found and not entry.copied.digest:
         # Taken over from another mirror: the records were compared then, and the batches are not ours.
         found = Recount(entry.copied.records, "")
@@ -157,4 +169,5 @@ def _range_row(entry: LedgerRange, found: Recount | None, topic: Topic | None = 
         ledger_offset=entry.ledger_offset,
         target_is_compacted=topic is not None and topic.is_compacted,
         backfill=entry.window is not None,
+        accepted=accepted.get((entry.ledger_offset, copied.topic, copied.partition, copied.start)),
     )

@@ -54,7 +54,9 @@ class Ledger:
         return iter(self.entries)
 
     def read(self, _: object, columns: list[str]) -> pa.Table:
-        """The preserved ranges, and those that were verified before."""
+        """The preserved ranges, and those that were verified before; nothing was accepted."""
+        if columns == ["accepted"]:
+            return pa.table({"accepted": pa.array([], pa.list_(pa.null()))})
         rows = [entry.copied.model_dump() for entry in [*self.entries, *self.verified]]
         preserved = [row for row in rows if row["preserved"]]
         return pa.Table.from_pylist(preserved).select(columns)

@@ -1,11 +1,11 @@
-"""``ferry repair``: shows which copies with preserved offsets are damaged, and gives them up."""
+"""``ferry repair``: shows what is damaged, and carries out what a person has decided about it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,6 +13,10 @@ from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import out, plain_table, show_table
 from kafka_ferry.plan.offsets.log_check import CopyState
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.runs.findings import RangeFinding
 
 DAMAGED: Final = 2
 
@@ -29,12 +33,34 @@ def repair(
         typer.Option(
             "--yes",
             help="Give up the topics named, or else all that are damaged: DELETES them on the "
-            "target, and the next run copies what the source still has.",
+            "target, and the next run copies what the source still has. With --leave, record that instead.",
         ),
     ] = False,
+    findings: Annotated[
+        bool,
+        typer.Option(
+            "--findings",
+            help="Show what the last verification found wrong with ranges, and what can be done.",
+        ),
+    ] = False,
+    leave: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave",
+            help="A range of --findings, such as orders-3:120, that is to be left as it is; repeatable.",
+        ),
+    ] = None,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why, for the ledger. --leave needs it.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is wrong with remote topics whose offsets are preserved; change nothing without --yes."""
+    """Show what is wrong with remote topics whose offsets are preserved, or with --findings what the last
+    verification found; change nothing without --yes.
+    """
+    if findings or leave:
+        _show_findings(one_flow(config, flow), leave or [], reason, yes=yes, as_json=as_json)
+        return
     from kafka_ferry.runs import Repair
 
     named = topic or []
@@ -57,6 +83,43 @@ def repair(
         )
     if any(state.damaged and not state.given_up for state in states):
         raise typer.Exit(DAMAGED)
+
+
+def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bool) -> None:
+    """Show a verification's findings, or leave those that are named; exits with 2 while any is left to decide."""
+    from kafka_ferry.runs.findings import Findings
+
+    if names and not reason.strip():
+        raise typer.BadParameter("must say why the range is left as it is.", param_hint="--reason")
+    these = Findings(flow)
+    found = these.listed()
+    left = {finding.name for finding in these.leave(names, reason)} if names and yes else set()
+    if as_json:
+        print(json.dumps([asdict(it) | {"left": it.name in left} for it in found], indent=1))
+    else:
+        for finding in found:
+            if not names or finding.name in names:
+                _show_finding(finding, is_left=finding.name in left)
+        if not found:
+            out.print(
+                f"The verification of {these.run_id} found no range that is wrong.", markup=False
+            )
+    if any(finding.name not in left for finding in found):
+        raise typer.Exit(DAMAGED)
+
+
+def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
+    for problem in finding.problems:
+        out.print(f"DAMAGED {finding.range}: {problem}", style="red", markup=False)
+    where = f"run {finding.run}, ledger offset {finding.ledger_offset}, {finding.remote_topic}"
+    out.print(f"  copied by {where}", markup=False)
+    if is_left:
+        out.print("  left as it is: the ledger has it.", markup=False)
+        return
+    if finding.leave:
+        out.print(f"  --leave {finding.name} --reason ... --yes: {finding.leave}", markup=False)
+    if finding.rebuild:
+        out.print(f"  {finding.rebuild}", markup=False)
 
 
 def _show_copies(states: Iterable[CopyState]) -> None:

@@ -1,0 +1,202 @@
+"""What a verification found wrong with ranges, and what can be done about each: a person decides.
+
+Nothing can be put back in its place on the target. A range can be left as it is, which the ledger records, or
+its remote topic can be given up and copied again (``runs.repair``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import AcceptedRange, VerificationEntry, append_entry
+from kafka_ferry.runs.repair import Repair
+from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.verify.checks import Check, count, decisive
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.verify import RangeRow
+
+# What else is wrong with a range cannot be left: other producers' records would count as the flow's own.
+_CAN_BE_LEFT: Final = frozenset({"counts", "digests"})
+_RECONCILIATION: Final = "reconciliation.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFinding:
+    """A range that is no longer what was copied.
+
+    Attributes:
+        name: its partition and first offset on the source, as a person names it: ``orders-3:120``.
+        range: the range in words.
+        remote_topic: the topic on the target.
+        run: the run that copied it.
+        ledger_offset: the ledger's record of it.
+        problems: what is wrong with it, a sentence each.
+        missing: how many of its records are missing for no known reason.
+        leave: what leaving it means; "" where it cannot be left.
+        rebuild: what copying the topic again means; "" where the flow does not know the topic any more.
+    """
+
+    name: str
+    range: str
+    remote_topic: str
+    run: str
+    ledger_offset: int
+    problems: tuple[str, ...]
+    missing: int
+    leave: str = ""
+    rebuild: str = ""
+
+
+class Findings:
+    """What the verification of a run found wrong with ranges.
+
+    Args:
+        flow: the flow.
+        run: the run; "" for the one that was verified last.
+
+    Raises:
+        FerryError: there was no verification, or its files are gone.
+    """
+
+    def __init__(self, flow: Flow, run: str = "") -> None:
+        self._flow = flow
+        self._run = RunContext.of(flow, run or _last_verified(flow))
+        found = self._run.folder.reconciliation()
+        if found is None:
+            raise FerryError(
+                f"The state folder has no verification of {self._run.run_id}.",
+                advice="Verify again.",
+            )
+        checks = decisive("ranges", found.verdict)
+        self._rows = {
+            _name(row): (row, failed)
+            for row in found.ranges
+            if (failed := [check for check in checks if not check.holds(row)])
+        }
+
+    @property
+    def run_id(self) -> str:
+        """The run whose verification it is."""
+        return self._run.run_id
+
+    def listed(self) -> list[RangeFinding]:
+        """All findings, each with what can be done about it; the clusters are asked for what that means.
+
+        Raises:
+            FerryError: a cluster cannot be read.
+        """
+        rebuilding = self._rebuilding()
+        return [
+            _finding(row, failed, rebuilding.get(row.remote_topic, ""))
+            for row, failed in self._rows.values()
+        ]
+
+    def leave(self, names: Sequence[str], reason: str) -> list[RangeFinding]:
+        """Record that ranges are left as they are: they fail no verification as long as nothing more changes.
+
+        Args:
+            names: of the findings.
+            reason: why, for those who read the ledger.
+
+        Raises:
+            FerryError: a name is of no finding, or the finding cannot be left; or the ledger cannot be
+                written. Nothing is recorded then.
+        """
+        chosen = []
+        for name in names:
+            if name not in self._rows:
+                listed = ", ".join(self._rows) or "nothing"
+                raise FerryError(
+                    f"The verification of {self.run_id} found nothing wrong with {name}.",
+                    advice=f"It found: {listed}.",
+                )
+            finding = _finding(*self._rows[name], "")
+            if not finding.leave:
+                raise FerryError(f"{name} cannot be left as it is: {' '.join(finding.problems)}")
+            chosen.append(finding)
+        self._run.project_ledger()
+        rows = [self._rows[name][0] for name in names]
+        entry = VerificationEntry(
+            flow=self._flow.name,
+            run=run_id_now("repair"),
+            at=now_ms(),
+            through=self._run.ledger.verified_through(),
+            ranges=0,
+            records=0,
+            accepted=tuple(_accepted(row, reason) for row in rows),
+        )
+        append_entry(self._flow, entry)
+        self._run.project_ledger()
+        return chosen
+
+    def _rebuilding(self) -> dict[str, str]:
+        """By remote topic, what copying it again means."""
+        names = sorted({row.remote_topic for row, _ in self._rows.values()})
+        if not names:
+            return {}
+        states = Repair(self._flow).look(names)
+        return {state.remote_topic: state.consequences(yes=False) for state in states}
+
+
+def _last_verified(flow: Flow) -> str:
+    runs = RunContext.of(flow, "").state.folder("runs")
+    stamps = {
+        name: stamp
+        for name in runs.folders()
+        if (stamp := runs.folder(name).stamp(_RECONCILIATION)) is not None
+    }
+    if not stamps:
+        raise FerryError(f"No run of {flow.name} was verified.", advice="Run it first.")
+    return max(stamps, key=lambda name: stamps[name])
+
+
+def _name(row: RangeRow) -> str:
+    return f"{row.source}:{row.start}"
+
+
+def _finding(row: RangeRow, failed: Sequence[Check[Any]], rebuild: str) -> RangeFinding:
+    missing = max(0, row.ledger.copied - row.recount.found)
+    can_be_left = {check.key for check in failed} <= _CAN_BE_LEFT and not row.recount.gone
+    return RangeFinding(
+        name=_name(row),
+        range=str(row),
+        remote_topic=row.remote_topic,
+        run=row.ledger.run,
+        ledger_offset=row.ledger.ledger_offset,
+        problems=tuple(check.explain(row) for check in failed),
+        missing=missing,
+        leave=_leaving(row, missing) if can_be_left else "",
+        rebuild=rebuild,
+    )
+
+
+def _leaving(row: RangeRow, missing: int) -> str:
+    has = f"{row.recount.target_records:,} of {count(row.ledger.copied, 'record')}"
+    what = (
+        f"{count(missing, 'record')} stay missing for every consumer of {row.remote_topic}"
+        if missing
+        else f"consumers of {row.remote_topic} get other bytes than the source's"
+    )
+    return (
+        f"Nothing is written to {row.remote_topic}: all records keep their order and offsets, and {what}. "
+        f"The ledger records that {row} has {has} there. No verification fails for that any more, unless "
+        "the range changes again."
+    )
+
+
+def _accepted(row: RangeRow, reason: str) -> AcceptedRange:
+    return AcceptedRange(
+        ledger_offset=row.ledger.ledger_offset,
+        topic=row.topic,
+        partition=row.partition,
+        start=row.start,
+        records=row.recount.target_records,
+        digest=row.recount.digest_read,
+        reason=reason,
+    )

@@ -6,8 +6,10 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -159,7 +161,34 @@ def test_a_run_through_tls_is_verified_and_leaves_no_secret_behind(
         assert secret.encode() not in found
 
 
+@contextmanager
+def kept_fresh(file: Path, provider: IdentityProvider) -> Iterator[list[str]]:
+    """Replaces the token in a file each second, as another program would; gives the tokens so far."""
+    over, tokens = threading.Event(), list[str]()
+
+    def renew() -> None:
+        while not over.wait(1):
+            put()
+
+    def put() -> None:
+        new = file.with_suffix(".new")
+        tokens.append(provider.token("ferry"))
+        new.write_text(tokens[-1])
+        new.replace(file)
+
+    put()
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        yield tokens
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", ["endpoint", "file"])
 def test_a_copy_outlives_its_sessions_and_its_tokens(
+    kind: str,
     folder: Path,
     broker: TokenBroker,
     provider: IdentityProvider,
@@ -171,16 +200,18 @@ def test_a_copy_outlives_its_sessions_and_its_tokens(
     for number in range(30):
         produce(broker.bootstrap, topic, [Record(value=b"%d" % number * 20_000)])
     provider.life_s = 4
-    flow = secured_flow(
-        folder, way(broker, provider.endpoint, scope="short"), plainly(backup), topic
-    )
-    plan, began, before = plan_now(flow), time.monotonic(), len(provider.tokens)
+    token = folder / "token"
+    endpoint = provider.endpoint if kind == "endpoint" else token.as_uri()
+    flow = secured_flow(folder, way(broker, endpoint, scope="short"), plainly(backup), topic)
+    with kept_fresh(token, provider) as in_file:
+        tokens = provider.tokens if kind == "endpoint" else in_file
+        plan, began, before = plan_now(flow), time.monotonic(), len(tokens)
 
-    outcomes = copy_for_flow(flow, plan.run, list(plan.ranges), RateLimit(Rate(150_000)))
+        outcomes = copy_for_flow(flow, plan.run, list(plan.ranges), RateLimit(Rate(150_000)))
 
-    assert failures(outcomes) == []
-    assert time.monotonic() - began > 2 * SESSION_S
-    assert len(provider.tokens) > before
+        assert failures(outcomes) == []
+        assert time.monotonic() - began > max(2 * SESSION_S, provider.life_s)
+        assert len(tokens) > before
     assert_same(broker, topic, backup, f"{folder.name}.{topic}")
 
 

@@ -55,7 +55,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: recount",
-    "unit/transform/test_functions.py": "config/types: home; spark: rule_functions",
+    "unit/transform/test_functions.py": "spark: rule_functions",
     "unit/spark/test_class_archive.py": "spark: properties rehearsal",
     "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",
     "unit/verify/expectations/test_judge.py": "verify/expectations: evaluation tables",

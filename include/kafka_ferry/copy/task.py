@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,7 @@ from kafka_ferry.copy.source.transformed import (
 )
 from kafka_ferry.copy.target.backfill_progress import Backfilled
 from kafka_ferry.copy.target.transactional_writer import (
+    TransactionalWriter,
     backfill_writer,
     preserved_writer,
     translated_writer,
@@ -89,10 +91,10 @@ def copy_for_flow(
     rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
     wait_s = flow.partition_wait_ms / 1000
 
-    rules, changes = rules_of(flow, ranges), _changes(flow, ranges, functions)
+    transformed = partial(_transformed, flow, ranges, limits_by_topic.known, evaluator, functions)
     known = schemas or FlowSchemas()
     missing = MissingSchemas(flow, known.remote_topics)
-    translated = id_changes(ranges, IdBytes(known, missing.resolve))
+    with_other_ids = id_changes(ranges, IdBytes(known, missing.resolve))
 
     def read(starts: Mapping[Range, Position]) -> Reader:
         how = ReadRules(
@@ -109,32 +111,15 @@ def copy_for_flow(
             ),
         )
         settings = kafka_python_config(source.client_properties("consumer"))
-        reader: Reader = RangeReader(source.alias, settings, starts, how)
-        if rules:
-            assert evaluator, (
-                "ranges of topics with a transform rule are copied where Spark evaluates it"
-            )
-            on_error = flow.on_transform_error
-            reader = TransformedReader(reader, evaluator, rules, limits_by_topic.known, on_error)
-        if changes:
-            reader = ChangedReader(
-                *(reader, changes, limits_by_topic.known),
-                *(flow.on_transform_error, WHAT_FAILS, ADVICE),
-            )
-        if translated:
-            reader = ChangedReader(
-                *(reader, translated, limits_by_topic.known),
-                *(flow.on_unknown_schema, WITHOUT_ID, HOW_TO_REGISTER),
-            )
-        return reader
+        reader = transformed(RangeReader(source.alias, settings, starts, how))
+        if not with_other_ids:
+            return reader
+        return ChangedReader(
+            *(reader, with_other_ids, limits_by_topic.known),
+            *(flow.on_unknown_schema, WITHOUT_ID, HOW_TO_REGISTER),
+        )
 
-    settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of)
-    if backfilled:
-        writer = backfill_writer(settings, backfilled)
-    elif preserved:
-        writer = preserved_writer(settings, fill=flow.fill)
-    else:
-        writer = translated_writer(settings)
+    writer = _writer(flow, run, ranges[0], limits_by_topic, backfilled)
     limits = Limits(
         flow.transaction_max_bytes,
         flow.transaction_max_ms,
@@ -148,6 +133,42 @@ def copy_for_flow(
     finally:
         writer.close()
         missing.close()
+
+
+def _transformed(
+    flow: Flow,
+    ranges: Sequence[Range],
+    limits_by_topic: Mapping[str, TopicLimits],
+    evaluator: Evaluator | None,
+    functions: Mapping[str, TransformFunction],
+    reader: Reader,
+) -> Reader:
+    """A reader of what the flow's transform rules make of the records that ``reader`` reads."""
+    on_error = flow.on_transform_error
+    if rules := rules_of(flow, ranges):
+        assert evaluator, (
+            "ranges of topics with a transform rule are copied where Spark evaluates it"
+        )
+        reader = TransformedReader(reader, evaluator, rules, limits_by_topic, on_error)
+    if changes := _changes(flow, ranges, functions):
+        reader = ChangedReader(reader, changes, limits_by_topic, on_error, WHAT_FAILS, ADVICE)
+    return reader
+
+
+def _writer(
+    flow: Flow,
+    run: str,
+    one: Range,
+    limits_by_topic: _LimitsByTopic,
+    backfilled: Backfilled | None,
+) -> TransactionalWriter:
+    """The writer of ranges that are all written as ``one`` of them is."""
+    settings = WriterSettings.of(flow, run, one.writer, limits_by_topic.of)
+    if backfilled:
+        return backfill_writer(settings, backfilled)
+    if one.preserved:
+        return preserved_writer(settings, fill=flow.fill)
+    return translated_writer(settings)
 
 
 def _changes(

@@ -121,7 +121,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_transforms.py": "spark/transforms: expressions job query relay",
     "integration/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/test_unlisted_aborts.py": "wire/partitions: lookahead",
-    "integration/test_verified_again.py": "runs/verify: again proof_ages",
+    "integration/test_verified_again.py": "runs: findings; runs/verify: again proof_ages",
     "integration/test_where.py": "cli/commands/proof: where",
     "integration/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
     "faults/test_memory.py": ": garbage_collection",

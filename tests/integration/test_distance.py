@@ -113,14 +113,13 @@ def test_a_log_that_is_scanned_ahead_is_the_same(
         primary.bootstrap, topic, of_all_sizes(300), transactional_id=unique("gone"), abort=True
     )
     produce(primary.bootstrap, topic, of_all_sizes(300))
-    monkeypatch.setattr(scan, "_FETCH_BYTES", 3_000_000)
     partition = TopicPartition(topic, 0)
 
     def scanned() -> tuple[list[BatchHeader], list[BatchHeader]]:
         with borrowed("near", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
             log = partition_log(cluster, partition)
-            committed = scan.committed_batches(cluster, log, 0)
-            stored = scan.stored_batches(cluster, log, 0, log.end)
+            committed = scan.committed_batches(cluster, log, 0, max_bytes=3_000_000)
+            stored = scan.stored_batches(cluster, log, 0, log.end, max_bytes=3_000_000)
             return [it.header for it in committed], [it.header for it in stored]
 
     one_by_one = scanned()

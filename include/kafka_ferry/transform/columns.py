@@ -24,7 +24,7 @@ _HEADERS = frozenset[Column]({"headers", "header_list"})
 
 @dataclass(slots=True)
 class RecordRows:
-    """RecordRows of records, column by column; those that no expression uses are empty.
+    """Rows of records, column by column; those that no expression uses are empty.
 
     Attributes:
         rules: for each row, the number of the rule in the flow's list.

@@ -223,7 +223,7 @@ class Relay:
 
 
 class _Ticket:
-    """RecordRows that are being evaluated."""
+    """Rows that are being evaluated."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -334,7 +334,7 @@ def _text(content: bytes | None) -> str | None:
 
 
 def _fillers(schema: pa.Schema) -> tuple[pa.RecordBatch, ...]:
-    """RecordRows that push those before them through the pipes.
+    """Rows that push those before them through the pipes.
 
     The first lot fills an Arrow batch in the JVM, and with its bytes the JVM's buffer to the next worker;
     the second one fills the feeding worker's own buffer.

@@ -24,13 +24,14 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.certificates import faults_of, find_certificates
+from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce
+from tests.support.builders import Record, create_topic, delete_before, produce, recreate_topic
 from tests.support.command_line import ferry
-from tests.support.flows import copy_now, failures, make_flow
+from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.proof import recount_here, verified
 
 Unique = Callable[[str], str]
@@ -219,6 +220,37 @@ def test_the_command_line_lists_shows_and_checks_certificates(
     assert wrong.returncode == 7
     assert "certificate 1 of" in wrong.stderr
     assert "was changed" in wrong.stderr
+
+
+def test_a_range_is_read_back_and_compared_with_its_certificate(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster
+) -> None:
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i, partition=0) for i in range(10)])
+    assert not failures(copy_now(flow, "run-1"))
+    verified(flow, "run-1")
+    place = (TopicPartition(topic, 0), 7)
+
+    def told() -> ReadBack:
+        (one,) = read_back(flow, find_certificates(flow), [place])
+        return one
+
+    assert told() == ReadBack(f"{topic}-0 [0, 10)", f"certificate 1 of {flow.name}")
+    asked = ("certificate", "check", "--config", flow.file, "--read-back")
+    shown = ferry(*asked, f"{topic}-0:7")
+    assert (shown.returncode, f"{topic}-0 [0, 10): backup holds the records" in shown.stdout) == (
+        0,
+        True,
+    ), shown
+    assert "is no TOPIC-PARTITION:OFFSET" in ferry(*asked, topic).stderr
+    with pytest.raises(FerryError, match="No certificate names the offset 10"):
+        list(read_back(flow, find_certificates(flow), [(place[0], 10)]))
+
+    delete_before(backup, remote(flow, topic), 3)
+    assert told().note == "3 records have expired: its digest cannot be compared."
+    recreate_topic(backup, remote(flow, topic), 2)
+    assert "does not have it any more" in told().fault
+    assert ferry(*asked, f"{topic}-0:7").returncode == 7
 
 
 def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCluster) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,16 +10,20 @@ import pyarrow.compute as pc
 
 from kafka_ferry.certificates import Certificate, certificate_topic, stored_certificates
 from kafka_ferry.certificates.chain import faults_of_chain, in_order
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.verify.again import read_ranges
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import TopicPartition
+    from kafka_ferry.verify.rows import TargetRecords
 
 _COLUMNS: Final = [
     *("ledger_offset", "run", "topic", "topic_id", "partition", "remote_topic", "remote_topic_id"),
@@ -80,6 +84,89 @@ def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
     context = RunContext.of(flow, "")
     context.project_ledger()
     yield from _not_in_ledger(context.ledger, found.all)
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """A certified range that was read back from the target.
+
+    Attributes:
+        name: its source partition and offsets.
+        certificate: the newest certificate with it, by name.
+        fault: what differs from what the certificate says; "" where nothing does.
+        note: why not everything could be compared; "" where it could.
+    """
+
+    name: str
+    certificate: str
+    fault: str = ""
+    note: str = ""
+
+
+def read_back(
+    flow: Flow, found: FoundCertificates, places: Iterable[tuple[TopicPartition, int]]
+) -> Iterator[ReadBack]:
+    """Count and digest ranges on the target, and compare them with what their newest certificates say.
+
+    Args:
+        flow: the flow, whose ledger says where on the target they are.
+        found: its certificates.
+        places: source partitions, each with a source offset within the range.
+
+    Raises:
+        FerryError: if no certificate names such a range, or it cannot be read.
+    """
+    context = RunContext.of(flow, "")
+    context.project_ledger()
+    control = ClusterControl(flow.target)
+    for source, offset in places:
+        one, row = _certified(found, source, offset)
+        at = row["ledger_offset"]
+        ranges = [
+            entry
+            for entry in context.ledger.ranges_within(at, at + 1)
+            if (entry.copied.topic, entry.copied.partition, entry.copied.start)
+            == (source.topic, source.partition, row["start"])
+        ]
+        name = f"{source} [{row['start']}, {row['end']})"
+        present = read_ranges(context, control, ranges).present
+        if not present:
+            said = (
+                f"{row['remote_topic']} does not have it any more, or the ledger does not know it."
+            )
+            yield ReadBack(name, one.name, said)
+            continue
+        yield _compared(name, one, row, present[0].recount)
+
+
+def _certified(
+    found: FoundCertificates, source: TopicPartition, offset: int
+) -> tuple[Certificate, dict[str, Any]]:
+    for one in reversed(found.all):
+        for row in one.ranges():
+            is_own = (row.get("topic"), row.get("partition")) == (source.topic, source.partition)
+            if is_own and row["start"] <= offset < row["end"]:
+                return one, row
+    raise FerryError(
+        f"No certificate names the offset {offset} of {source}",
+        advice="ferry certificate show lists the ranges of a certificate.",
+    )
+
+
+def _compared(
+    name: str, one: Certificate, row: Mapping[str, Any], there: TargetRecords
+) -> ReadBack:
+    left = there.expired + there.target_compacted
+    if there.target_records + left != row["read_back"]:
+        held = f"the target holds {there.target_records} of its {row['read_back']} records."
+        return ReadBack(name, one.name, held)
+    if left or not there.digest_comparable or not row["digest"]:
+        why = f"{left} records have expired" if left else "it was not copied as it is"
+        return ReadBack(name, one.name, note=f"{why}: its digest cannot be compared.")
+    if there.digest_read != row["digest"]:
+        other = f"its digest is {there.digest_read} on the target, and {row['digest']} in it."
+        return ReadBack(name, one.name, other)
+    return ReadBack(name, one.name)
 
 
 def _topic(flow: Flow) -> str:

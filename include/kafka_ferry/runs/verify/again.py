@@ -16,7 +16,7 @@ from kafka_ferry.verify.recount import recount_here
 from kafka_ferry.verify.rotation import due_again, intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.control import ClusterControl
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Plan, TopicPartition
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.stored_recounts import Claims
+    from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify import PartitionRecount, RangeRow
     from kafka_ferry.verify.rotation import ProvedEntry
@@ -111,21 +112,36 @@ def read_again(
         FerryError: if a partition cannot be read.
     """
     rows: list[RangeRow] = []
+    source = None if rotation.bytes <= 2 * SMALL else spark
     for start, end in rotation.intervals:
         # One after the other: what lies between them in a partition is not read.
         ranges = [entry for entry in run.ledger.ranges_within(start, end) if entry.copied.records]
-        topics = target.topics({entry.target.topic for entry in ranges})
-        until = _until(ranges, claims_of(run.ledger, ranges, topics))
-        recounted = recount_ranges(
-            partial(_recount, spark, run.flow, until, is_small=rotation.bytes <= 2 * SMALL),
-            run.flow,
-            run.ledger,
-            ranges,
-            topics,
-            is_backfill=True,
-        )
-        rows += (replace(row, again=True) for row in recounted.present if _is_there(row))
+        present = read_ranges(run, target, ranges, source).present
+        rows += (replace(row, again=True) for row in present if _is_there(row))
     return rows
+
+
+def read_ranges(
+    run: RunContext,
+    target: ClusterControl,
+    ranges: Sequence[LedgerRange],
+    spark: SparkSource | None = None,
+) -> Recounted:
+    """Read some of the ledger's ranges back from the target.
+
+    Args:
+        run: gives the flow and its ledger.
+        target: the target.
+        ranges: the ranges.
+        spark: gives the session to read with; None for this process alone.
+
+    Raises:
+        FerryError: if a partition cannot be read.
+    """
+    topics = target.topics({entry.target.topic for entry in ranges})
+    until = _until(ranges, claims_of(run.ledger, ranges, topics))
+    recount = partial(_recount, spark, run.flow, until)
+    return recount_ranges(recount, run.flow, run.ledger, ranges, topics, is_backfill=True)
 
 
 def _is_there(row: RangeRow) -> bool:
@@ -144,14 +160,12 @@ def _until(ranges: Iterable[LedgerRange], claims: Claims) -> dict[TopicPartition
 
 
 def _recount(
-    spark: SparkSource,
+    spark: SparkSource | None,
     flow: Flow,
     until: Mapping[TopicPartition, ReadUntil],
     claims: Claims,
-    *,
-    is_small: bool,
 ) -> dict[TopicPartition, PartitionRecount]:
-    if is_small:
+    if spark is None:
         asked = [(tp, of_partition, until[tp]) for tp, of_partition in claims.items()]
         return dict(recount_here(flow.target, asked)) if asked else {}
     from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)

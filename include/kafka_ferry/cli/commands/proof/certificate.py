@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from kafka_ferry.certificates import Certificate
+    from kafka_ferry.model import TopicPartition
 
 app = typer.Typer(
     no_args_is_help=True, help="List, show and check the certificates of what runs have proved."
@@ -33,6 +34,15 @@ PublicKeyOption = Annotated[
         exists=True,
         dir_okay=False,
         help="The public key that each signature has to be of, in PEM.",
+    ),
+]
+ReadBackOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read-back",
+        metavar="TOPIC-PARTITION:OFFSET",
+        help="Also read the range with this offset of the source back from the target, and compare its records with "
+        "what its certificate says. May be repeated.",
     ),
 ]
 FileOption = Annotated[
@@ -99,19 +109,27 @@ def show(
 
 @app.command()
 def check(
-    config: ConfigOption, flow: OneFlowOption = None, public_key: PublicKeyOption = None
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    public_key: PublicKeyOption = None,
+    places: ReadBackOption = None,
 ) -> None:
     """Check a flow's certificates: their bytes, their chain, their signatures, and that the ledger agrees.
 
     Exits with 7 if anything is wrong, and names it.
     """
     from kafka_ferry.certificates import CertificateError
-    from kafka_ferry.runs.certificates import faults_of, find_certificates
+    from kafka_ferry.runs.certificates import faults_of, find_certificates, read_back
 
-    chosen = one_flow(config, flow)
+    chosen, asked = one_flow(config, flow), [_place(text) for text in places or ()]
     key = _public_key(public_key) if public_key else None
     found = find_certificates(chosen)
-    if faults := list(faults_of(chosen, found, key)):
+    faults = list(faults_of(chosen, found, key))
+    read = list(read_back(chosen, found, asked))
+    if faults := [
+        *faults,
+        *(f"{it.certificate}, {it.name}: {it.fault}" for it in read if it.fault),
+    ]:
         raise CertificateError(
             "\n  ".join([f"The certificates of {chosen.name} do not hold:", *faults])
         )
@@ -123,8 +141,22 @@ def check(
         markup=False,
         highlight=False,
     )
+    for one in read:
+        said = one.note or f"{chosen.target.alias} holds the records that {one.certificate} names"
+        out.print(f"{one.name}: {said}", markup=False, highlight=False)
     for note in _not_looked_at(found.all, key):
         messages.print(note, style="yellow", markup=False, highlight=False)
+
+
+def _place(text: str) -> tuple[TopicPartition, int]:
+    """``orders-3:120`` as a source partition and an offset of it."""
+    from kafka_ferry.model import TopicPartition
+
+    name, _, offset = text.rpartition(":")
+    topic, _, partition = name.rpartition("-")
+    if not (topic and partition.isdecimal() and offset.isdecimal()):
+        raise typer.BadParameter(f"{text!r} is no TOPIC-PARTITION:OFFSET, such as orders-3:120")
+    return TopicPartition(topic, int(partition)), int(offset)
 
 
 def _not_looked_at(certificates: list[Certificate], key: Ed25519PublicKey | None) -> list[str]:

@@ -16,7 +16,7 @@ from tests.support.builders import Record, create_topic, delete_before, produce,
 def _by_each_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with Kerberos, for which the data plane's client is taken."""
     over_wire = request.param == "data plane"
-    monkeypatch.setattr(topic_records, "is_kerberos", lambda _: over_wire)
+    monkeypatch.setattr(topic_records, "only_kafka_python_logs_in", lambda _: over_wire)
 
 
 def _cluster(broker: Cluster) -> Cluster:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
@@ -28,7 +29,9 @@ _RULES: Mapping[str, Mapping[str, object]] = {
         "format": {"value": "json"},
         "set": {"value.email": "sha2(value.email, 256)"},
     },
+    "mask of a JSON field by a Python function": {"function": "mask.email"},
 }
+_FUNCTIONS: Final = Path(__file__).parent / "functions"
 _FILTER = {
     "transforms": "drop",
     "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter",
@@ -43,6 +46,10 @@ def _loads(clusters: Clusters, copiers: list[Copier], records: int, size: int) -
     loads = []
     for name, rule in _RULES.items():
         slug = name.replace(" ", "-").lower()
+        options = {
+            "transform": [{"topics": [slug], **rule}],
+            "transform.functions": str(_FUNCTIONS),
+        }
         topic = Topic(slug, 8, size, fields=True, marked=_KEPT_IN)
         has_equal = "JSON" not in name
         loads.append(
@@ -52,7 +59,7 @@ def _loads(clusters: Clusters, copiers: list[Copier], records: int, size: int) -
                 clusters,
                 topic,
                 records,
-                {"transform": [{"topics": [slug], **rule}]} if rule else {},
+                options if rule else {},
                 _FILTER if rule else {},
                 records // _KEPT_IN if "filter" in name else 0,
             )

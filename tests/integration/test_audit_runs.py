@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -216,14 +217,21 @@ def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
         produce(primary.bootstrap, again, part[100:120])
         mm2.start()
         mm2.wait_until_copied(backup.bootstrap, {copies[again]: 70})
-        for number in range(40):
-            produce(primary.bootstrap, doubled, some(500, str(number)))
-        mm2.wait_until_copied(backup.bootstrap, {copies[doubled]: 7_000})
-        mm2.kill()
-        mm2.start()
-        # What is written last arrives last, in each partition.
-        for topic in copies:
-            produce(primary.bootstrap, topic, some(2 if topic == doubled else 1, "last"))
+        # It also flushes where it gives its tasks other partitions, as it does for the new topic.
+        for attempt in range(4):
+            before = size(backup, copies[doubled])
+            for number in range(40):
+                produce(primary.bootstrap, doubled, some(500, f"{attempt}-{number}"))
+            mm2.wait_until_copied(backup.bootstrap, {copies[doubled]: before + 5_000})
+            mm2.kill()
+            mm2.start()
+            # What is written last arrives last, in each partition.
+            produce(primary.bootstrap, doubled, some(2, f"last-{attempt}"))
+            wait_until(partial(ends_with_last, backup, copies[doubled], f"last-{attempt}"), 120)
+            if size(backup, copies[doubled]) > size(primary, doubled):
+                break
+        for topic in (cut, open_, again):
+            produce(primary.bootstrap, topic, some(1, "last"))
         wait_until(lambda: all(map(ends_with_last, [backup] * 4, copies.values())), 120)
 
     report = audited(flow, terms=AuditTerms(isolation="read_uncommitted"))
@@ -237,7 +245,7 @@ def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
         places = {record: offset for offset, record in enumerate(ours[number])}
         expected += Counter((number, places[record]) for record in copied)
     expected -= Counter((number, at) for number, part in ours.items() for at in range(len(part)))
-    assert expected.total() >= 5_000
+    assert expected
     assert Counter((fault[1], fault[2]) for fault in found[doubled]) == expected
     for topic in (doubled, cut, open_):
         assert {fault[0] for fault in found[topic]} <= {"doubled"}
@@ -258,10 +266,10 @@ def some(count: int, mark: str) -> list[Record]:
     ]
 
 
-def ends_with_last(cluster: KafkaCluster, topic: str) -> bool:
+def ends_with_last(cluster: KafkaCluster, topic: str, mark: str = "last") -> bool:
     """Whether each partition's last record is the last one that was written to it."""
     parts = read(cluster, topic).values()
-    return all(part and (part[-1][1] or b"").startswith(b"last") for part in parts)
+    return all(part and (part[-1][1] or b"").startswith(mark.encode()) for part in parts)
 
 
 def size(cluster: KafkaCluster, topic: str) -> int:

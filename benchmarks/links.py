@@ -61,7 +61,10 @@ def _loads(
     clusters: Clusters, copiers: Sequence[Copier], topic: Topic, records: int, trips: str
 ) -> list[Distant]:
     return [
-        Distant(f"{ms} ms there and back", copiers, clusters, topic, records, {}, int(ms))
+        Distant(
+            *(f"{ms} ms there and back", copiers, clusters, topic, records, {}),
+            round_trip_ms=int(ms),
+        )
         for ms in trips.split(",")
     ]
 

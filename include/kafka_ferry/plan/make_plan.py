@@ -248,12 +248,14 @@ def _partitions(
     flow: Flow, state: ClusterState, pair: Pair, topic: Topic, numbers: Iterable[int], at: int
 ) -> Iterator[_Step]:
     origins = origins_beyond(state, pair)
+    # Once a topic: of a function it takes the file.
+    transform = flow.fingerprint_of(topic.name)
     left_out: list[int] = []
     for number in numbers:
         for step in _partition(flow, state, pair, topic, number, at):
             if isinstance(step, Range):
                 since = state.other_flows.returned.get(topic.name, -1)
-                yield replace(step, origins=origins, returned_since=since)
+                yield replace(step, origins=origins, returned_since=since, transform=transform)
                 if step.begin:
                     left_out.append(step.start - state.source.logs.bounds[step.source].start)
             else:
@@ -347,7 +349,6 @@ def _partition(
             preserved=pair.preserved,
             log_start=log_start,
             begin=flow.topics_start.of(topic.name) if is_begun_by_option else "",
-            transform=flow.fingerprint_of(topic.name),
         )
 
 

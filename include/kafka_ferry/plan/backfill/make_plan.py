@@ -164,6 +164,8 @@ class _Topic:
         self._pair = Pair.of(choice.topic, choice.remote_topic, state)
         self._remote_topic = destination(flow, choice.remote_topic)
         self._source = state.source.topics[choice.topic]
+        # Once a topic: of a function it takes the file.
+        self._transform = flow.fingerprint_of(choice.topic)
         self._there = self._after = self._cut = 0
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
@@ -265,7 +267,7 @@ class _Topic:
             origins=origins_beyond(self._state, self._pair),
             # Records from the opposite flow lie below the position, and anywhere in its ledger.
             returned_since=0 if source.topic in self._state.other_flows.returned else -1,
-            transform=self._flow.fingerprint_of(source.topic),
+            transform=self._transform,
             backfill=Backfill(
                 self._window.since_ms,
                 self._window.until_ms,

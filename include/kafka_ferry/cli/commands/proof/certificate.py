@@ -125,7 +125,7 @@ def check(
     key = _public_key(public_key) if public_key else None
     found = find_certificates(chosen)
     faults = list(faults_of(chosen, found, key))
-    read = list(read_back(chosen, found, asked))
+    read = list(read_back(chosen, found, asked)) if asked else []
     if faults := [
         *faults,
         *(f"{it.certificate}, {it.name}: {it.fault}" for it in read if it.fault),

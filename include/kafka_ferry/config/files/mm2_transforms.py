@@ -20,16 +20,18 @@ PREFIXES: Final = (f"{TRANSFORMS}.", f"{PREDICATES}.")
 """How the settings of transforms and predicates begin."""
 
 _EVERY_TOPIC: Final = ".*"
-_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+# The classes that have an equal here, each with its own settings.
+_Kinds = Mapping[str, tuple[str, ...]]
+_TRANSFORM_KINDS: Final[_Kinds] = {
     "Filter": (),
     "DropHeaders": ("headers",),
     "InsertHeader": ("header", "value.literal"),
+}
+_PREDICATE_KINDS: Final[_Kinds] = {
     "HasHeaderKey": ("name",),
     "RecordIsTombstone": (),
     "TopicNameMatches": ("pattern",),
 }
-_TRANSFORM_KINDS: Final = ("Filter", "DropHeaders", "InsertHeader")
-_PREDICATE_KINDS: Final = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 _OF_TRANSFORM: Final = ("type", PREDICATES.removesuffix("s"), "negate")
 _OF_FIELDS: Final = (
     *("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField"),
@@ -170,14 +172,14 @@ class _Chain:
         whole = rf"\A(?:{pattern})\z"
         return f"{self._remote_topic} rlike {_literal(whole)}"
 
-    def _kind(self, name: str, kinds: tuple[str, ...]) -> str:
+    def _kind(self, name: str, kinds: _Kinds) -> str:
         """The simple name of a transform's or predicate's class."""
         setting = f"{name}.type"
         kind = self._required(setting).rpartition(".")[2]
         if kind not in kinds:
             reason, advice = _NO_EQUAL.get(kind.partition("$")[0], ("cannot run here", _AS_RULE))
             raise _Refused(setting, f"{kind} {reason}", advice)
-        known = (*_OF_TRANSFORM, *_SETTINGS[kind])
+        known = (*_OF_TRANSFORM, *kinds[kind])
         for other in self._settings:
             if other.startswith(f"{name}.") and other.removeprefix(f"{name}.") not in known:
                 advice = did_you_mean(other, [f"{name}.{it}" for it in known])

@@ -5,9 +5,9 @@
 
 import sys
 
-from kafka_ferry.garbage_collection import search_seldom
+from kafka_ferry.imports import prepare_imports
 
-search_seldom()
+prepare_imports()
 
 from kafka_ferry.runs.job import audit  # noqa: E402
 

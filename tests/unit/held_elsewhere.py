@@ -124,7 +124,6 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_verified_again.py": "runs: findings; runs/verify: again proof_ages",
     "integration/test_where.py": "cli/commands/proof: where",
     "integration/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
-    "faults/test_memory.py": ": garbage_collection",
     "faults/test_moving_leaders.py": "copy/target: partition_leaders",
     # Borders: Airflow.
     "system/test_approval.py": f"{AIRFLOW}/dags: approval",

@@ -1,9 +1,9 @@
 """The command line: what the DAG's tasks do, without Airflow. A module for each command."""
 
-from kafka_ferry.garbage_collection import search_seldom
+from kafka_ferry.imports import prepare_imports
 
 # Before the commands and their dependencies are imported.
-search_seldom()
+prepare_imports()
 
 from kafka_ferry.cli.entry import app, main  # noqa: E402
 

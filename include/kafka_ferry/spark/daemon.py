@@ -11,12 +11,11 @@ from __future__ import annotations
 import gc
 import os
 
-from kafka_ferry.garbage_collection import search_seldom
-
-search_seldom()
+from kafka_ferry.imports import prepare_imports
 
 # NumPy's linear algebra starts a thread for each processor when it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+prepare_imports()
 
 import pyspark.worker  # noqa: E402, F401
 from pyspark.daemon import manager  # noqa: E402

@@ -120,7 +120,8 @@ def _run_flow(
             spark.begin()
         planned = this.sync_topics()
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
-        import_in_background()
+        if planned.ranges:
+            import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.
         with suppress(FerryError), copying(flow, planned, messages, hidden=as_json):
             this.mirror(spark)

@@ -86,6 +86,17 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
     assert len(verdict.expectations) == len(CHECKS) - 2
 
 
+def test_a_run_that_copied_nothing_needs_no_great_expectations(monkeypatch, tmp_path) -> None:
+    judged = judge([], [], docs=tmp_path)
+    assert (judged.docs, list(tmp_path.iterdir())) == (None, [])
+    monkeypatch.setattr(judge_module, "_hold", lambda *_: False)
+    assert judge([], [], docs=tmp_path).expectations == judged.expectations
+
+    missing = replace(TOPIC, partitions=1, missing_partitions=3)
+    monkeypatch.undo()
+    assert judge([], [], topics=(missing,), docs=tmp_path).docs is not None
+
+
 @pytest.mark.parametrize(
     ("changes", "name", "sentence"),
     [

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.memory_file import memory_file
-from kafka_ferry.spark.properties import QUICK_START, driver_options
+from kafka_ferry.spark.properties import driver_options, set_environment
 from kafka_ferry.spark.session import no_spark
 from kafka_ferry_airflow.concurrency import await_other_runs
 from kafka_ferry_airflow.connections import provide_connections
@@ -217,9 +217,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         binaries = Path(sys.executable).parent
         os.environ["PATH"] = f"{binaries}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         # spark.pyspark.python, where it is set, wins over these.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
+        set_environment()
         self.conf = {
             _DRIVER_OPTIONS: driver_options(),
             **(self.conf or {}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,12 +16,22 @@ EVERY_JOB: Final[Mapping[str, str]] = {
     # Our queries have a handful of rows: compiling classes for them takes longer than running them.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
+    "spark.executorEnv.MALLOC_ARENA_MAX": "1",
 }
-
 
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms96m -Xmn32m"
 """Options of a short-lived JVM: the quick compiler, the simple garbage collector, and a small heap to begin
 with. By default it is a share of the machine's memory, and a JVM fills it before it first collects."""
+
+
+def set_environment() -> None:
+    """Set what Spark's processes inherit from this one, where the user has not set it."""
+    # By default Spark starts whichever `python3` is on the PATH for its workers.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
+    # glibc has several arenas for a process's threads, each of which keeps what they have freed.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "1")
 
 
 def driver_options() -> str:

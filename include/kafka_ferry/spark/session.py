@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.spark.jobs import done_in_tasks
-from kafka_ferry.spark.properties import EVERY_JOB, QUICK_START, driver_options
+from kafka_ferry.spark.properties import EVERY_JOB, driver_options, set_environment
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -119,9 +117,7 @@ def _terminal_session(name: str, tasks: int | None) -> SparkSession:
 def _session(name: str, config: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    # By default Spark starts whichever `python3` is on the PATH for its workers.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
+    set_environment()
     builder = SparkSession.builder.appName(name)
     for key, value in {**EVERY_JOB, **config}.items():
         builder = builder.config(key, value)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.cli.terminal import messages, out, plain_table, show_table
+from kafka_ferry.cli.terminal import messages, out, show_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,29 +44,27 @@ def show_audit(report: AuditReport, page: Path | None) -> None:
     if shown:
         _show_partitions(shown)
     for finding in islice(report.findings, _MOST_SHOWN):
-        out.print(
-            f"{finding.kind.upper()} {finding.sentence}", style="red", markup=False, highlight=False
-        )
+        out.print(f"{finding.kind.upper()} {finding.sentence}", style="red")
     listed = sum(len(part.findings) for part in report.partitions)
     if listed > _MOST_SHOWN:
-        out.print(f"and {listed - _MOST_SHOWN:,} more findings", style="red", markup=False)
+        out.print(f"and {listed - _MOST_SHOWN:,} more findings", style="red")
     for sentence in report.statements:
-        out.print(sentence, style="dim", markup=False, highlight=False)
-    out.print(report.headline, style=_STYLES[report.state], markup=False, highlight=False)
+        out.print(sentence, style="dim")
+    out.print(report.headline, style=_STYLES[report.state])
     if page:
-        out.print(f"report:   {page}", markup=False)
+        out.print(f"report:   {page}")
 
 
 def _show_partitions(parts: list[PartitionAudit]) -> None:
     numbers = ("SOURCE", "TARGET", "SAME", "MISSING", "DOUBLED", "REORDERED", "ALTERED", "FOREIGN")
-    table = plain_table("PARTITION", "REMOTE TOPIC", *numbers, "STATE", numbers=numbers)
-    for part in parts[:_MOST_SHOWN]:
-        counts = part.counts
-        told = (
-            *(counts.source_records, counts.target_records, counts.matched, counts.missing),
-            *(counts.doubled, counts.reordered, counts.altered, counts.foreign),
-        )
-        table.add_row(str(part.pair), part.pair.remote_topic, *map(str, told), part.state)
-    show_table(table)
+    columns = ("PARTITION", "REMOTE TOPIC", *numbers, "STATE")
+    show_table(columns, map(_row, parts[:_MOST_SHOWN]), numbers=numbers)
     if len(parts) > _MOST_SHOWN:
-        out.print(f"and {len(parts) - _MOST_SHOWN:,} more partitions", markup=False)
+        out.print(f"and {len(parts) - _MOST_SHOWN:,} more partitions")
+
+
+def _row(part: PartitionAudit) -> tuple[object, ...]:
+    counts = part.counts
+    records = counts.source_records, counts.target_records, counts.matched, counts.missing
+    others = counts.doubled, counts.reordered, counts.altered, counts.foreign
+    return (part.pair, part.pair.remote_topic, *records, *others, part.state)

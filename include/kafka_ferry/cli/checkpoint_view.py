@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafka_ferry.cli.terminal import messages, out, plain_table, show_table
+from kafka_ferry.cli.terminal import out, show_table, warn
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -51,28 +51,27 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
 
     found = translate_checkpoint(flow, old, new, clamp=clamp)
     for note in found.notes:
-        messages.print(note, style="yellow", markup=False)
+        warn(note)
     if as_json:
         print(json.dumps(_as_json(found, new), indent=1, ensure_ascii=False))
         return
     columns = ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND")
     numbers = ("PARTITION", "OFFSET", "TO OFFSET")
-    table = plain_table(*columns, numbers=numbers)
-    for placed in found.placed:
-        assert placed.target
-        source, target = placed.source, placed.target
-        row = (str(source.partition), str(placed.offset), target.topic, str(placed.at))
-        table.add_row(source.topic, *row, placed.kind or "-")
-    show_table(table)
+    rows = (
+        (
+            *(placed.source.topic, placed.source.partition, placed.offset),
+            *(placed.target and placed.target.topic, placed.at, placed.kind or "-"),
+        )
+        for placed in found.placed
+    )
+    show_table(columns, rows, numbers=numbers)
     for placed in found.placed:
         if placed.doubt:
-            out.print(placed.sentence, style="yellow", markup=False)
+            out.print(placed.sentence, style="yellow")
     out.print(
         f"{new} continues after batch {found.batch}. Start the query there with checkpointLocation set "
         f"to it, kafka.bootstrap.servers to those of {flow.target.alias}, and these topics: "
-        f"{', '.join(sorted(found.topics.values()))}.",
-        markup=False,
-        soft_wrap=True,
+        f"{', '.join(sorted(found.topics.values()))}."
     )
 
 

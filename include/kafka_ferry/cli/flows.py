@@ -92,4 +92,4 @@ def for_each(flows: Sequence[Flow], act: Callable[[Flow], _Result]) -> Attempts[
 def _tell_ignored(config: Path, flows: Sequence[Flow]) -> None:
     """Show the file's keys that have no effect here, once for all of its flows."""
     for key, why in dict.fromkeys(said for flow in flows for said in flow.ignored):
-        messages.print(f"{config}: {key} has no effect here: {why}", markup=False)
+        messages.print(f"{config}: {key} has no effect here: {why}")

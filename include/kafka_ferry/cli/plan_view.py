@@ -34,4 +34,4 @@ def show_notes(notes: Iterable[object]) -> None:
 
 def _show(lines: Iterable[Line]) -> None:
     for line in lines:
-        out.print(line.text, style=_STYLES[line.tone], markup=False, highlight=False)
+        out.print(line.text, style=_STYLES[line.tone])

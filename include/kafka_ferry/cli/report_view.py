@@ -15,35 +15,33 @@ def show_report(report: RunReport, page: Path | None) -> None:
     """Print a run's result, and where its report page is."""
     counts, problems = report.counts, report.problems
     if report.window:
-        out.print(f"backfill: {report.window}", markup=False, highlight=False)
+        out.print(f"backfill: {report.window}")
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.reasons.items())
-    out.print(f"copied:   {counts.records:,} records, {counts.bytes:,} bytes", markup=False)
+    out.print(f"copied:   {counts.records:,} records, {counts.bytes:,} bytes")
     if reasons:
-        out.print(f"without a record on the target: {reasons}", markup=False)
+        out.print(f"without a record on the target: {reasons}")
     for drift in report.topics.drifts:
-        out.print(f"DRIFT {drift}", style="yellow", markup=False, highlight=False)
+        out.print(f"DRIFT {drift}", style="yellow")
     show_notes(report.topics.notes)
     for loss in counts.losses:
-        out.print(f"LOST {loss}", style="yellow", markup=False)
+        out.print(f"LOST {loss}", style="yellow")
     if counts.dead_lettered:
         letters = f"{counts.dead_lettered:,} records went to {counts.dead_letter_topic}"
-        out.print(f"DEAD LETTERS {letters}", style="yellow", markup=False)
+        out.print(f"DEAD LETTERS {letters}", style="yellow")
     for sentence in problems.unapplied:
-        out.print(f"NOT APPLIED {sentence}", style="red", markup=False, highlight=False)
+        out.print(f"NOT APPLIED {sentence}", style="red")
     if report.groups and report.groups.groups:
-        out.print(f"groups:   {group_counts(report.groups)}", markup=False, highlight=False)
+        out.print(f"groups:   {group_counts(report.groups)}")
     for sentence in problems.group_failures:
-        out.print(f"GROUPS {sentence}", style="red", markup=False, highlight=False)
+        out.print(f"GROUPS {sentence}", style="red")
     if report.proof.verdict:
         nothing = report.state == "verified" and not report.proof.ranges
-        out.print(f"{'nothing failed' if nothing else report.state}: {report.found}", markup=False)
+        out.print(f"{'nothing failed' if nothing else report.state}: {report.found}")
     if report.proof.certificate:
-        out.print(
-            f"proof:    certificate {report.proof.certificate}", markup=False, highlight=False
-        )
+        out.print(f"proof:    certificate {report.proof.certificate}")
     if report.times.seconds:
         took = duration_text(report.times.duration)
         copying = f" (copying: {report.waited})" if report.waited else ""
-        out.print(f"took:     {took}{copying}", markup=False, highlight=False)
+        out.print(f"took:     {took}{copying}")
     if page:
-        out.print(f"report:   {page}", markup=False)
+        out.print(f"report:   {page}")

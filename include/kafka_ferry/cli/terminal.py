@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from kafka_ferry.printable import printable
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 class _Terminal(Console):
@@ -34,17 +31,20 @@ class Printable(logging.Formatter):
 
 _WIDEST: Final = 100_000
 
-# No line is wrapped: people copy paths and sentences from them, and programs search them.
-out = _Terminal(soft_wrap=True)
-messages = _Terminal(stderr=True, soft_wrap=True)
+# No line is wrapped: people copy paths and sentences from them, and programs search them. None is markup.
+out = _Terminal(soft_wrap=True, markup=False, highlight=False)
+messages = _Terminal(stderr=True, soft_wrap=True, markup=False, highlight=False)
 
 
-def plain_table(*columns: str, numbers: Container[str]) -> Table:
-    """A table without lines, for ``show_table``.
+def show_table(
+    columns: Sequence[str], rows: Iterable[Iterable[object]], *, numbers: Container[str] = ()
+) -> None:
+    """Print a table without lines, so wide that each row is one line and no name is cut.
 
     Args:
         columns: the headings.
-        numbers: those of numbers, which stand to the right.
+        rows: the cells by row; None is shown as a dash.
+        numbers: the headings of numbers, which stand to the right.
     """
     # Most commands show none.
     from rich.table import Table
@@ -52,18 +52,20 @@ def plain_table(*columns: str, numbers: Container[str]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left")
-    return table
-
-
-def show_table(table: Table) -> None:
-    """Print a table as wide as its content, so that each row is one line and no name is cut."""
+    for row in rows:
+        table.add_row(*("-" if cell is None else str(cell) for cell in row))
     table.width = out.measure(table, options=out.options.update(max_width=_WIDEST)).maximum
     out.print(table)
 
 
+def warn(text: object) -> None:
+    """Write what is unusual to stderr."""
+    messages.print(str(text), style="yellow")
+
+
 def show_error(error: object) -> None:
     """Write an error to stderr."""
-    messages.print(f"ERROR: {error}", style="red", markup=False, highlight=False)
+    messages.print(f"ERROR: {error}", style="red")
 
 
 def show_json(found: Sequence[object], *, several: bool) -> None:

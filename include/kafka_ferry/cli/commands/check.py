@@ -11,4 +11,4 @@ def check(config: ConfigOption, flow: FlowOption = None, clusters: ClustersOptio
     """Check a flow's file, and ask no broker. Exits with 0 if a run would accept it."""
     for found in flows_of(config, flow, clusters):
         topics = ", ".join(found.topics)
-        out.print(f"{config}: {found.name} is valid; it copies {topics}", markup=False)
+        out.print(f"{config}: {found.name} is valid; it copies {topics}")

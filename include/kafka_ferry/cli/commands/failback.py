@@ -42,7 +42,7 @@ def failback(
     run = run_id_now("failback")
     if dry_run:
         plan = Run(back, run).plan(save=False)
-        messages.print(f"{back.name}, dry run: {summary(plan)}", markup=False)
+        messages.print(f"{back.name}, dry run: {summary(plan)}")
     else:
         # Programs read a single report from stdout.
         aside = redirect_stdout(sys.stderr) if as_json and not copy_only else nullcontext()
@@ -55,8 +55,6 @@ def failback(
     except FerryError as error:
         if not dry_run:
             raise
-        messages.print(
-            f"The groups can only be translated once records are copied: {error}", markup=False
-        )
+        messages.print(f"The groups can only be translated once records are copied: {error}")
         return
     show_outlook(found, as_json=as_json)

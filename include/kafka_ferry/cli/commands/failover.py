@@ -54,6 +54,6 @@ def show_outlook(found: Outlook, *, as_json: bool) -> None:
         show_json([json.loads(found.to_json())], several=False)
     else:
         for line in told(found):
-            out.print(line, markup=False, highlight=False)
+            out.print(line)
     if not found.all_can_start:
         raise GroupsFailed(found.problems, transient=False)

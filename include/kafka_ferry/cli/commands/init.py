@@ -73,5 +73,5 @@ def init(
     except ConfigError:
         config.unlink()
         raise
-    out.print(f"{config} holds the flow {name}.", markup=False)
-    out.print(f"Next: ferry plan --config {config}", markup=False)
+    out.print(f"{config} holds the flow {name}.")
+    out.print(f"Next: ferry plan --config {config}")

@@ -17,7 +17,7 @@ from kafka_ferry.cli.options import (
     TopicsOption,
     run_options,
 )
-from kafka_ferry.cli.terminal import messages, out, plain_table, show_json, show_table
+from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import duration_text, now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import GroupsFailed
@@ -50,7 +50,7 @@ def lag(
 
     def told(flow: Flow) -> object:
         if several and not as_json:
-            out.print(flow.name, style="bold", markup=False)
+            out.print(flow.name, style="bold")
         if group:
             key, listed = "groups", _lag_of_groups(flow, group, options, show=not as_json)
         else:
@@ -99,40 +99,36 @@ def _lag_of_groups(
     ]
     if show:
         columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "ON TARGET")
-        table = plain_table("GROUP", "TOPIC", *columns, numbers=columns)
-        for row in rows:
-            names = ("group", "topic", "partition", "position", "log_end", "lag", "to_offset")
-            table.add_row(*("-" if row[name] is None else str(row[name]) for name in names))
-        show_table(table)
+        names = ("group", "topic", "partition", "position", "log_end", "lag", "to_offset")
+        cells = ([row[name] for name in names] for row in rows)
+        show_table(("GROUP", "TOPIC", *columns), cells, numbers=columns)
     if moves.failures:
         raise GroupsFailed(moves.failures, transient=moves.transient)
     for name in sorted(set(groups) - {str(row["group"]) for row in rows}):
         note = f"{name} has committed nothing in a topic that is asked for."
-        messages.print(note, style="yellow", markup=False, highlight=False)
+        warn(note)
     return rows
 
 
 def _show(rows: Sequence[Lag]) -> None:
     columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "OLDEST PROOF")
-    table = plain_table("TOPIC", *columns, numbers=columns)
     now = now_ms()
-    for row in rows:
-        position = "-" if row.position is None else str(row.position)
-        proof = "-" if row.proved_at is None else duration_text(max(0, now - row.proved_at) / 1000)
-        numbers = (str(row.partition), position, str(row.log_end), str(row.lag))
-        table.add_row(row.topic, *numbers, proof)
-    show_table(table)
+    cells = (
+        (
+            *(row.topic, row.partition, row.position, row.log_end, row.lag),
+            None if row.proved_at is None else duration_text(max(0, now - row.proved_at) / 1000),
+        )
+        for row in rows
+    )
+    show_table(("TOPIC", *columns), cells, numbers=columns)
 
 
 def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:
     moved = [row for row in rows if row.moved_to is not None]
     if moved:
         first = moved[0]
-        messages.print(
+        warn(
             f"The group of {flow.name} on {flow.target.alias} has other positions than the ledger in "
             f"{len(moved)} partition(s), {first.topic}-{first.partition} at {first.moved_to} for one. "
-            "The ledger's are shown; ferry plan says what to do.",
-            style="yellow",
-            markup=False,
-            highlight=False,
+            "The ledger's are shown; ferry plan says what to do."
         )

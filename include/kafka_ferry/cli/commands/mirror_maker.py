@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from kafka_ferry.cli import mm1_options as options
 from kafka_ferry.cli.commands.run import run_flows
 from kafka_ferry.cli.options import JsonOption
-from kafka_ferry.cli.terminal import messages
+from kafka_ferry.cli.terminal import messages, warn
 from kafka_ferry.config.files.mm1_properties import read_source, read_target
 from kafka_ferry.config.files.mm2_properties import parse_flows
 from kafka_ferry.errors import ConfigError
@@ -103,8 +103,7 @@ def _carry_out(mirror: MirrorMaker1, write_config: Path | None, *, as_json: bool
         _write_privately(write_config, flows)
         messages.print(
             f"{write_config} holds {len(ids.sources)} flow(s), with all secrets of the files, "
-            f"and only you can read it. Run it with: ferry run --config {write_config}",
-            markup=False,
+            f"and only you can read it. Run it with: ferry run --config {write_config}"
         )
         return
     made = parse_flows(flows.encode("latin-1"), "ferry mirror-maker")
@@ -144,13 +143,13 @@ def _tell(mirror: MirrorMaker1, in_vain: Iterable[str]) -> None:
         lines += [f"{source.file}: {remark}" for remark in mirror.remarks_on(source)]
     lines += [f"{mirror.target.file}: {remark}" for remark in mirror.target.remarks]
     for line in lines:
-        messages.print(f"NOTE {line}", style="yellow", markup=False)
+        warn(f"NOTE {line}")
 
 
 def _tell_ids(mirror: MirrorMaker1, ids: ClusterIds) -> None:
     for source, cluster_id in zip(mirror.sources, ids.sources, strict=True):
-        messages.print(f"from {cluster_id}: {source.file}", markup=False)
-    messages.print(f"into {ids.target}: {mirror.target.file}", markup=False)
+        messages.print(f"from {cluster_id}: {source.file}")
+    messages.print(f"into {ids.target}: {mirror.target.file}")
 
 
 def _write_privately(file: Path, text: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from kafka_ferry.cli.flows import flows_of, for_each
 from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
-from kafka_ferry.cli.terminal import out, plain_table, show_json, show_table
+from kafka_ferry.cli.terminal import out, show_json, show_table
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model.rights import grant_commands
@@ -69,14 +69,12 @@ def rights(
 
 
 def _show(cluster: Cluster, needed: Sequence[NeededRight]) -> None:
-    out.print(cluster.alias, style="bold", markup=False)
-    table = plain_table("RESOURCE", "OPERATIONS", "WHY", numbers=())
+    out.print(cluster.alias, style="bold")
     operations: dict[tuple[str, str], list[str]] = {}
     for it in needed:
         operations.setdefault((it.right.resource, it.why), []).append(it.right.operation)
-    for (resource, why), some in operations.items():
-        table.add_row(resource, ", ".join(some), why)
-    show_table(table)
+    rows = ((resource, ", ".join(some), why) for (resource, why), some in operations.items())
+    show_table(("RESOURCE", "OPERATIONS", "WHY"), rows)
 
 
 def _show_commands(

@@ -119,7 +119,7 @@ def _run_flow(
         if this.plan(asked, spark=spark).ranges:
             spark.begin()
         planned = this.sync_topics()
-        messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
+        messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
         if planned.ranges:
             import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.

@@ -10,7 +10,7 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import out, plain_table, show_json, show_table
+from kafka_ferry.cli.terminal import out, show_json, show_table
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -79,18 +79,16 @@ def _taken_over(
 
 def _show(topics: Sequence[TopicHandover]) -> None:
     numbers = ("PARTITION", "POSITION", "GOES-ON-AT", "COMPARED", "TWICE", "UNKNOWN")
-    table = plain_table("TOPIC", *numbers, "STATE", numbers=numbers)
+    rows: list[tuple[object, ...]] = []
     for topic in topics:
-        if not topic.partitions:
-            table.add_row(topic.remote_topic, *["-"] * 6, topic.state)
-        for part in topic.partitions:
-            position = "-" if part.position is None else str(part.position)
-            counts = map(str, (part.compared, part.doubled, part.unknown))
-            row = (topic.remote_topic, str(part.partition), position, str(part.end), *counts)
-            table.add_row(*row, topic.state)
-    show_table(table)
+        cells: list[tuple[object, ...]] = [
+            (it.partition, it.position, it.end, it.compared, it.doubled, it.unknown)
+            for it in topic.partitions
+        ]
+        rows += [(topic.remote_topic, *row, topic.state) for row in cells or [(None,) * 6]]
+    show_table(("TOPIC", *numbers, "STATE"), rows, numbers=numbers)
     for topic in topics:
         if topic.reason:
             said = f"{topic.state.upper()} {topic.remote_topic}: {topic.reason}"
             style = "red" if topic.state == "refused" else "yellow"
-            out.print(said, style=style, markup=False)
+            out.print(said, style=style)

@@ -17,17 +17,16 @@ from kafka_ferry.cli.checkpoint_view import (
 )
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import messages, out, plain_table, show_table
+from kafka_ferry.cli.terminal import out, show_table, warn
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.runs.sync_groups.translate import TranslatedOffset
 
 NO_ANSWER: Final = 2
+_NUMBERS: Final = ("PARTITION", "OFFSET", "LAG", "TO OFFSET")
 
 GroupOption = Annotated[
     list[str] | None,
@@ -83,16 +82,16 @@ def translate(
     moves = this.groups(group) if group else None
     notes = [*this.notes, *(_notes(group or (), moves) if moves else ())]
     for note in notes:
-        messages.print(note, style="yellow", markup=False)
+        warn(note)
     if as_json:
         print(json.dumps(_as_json(answers, moves), indent=1, ensure_ascii=False))
     else:
         if answers:
-            show_table(_offsets_table(answers))
+            _show_offsets(answers)
         if moves and moves.groups:
-            show_table(_groups_table(moves))
+            _show_groups(moves)
         for line in _reasons(answers, moves):
-            out.print(line, style="yellow", markup=False)
+            out.print(line, style="yellow")
     if moves and moves.failures:
         raise GroupsFailed(moves.failures, transient=moves.transient)
     held = any(move.offset is None for _, move in moves.partitions()) if moves else False
@@ -137,40 +136,30 @@ def _as_json(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> d
     return {"offsets": listed, "groups": groups}
 
 
-def _offsets_table(answers: Sequence[TranslatedOffset]) -> Table:
-    table = _table("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND", "VERIFIED")
-    for answer in answers:
-        there = answer.counterpart.topic if answer.counterpart else "-"
-        table.add_row(
-            answer.asked.topic,
-            str(answer.asked.partition),
-            str(answer.offset),
-            there,
-            _number(answer.translated),
-            answer.kind or "-",
-            "yes" if answer.is_verified else "no",
+def _show_offsets(answers: Sequence[TranslatedOffset]) -> None:
+    columns = ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND", "VERIFIED")
+    rows = (
+        (
+            *(answer.asked.topic, answer.asked.partition, answer.offset),
+            *(answer.counterpart and answer.counterpart.topic, answer.translated),
+            *(answer.kind, "yes" if answer.is_verified else "no"),
         )
-    return table
+        for answer in answers
+    )
+    show_table(columns, rows, numbers=_NUMBERS)
 
 
-def _groups_table(moves: GroupMoves) -> Table:
-    table = _table("GROUP", "TOPIC", "PARTITION", "OFFSET", "LAG", "TO TOPIC", "TO OFFSET", "KIND")
-    for group, move in moves.partitions():
-        table.add_row(
-            group.group.name,
-            move.source.topic,
-            str(move.source.partition),
-            _number(move.committed.offset if move.committed else None),
-            _number(move.lag),
-            move.target.topic if move.target else "-",
-            _number(move.offset),
-            move.kind or "-",
+def _show_groups(moves: GroupMoves) -> None:
+    columns = ("GROUP", "TOPIC", "PARTITION", "OFFSET", "LAG", "TO TOPIC", "TO OFFSET", "KIND")
+    rows = (
+        (
+            *(group.group.name, move.source.topic, move.source.partition),
+            *(move.committed and move.committed.offset, move.lag),
+            *(move.target and move.target.topic, move.offset, move.kind),
         )
-    return table
-
-
-def _table(*columns: str) -> Table:
-    return plain_table(*columns, numbers=("PARTITION", "OFFSET", "LAG", "TO OFFSET"))
+        for group, move in moves.partitions()
+    )
+    show_table(columns, rows, numbers=_NUMBERS)
 
 
 def _reasons(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> Iterator[str]:
@@ -183,7 +172,3 @@ def _reasons(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> I
         for move in group.partitions:
             if move.reason:
                 yield f"{group.group.name}, {move.source}: {move.reason}"
-
-
-def _number(number: int | None) -> str:
-    return "-" if number is None else str(number)

@@ -66,6 +66,11 @@ class PartitionState:
     only_copy: tuple[int, int] | None = None
 
     @property
+    def log(self) -> str | None:
+        """Where its log starts and ends on the target, None while it has no leader."""
+        return None if self.log_end is None else f"{self.log_start}-{self.log_end}"
+
+    @property
     def said(self) -> str:
         """Its state, in a word or two."""
         if self.problem:

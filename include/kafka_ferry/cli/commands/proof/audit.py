@@ -29,7 +29,7 @@ from kafka_ferry.cli.audit_options import (
 from kafka_ferry.cli.commands.backfill import moment_ms
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import OneFlowOption, RateOption, TopicsOption, run_options
-from kafka_ferry.cli.terminal import messages
+from kafka_ferry.cli.terminal import warn
 from kafka_ferry.config import Flow
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _audited(this: Audit, *, resume: bool, output: Path | None, as_json: bool) -
 
     plan = this.plan(resume=resume)
     for note in this.notes:
-        messages.print(note, style="yellow", markup=False, highlight=False)
+        warn(note)
     with (
         terminal_spark(f"ferry audit {this.flow.name}") as spark,
         comparing(this.flow.name, hidden=as_json) as progress,
@@ -150,7 +150,7 @@ def _flow(
         source, target, source_alias=alias, policy=_POLICIES.get(policy, policy)
     )
     for file, remark in remarks:
-        messages.print(f"NOTE {file}: {remark}", style="yellow", markup=False)
+        warn(f"NOTE {file}: {remark}")
     return found
 
 

@@ -10,7 +10,7 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import messages, out, plain_table, show_json, show_table
+from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
 from kafka_ferry.errors import FerryError
 
@@ -60,28 +60,15 @@ def list_(config: ConfigOption, flow: OneFlowOption = None, as_json: JsonOption 
     if as_json:
         show_json([[_told(one) for one in certificates]], several=False)
         return
-    table = plain_table(
-        "SERIAL",
-        "ISSUED",
-        "RUN",
-        "RANGES",
-        "RECORDS",
-        "SIGNED",
-        "HASH",
-        numbers=("SERIAL", "RANGES", "RECORDS"),
-    )
-    for one in certificates:
-        header = one.header
-        table.add_row(
-            str(header.serial),
-            moment_text(header.issued_at),
-            header.run,
-            f"{header.ranges:,}",
-            f"{header.records:,}",
-            "yes" if one.signature else "no",
-            one.digest[:16],
-        )
-    show_table(table)
+    columns = ("SERIAL", "ISSUED", "RUN", "RANGES", "RECORDS", "SIGNED", "HASH")
+    show_table(columns, map(_row, certificates), numbers=("SERIAL", "RANGES", "RECORDS"))
+
+
+def _row(one: Certificate) -> tuple[object, ...]:
+    header, is_signed = one.header, "yes" if one.signature else "no"
+    counts = f"{header.ranges:,}", f"{header.records:,}"
+    issued = header.serial, moment_text(header.issued_at), header.run
+    return (*issued, *counts, is_signed, one.digest[:16])
 
 
 @app.command()
@@ -137,15 +124,13 @@ def check(
     ranges = sum(one.header.ranges for one in found.all)
     out.print(
         f"certificates {first.serial} to {last.serial} of {chosen.name} hold: their {ranges:,} ranges are in "
-        "the ledger, and each certificate follows the one before it",
-        markup=False,
-        highlight=False,
+        "the ledger, and each certificate follows the one before it"
     )
     for one in read:
         said = one.note or f"{chosen.target.alias} holds the records that {one.certificate} names"
-        out.print(f"{one.name}: {said}", markup=False, highlight=False)
+        out.print(f"{one.name}: {said}")
     for note in _not_looked_at(found.all, key):
-        messages.print(note, style="yellow", markup=False, highlight=False)
+        warn(note)
 
 
 def _place(text: str) -> tuple[TopicPartition, int]:
@@ -200,12 +185,8 @@ def _show(one: Certificate) -> None:
     }
     width = max(map(len, lines)) + 2
     for name, text in lines.items():
-        out.print(f"{name + ':':<{width}}{text}", markup=False, highlight=False)
-    table = plain_table(
-        "TOPIC", "PARTITION", "START", "END", "RECORDS", "REMOTE TOPIC", "DIGEST",
-        numbers=("PARTITION", "START", "END", "RECORDS"),
-    )  # fmt: skip
-    for row in one.ranges():
-        names = ("topic", "partition", "start", "end", "read_back", "remote_topic", "digest")
-        table.add_row(*(str(row.get(name, "")) for name in names))
-    show_table(table)
+        out.print(f"{name + ':':<{width}}{text}")
+    columns = ("TOPIC", "PARTITION", "START", "END", "RECORDS", "REMOTE TOPIC", "DIGEST")
+    names = ("topic", "partition", "start", "end", "read_back", "remote_topic", "digest")
+    rows = ([row.get(name, "") for name in names] for row in one.ranges())
+    show_table(columns, rows, numbers=columns[1:5])

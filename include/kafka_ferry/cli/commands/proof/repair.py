@@ -11,7 +11,7 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import out, plain_table, show_table
+from kafka_ferry.cli.terminal import out, show_table
 from kafka_ferry.plan.offsets.log_check import CopyState
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def repair(
         for state in states:
             if state.damaged or state in chosen:
                 said = state.consequences(yes=yes and state in chosen)
-                out.print(said, style="yellow", markup=False)
+                out.print(said, style="yellow")
     if yes and chosen:
         given_up = {state.remote_topic: state for state in this.give_up(chosen)}
         states = [given_up.get(state.remote_topic, state) for state in states]
@@ -101,39 +101,35 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
             if not names or finding.name in names:
                 _show_finding(finding, is_left=finding.name in left)
         if not found:
-            out.print(
-                f"The verification of {these.run_id} found no range that is wrong.", markup=False
-            )
+            out.print(f"The verification of {these.run_id} found no range that is wrong.")
     if any(finding.name not in left for finding in found):
         raise typer.Exit(DAMAGED)
 
 
 def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
     for problem in finding.problems:
-        out.print(f"DAMAGED {finding.range}: {problem}", style="red", markup=False)
+        out.print(f"DAMAGED {finding.range}: {problem}", style="red")
     where = f"run {finding.run}, ledger offset {finding.ledger_offset}, {finding.remote_topic}"
-    out.print(f"  copied by {where}", markup=False)
+    out.print(f"  copied by {where}")
     if is_left:
-        out.print("  left as it is: the ledger has it.", markup=False)
+        out.print("  left as it is: the ledger has it.")
         return
     if finding.leave:
-        out.print(f"  --leave {finding.name} --reason ... --yes: {finding.leave}", markup=False)
+        out.print(f"  --leave {finding.name} --reason ... --yes: {finding.leave}")
     if finding.rebuild:
-        out.print(f"  {finding.rebuild}", markup=False)
+        out.print(f"  {finding.rebuild}")
 
 
 def _show_copies(states: Iterable[CopyState]) -> None:
     numbers = ("PARTITION", "POSITION", "LOG")
-    table = plain_table("REMOTE TOPIC", *numbers, "STATE", numbers=numbers)
+    rows: list[tuple[object, ...]] = []
     for state in states:
-        if not state.partitions:
-            table.add_row(state.remote_topic, "-", "-", "-", "DAMAGED" if state.problem else "ok")
-        for part in state.partitions:
-            position = "-" if part.position is None else str(part.position)
-            log = "-" if part.log_end is None else f"{part.log_start}-{part.log_end}"
-            said = "DAMAGED" if state.problem else part.said
-            table.add_row(state.remote_topic, str(part.partition), position, log, said)
-    show_table(table)
+        cells: list[tuple[object, ...]] = [
+            (it.partition, it.position, it.log, it.said) for it in state.partitions
+        ]
+        for *row, said in cells or [(None, None, None, "ok")]:
+            rows.append((state.remote_topic, *row, "DAMAGED" if state.problem else said))
+    show_table(("REMOTE TOPIC", *numbers, "STATE"), rows, numbers=numbers)
     for state in states:
         for damage in state.damages:
-            out.print(f"DAMAGED {damage}", style="red", markup=False)
+            out.print(f"DAMAGED {damage}", style="red")

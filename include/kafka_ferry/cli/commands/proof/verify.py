@@ -59,9 +59,9 @@ def _show(flow: Flow, run_id: str, verdict: Verdict, *, named: bool) -> None:
     found = f"{verdict.records:,} records in {verdict.ranges:,} ranges"
     where = f"{flow.name}: " if named else ""
     if verdict.ranges:
-        out.print(f"{where}verified: {found} ({run_id})", markup=False)
+        out.print(f"{where}verified: {found} ({run_id})")
     else:
         nothing = "nothing to verify: all that was copied was proved before, or nothing was copied"
-        out.print(f"{where}{nothing} ({run_id}). --all reads all of it again.", markup=False)
+        out.print(f"{where}{nothing} ({run_id}). --all reads all of it again.")
     for warning in verdict.warnings:
-        out.print(f"WARNING {warning}", style="yellow", markup=False)
+        out.print(f"WARNING {warning}", style="yellow")

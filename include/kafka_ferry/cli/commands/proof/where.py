@@ -9,7 +9,7 @@ import typer
 
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import messages, out, show_json
+from kafka_ferry.cli.terminal import out, show_json, warn
 from kafka_ferry.clock import moment_text
 from kafka_ferry.model import TopicPartition
 
@@ -46,11 +46,8 @@ def where(
     if not found:
         following = next_offset(chosen, source)
         known = "nothing of it" if following is None else f"it up to offset {following}"
-        messages.print(
-            f"No run of {chosen.name} has accounted for offset {offset} of {source}: the ledger has {known}.",
-            style="yellow",
-            markup=False,
-            highlight=False,
+        warn(
+            f"No run of {chosen.name} has accounted for offset {offset} of {source}: the ledger has {known}."
         )
         raise typer.Exit(NO_ANSWER)
 
@@ -73,4 +70,4 @@ def _show(one: Whereabouts) -> None:
     if one.window:
         lines["backfill"] = str(one.window)
     for name, text in lines.items():
-        out.print(f"{name + ':':<15}{text}", markup=False, highlight=False)
+        out.print(f"{name + ':':<15}{text}")

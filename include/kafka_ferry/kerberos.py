@@ -11,7 +11,8 @@ import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.config.client.kerberos import JAAS, SERVICE_NAME, KerberosLogin
+from kafka_ferry.config.client.jaas import JAAS
+from kafka_ferry.config.client.kerberos import SERVICE_NAME, KerberosLogin
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.printable import printable

@@ -39,7 +39,6 @@ class TopicRecords:
         starts: by partition, the first offset to read; where the log begins after it, its start. (A
             reader that asks for the log's start before it knows a leader retries after half a second.)
         isolation: whether records of open or aborted transactions are left out.
-        doing: the operation, for errors.
 
     Attributes:
         ends: by partition, the offset after the last one; complete when all records were read.
@@ -52,11 +51,10 @@ class TopicRecords:
         starts: Mapping[int, int],
         *,
         isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
-        doing: str = "",
     ) -> None:
         self.ends: dict[int, int] = {}
         self._cluster, self._topic, self._starts = cluster, topic, starts
-        self._isolation, self._doing = isolation, doing or f"reading {topic}"
+        self._isolation, self._doing = isolation, f"reading {topic}"
         self._known_ends: dict[int, int] = {}
         self._needed = (Right.topic("READ", topic), Right.group("DESCRIBE", READER))
 

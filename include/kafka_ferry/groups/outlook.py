@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_ferry.groups.moves import GroupMove, PartitionMove
     from kafka_ferry.model.groups import Committed, Group
 
+_LONGEST_KEY: Final = 60
 UNKNOWN: Final = -1
 
 State = Literal["ready", "in use", "stuck"]
@@ -200,7 +201,7 @@ def _partition(
     )
 
 
-def shown_key(key: bytes | None, *, limit: int = 60) -> str | None:
+def shown_key(key: bytes | None) -> str | None:
     """A record's key as text that is safe for a terminal; in hexadecimal if it is not printable text."""
     if key is None:
         return None
@@ -210,7 +211,7 @@ def shown_key(key: bytes | None, *, limit: int = 60) -> str | None:
         text = ""
     if not text.isprintable() or (key and not text):
         text = f"0x{key.hex()}"
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}..."
 
 
 def _sum(numbers: Iterable[int]) -> int:

@@ -54,19 +54,18 @@ class RangeFinding:
 
 
 class Findings:
-    """What the verification of a run found wrong with ranges.
+    """What the last verification found wrong with ranges.
 
     Args:
         flow: the flow.
-        run: the run; "" for the one that was verified last.
 
     Raises:
         FerryError: there was no verification, or its files are gone.
     """
 
-    def __init__(self, flow: Flow, run: str = "") -> None:
+    def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._run = RunContext.of(flow, run or _last_verified(flow))
+        self._run = RunContext.of(flow, _last_verified(flow))
         found = self._run.folder.reconciliation()
         if found is None:
             raise FerryError(

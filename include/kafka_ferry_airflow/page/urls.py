@@ -9,15 +9,14 @@ ROUTE: Final = "mirrors"
 PREFIX: Final = "/kafka-ferry"
 
 
-def page_url(slug: str = "", *, run: str | None = None, topic: str | None = None) -> str:
-    """The page, or its part for one flow, one of its runs, or one topic.
+def page_url(slug: str = "", *, run: str | None = None) -> str:
+    """The page, or its part for one flow or one of its runs.
 
     Args:
         slug: the flow's slug, "" for all flows.
         run: the run's id.
-        topic: the source's topic.
     """
-    chosen = {"flow": slug, "run": run, "topic": topic}
+    chosen = {"flow": slug, "run": run}
     query = urlencode({name: value for name, value in chosen.items() if value})
     return f"/plugin/{ROUTE}?{query}" if query else f"/plugin/{ROUTE}"
 

@@ -5,11 +5,12 @@ Rules: ``org.apache.kafka.common.security.JaasConfig``, which sets up Java's ``S
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import regex
 
+from kafka_ferry.config.client.login_values import CARRIED
 from kafka_ferry.errors import ConfigError
 
 _TOKEN: Final = regex.compile(
@@ -30,6 +31,7 @@ _ESCAPED: Final = {
     "t": "\t",
     "v": "\v",
 }
+JAAS: Final = "sasl.jaas.config"
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 
 _SCRAM_MODULE: Final = "ScramLoginModule"
@@ -117,14 +119,14 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
     if mechanism not in LOGIN_MODULES:
         reason = f"{mechanism} is not supported; it must be one of {', '.join(MECHANISMS)}"
         raise ConfigError(file, "sasl.mechanism", reason)
-    if "sasl.jaas.config" not in properties:
-        raise ConfigError(file, "sasl.jaas.config", f"is required with {protocol}")
+    if JAAS not in properties:
+        raise ConfigError(file, JAAS, f"is required with {protocol}")
     try:
-        login = parse_login(properties["sasl.jaas.config"])
+        login = parse_login(properties[JAAS])
         return Credentials(mechanism, *_name_and_password(login, mechanism), _is_token(login))
     except JaasError as error:
         advice = 'Its form is: <login module> required username="..." password="...";'
-        raise ConfigError(file, "sasl.jaas.config", f"{error}.", advice=advice) from None
+        raise ConfigError(file, JAAS, f"{error}.", advice=advice) from None
 
 
 def jaas_config(mechanism: str, username: str, password: str) -> str:
@@ -156,7 +158,7 @@ def login_name(properties: Mapping[str, str]) -> str | None:
     A delegation token does not say whose it is.
     """
     try:
-        login = parse_login(properties.get("sasl.jaas.config", ""))
+        login = parse_login(properties.get(JAAS, ""))
     except JaasError:
         return None
     return None if _is_token(login) else login.options.get("username")
@@ -166,7 +168,7 @@ def is_delegation_token(properties: Mapping[str, str]) -> bool:
     """Whether Java client properties have a login with a delegation token."""
     protocol = properties.get("security.protocol", "").upper()
     try:
-        login = parse_login(properties.get("sasl.jaas.config", ""))
+        login = parse_login(properties.get(JAAS, ""))
     except JaasError:
         return False
     return protocol.startswith("SASL_") and _is_token(login)
@@ -206,6 +208,42 @@ def parse_login(text: str) -> Login:
     if next(tokens, None) is not None:
         raise JaasError("it must hold one login module only")
     return Login(module, options)
+
+
+def module_options(
+    properties: Mapping[str, str],
+    module: str,
+    place: str,
+    *,
+    form: str,
+    known: Sequence[str] = (),
+    ignored: Container[str] = (),
+) -> dict[str, str]:
+    """The login module's options in Java client properties; none where there is no ``sasl.jaas.config``.
+
+    Args:
+        properties: the client's properties.
+        module: the Java class that the mechanism needs.
+        place: the file and the cluster, for errors.
+        form: what such a text looks like, as advice.
+        known: the options that it may have; any where empty.
+        ignored: those that it may have without effect.
+
+    Raises:
+        ConfigError: it is not a login of that class, or has another option.
+    """
+    if JAAS not in properties:
+        return {}
+    try:
+        login, mechanism = parse_login(properties[JAAS]), properties.get("sasl.mechanism", GSSAPI)
+        if not login.is_of(module):
+            raise JaasError(f"{mechanism} needs the login module {module}")
+        for name in login.options if known else ():
+            if name not in known and name not in ignored and not name.startswith(CARRIED):
+                raise JaasError(f"{name} is not one of this login's options: {', '.join(known)}")
+    except JaasError as error:
+        raise ConfigError(place, JAAS, f"{error}.", advice=form) from None
+    return login.options
 
 
 def _tokens(text: str) -> Iterator[_Token]:

@@ -13,14 +13,13 @@ from typing import Final
 
 import regex
 
-from kafka_ferry.config.client.jaas import GSSAPI, JaasError, Login, login_text, parse_login
+from kafka_ferry.config.client.jaas import GSSAPI, JAAS, Login, login_text, module_options
 from kafka_ferry.config.client.login_values import CARRIED
 from kafka_ferry.errors import ConfigError
 
 KERBEROS_LOGIN: Final = "sasl_kerberos_login"
 """The data plane's setting with a ``KerberosLogin``."""
 SERVICE_NAME: Final = "sasl.kerberos.service.name"
-JAAS: Final = "sasl.jaas.config"
 LOGIN_MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
 _KEY_TAB: Final = "keyTab"
 _SWITCHES: Final = ("useKeyTab", "useTicketCache")
@@ -142,16 +141,9 @@ def _unreadable(place: str, key_tab: str, error: OSError) -> ConfigError:
 def _options(properties: Mapping[str, str], place: str) -> Mapping[str, str]:
     if JAAS not in properties:
         raise ConfigError(place, JAAS, f"is required with {GSSAPI}.", advice=_FORM)
-    try:
-        login = parse_login(properties[JAAS])
-        if not login.is_of(LOGIN_MODULE):
-            raise JaasError(f"{GSSAPI} needs the login module {LOGIN_MODULE}")
-        for name in login.options:
-            if name not in _NO_EFFECT and name not in _OPTIONS and not name.startswith(CARRIED):
-                raise JaasError(f"{name} is not one of this login's options: {', '.join(_OPTIONS)}")
-    except JaasError as error:
-        raise ConfigError(place, JAAS, f"{error}.", advice=_FORM) from None
-    return login.options
+    return module_options(
+        properties, LOGIN_MODULE, place, form=_FORM, known=_OPTIONS, ignored=_NO_EFFECT
+    )
 
 
 def _switch(options: Mapping[str, str], name: str, place: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 import regex
 
-from kafka_ferry.config.client.jaas import MSK_IAM, JaasError, parse_login
+from kafka_ferry.config.client.jaas import JAAS, MSK_IAM, module_options
 from kafka_ferry.errors import ConfigError
 
 _PACKAGE: Final = "software.amazon.msk.auth.iam."
@@ -21,7 +21,6 @@ _MODULES: Final = {
     MSK_IAM: f"{_PACKAGE}IAMLoginModule",
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-_JAAS: Final = "sasl.jaas.config"
 _LOGIN_HANDLER: Final = "sasl.login.callback.handler.class"
 _CLIENT_HANDLER: Final = "sasl.client.callback.handler.class"
 _OF_LOGIN: Final = f"{_PACKAGE}IAMOAuthBearerLoginCallbackHandler"
@@ -92,37 +91,26 @@ def iam_login(properties: Mapping[str, str], place: str) -> IamLogin:
         if handler != _OF_CLIENT:
             reason = f"{handler} is a Java class, which cannot run here; it must be {_OF_CLIENT}"
             raise ConfigError(place, _CLIENT_HANDLER, reason)
-    options = _options(properties, _MODULES[mechanism], place)
+    module = _MODULES[mechanism]
+    options = module_options(
+        properties,
+        module,
+        place,
+        form=f"Its form is: {module} required;",
+        known=tuple(_OPTIONS),
+        ignored=_NO_EFFECT,
+    )
     found = {field: options[name] for name, field in _OPTIONS.items() if options.get(name)}
     if "profile" in found and "role" in found:
         reason = "has awsProfileName and awsRoleArn, of which the Java library takes the profile."
         advice = (
             "Name the role in the profile (role_arn, source_profile), or leave one of them out."
         )
-        raise ConfigError(place, _JAAS, reason, advice=advice)
+        raise ConfigError(place, JAAS, reason, advice=advice)
     if ("key_id" in found) != ("secret_key" in found):
         reason = "needs awsRoleAccessKeyId and awsRoleSecretAccessKey together"
-        raise ConfigError(place, _JAAS, reason)
+        raise ConfigError(place, JAAS, reason)
     return IamLogin(region=_region(properties.get("bootstrap.servers", "")), **found)
-
-
-def _options(properties: Mapping[str, str], module: str, place: str) -> Mapping[str, str]:
-    if _JAAS not in properties:
-        return {}
-    try:
-        login = parse_login(properties[_JAAS])
-        if not login.is_of(module):
-            raise JaasError(f"{properties['sasl.mechanism']} needs the login module {module}")
-        unknown = [
-            name for name in login.options if name not in _NO_EFFECT and name not in _OPTIONS
-        ]
-        if unknown:
-            known = ", ".join(_OPTIONS)
-            raise JaasError(f"{unknown[0]} is not one of this login's options: {known}")
-    except JaasError as error:
-        advice = f"Its form is: {module} required;"
-        raise ConfigError(place, _JAAS, f"{error}.", advice=advice) from None
-    return login.options
 
 
 def _region(servers: str) -> str:

@@ -23,12 +23,12 @@ from kafka_ferry.config.client.assertion import (
     names_client,
 )
 from kafka_ferry.config.client.jaas import (
+    JAAS,
     MSK_IAM,
     OAUTHBEARER,
-    JaasError,
     Login,
     login_text,
-    parse_login,
+    module_options,
 )
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.login_values import CARRIED, LoginFile, LoginValues
@@ -52,7 +52,6 @@ LOGIN_MODULE: Final = f"{_PACKAGE}OAuthBearerLoginModule"
 BY_ASSERTION: Final = f"{_PACKAGE}JwtBearerJwtRetriever"
 """The Java class that gets a token for an assertion."""
 
-_JAAS: Final = "sasl.jaas.config"
 _HANDLER: Final = "sasl.login.callback.handler.class"
 _CLIENT_HANDLER: Final = "sasl.client.callback.handler.class"
 _CLIENT_HANDLERS: Final = (f"{_PACKAGE}internals.OAuthBearerSaslClientCallbackHandler",)
@@ -222,7 +221,7 @@ def with_inline_files(properties: Mapping[str, str], place: str) -> dict[str, st
     inline = options
     if any(name.startswith("ssl.") for name in options):
         of_tls = "security.protocol"
-        inline = without_stores({**options, of_tls: "SSL"}, f"{place}: {_JAAS}")
+        inline = without_stores({**options, of_tls: "SSL"}, f"{place}: {JAAS}")
         del inline[of_tls]
     values = LoginValues(properties, options, place)
     files = [found for key in FILES if (found := values.file(key))]
@@ -231,7 +230,7 @@ def with_inline_files(properties: Mapping[str, str], place: str) -> dict[str, st
     content = {f"{CARRIED}{found.key}": found.read(place) for found in files}
     if inline is options and not content:
         return dict(properties)
-    return {**properties, _JAAS: login_text(Login(LOGIN_MODULE, {**inline, **content}))}
+    return {**properties, JAAS: login_text(Login(LOGIN_MODULE, {**inline, **content}))}
 
 
 def _path(url: str) -> str:
@@ -249,24 +248,15 @@ def _client(values: LoginValues) -> tuple[str, str, Assertion | None]:
         (CLIENT_SECRET, "clientSecret", secret),
     ):
         if not value:
-            reason = f"is required, or {option} in {_JAAS}."
+            reason = f"is required, or {option} in {JAAS}."
             advice = f"To show an assertion instead, set {ASSERTION_FILE} or {ISSUER}."
             raise ConfigError(values.place, key, reason, advice=advice)
     return client_id, secret, None
 
 
 def _module_options(properties: Mapping[str, str], file: str) -> dict[str, str]:
-    """The login module's options; none where the properties say all."""
-    if _JAAS not in properties:
-        return {}
-    try:
-        login = parse_login(properties[_JAAS])
-        if not login.is_of(LOGIN_MODULE):
-            raise JaasError(f"{OAUTHBEARER} needs the login module {LOGIN_MODULE}")
-    except JaasError as error:
-        advice = f'Its form is: {LOGIN_MODULE} required clientId="..." clientSecret="...";'
-        raise ConfigError(file, _JAAS, f"{error}.", advice=advice) from None
-    return login.options
+    form = f'Its form is: {LOGIN_MODULE} required clientId="..." clientSecret="...";'
+    return module_options(properties, LOGIN_MODULE, file, form=form)
 
 
 def _refuse_other_classes(
@@ -274,7 +264,7 @@ def _refuse_other_classes(
 ) -> None:
     if any(name.startswith("unsecuredLogin") for name in options):
         reason = "unsecured tokens (unsecuredLogin...) prove nothing and are not supported"
-        raise ConfigError(file, _JAAS, reason)
+        raise ConfigError(file, JAAS, reason)
     for key, known in (
         (_HANDLER, _HANDLERS),
         (_CLIENT_HANDLER, _CLIENT_HANDLERS),
@@ -316,9 +306,9 @@ def _extensions(options: Mapping[str, str], file: str) -> tuple[tuple[str, str],
             reason = (
                 f"{option} is no name of a SASL extension, which has letters only and is not auth"
             )
-            raise ConfigError(file, _JAAS, reason)
+            raise ConfigError(file, JAAS, reason)
         if not _EXTENSION_VALUE.fullmatch(value):
             reason = f"the value of {option} is empty or not in printable ASCII"
-            raise ConfigError(file, _JAAS, reason)
+            raise ConfigError(file, JAAS, reason)
         found.append((name, value))
     return tuple(sorted(found))

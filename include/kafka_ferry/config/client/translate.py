@@ -20,9 +20,19 @@ from kafka_ferry.config.client.jaas import (
     credentials,
     is_delegation_token,
 )
-from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN, is_kerberos, kerberos_login
+from kafka_ferry.config.client.kerberos import (
+    KERBEROS_LOGIN,
+    SERVICE_NAME,
+    is_kerberos,
+    kerberos_login,
+)
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, is_oauth, oauth_login
-from kafka_ferry.config.client.property_names import OAUTH_NAMES, Role
+from kafka_ferry.config.client.property_names import (
+    CONNECTION_NAMES,
+    IGNORED_CONNECTION_NAMES,
+    OAUTH_NAMES,
+    Role,
+)
 from kafka_ferry.config.client.tls import kafka_python_tls, librdkafka_tls, not_for_librdkafka
 from kafka_ferry.errors import ConfigError
 
@@ -95,41 +105,16 @@ LIBRDKAFKA: Final[dict[str, Setting]] = {
     "transactional.id": Setting("transactional.id", _P),
 }
 
-KAFKA_PYTHON: Final[dict[str, str]] = {
-    "client.id": "client_id",
-    "client.dns.lookup": "client_dns_lookup",
-    "client.rack": "client_rack",
-    "connections.max.idle.ms": "connections_max_idle_ms",
-    "receive.buffer.bytes": "receive_buffer_bytes",
-    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
-    "reconnect.backoff.ms": "reconnect_backoff_ms",
-    "request.timeout.ms": "request_timeout_ms",
-    "send.buffer.bytes": "send_buffer_bytes",
-    "socket.connection.setup.timeout.max.ms": "socket_connection_setup_timeout_max_ms",
-    "socket.connection.setup.timeout.ms": "socket_connection_setup_timeout_ms",
-}
+KAFKA_PYTHON: Final = (
+    *("client.id", "client.dns.lookup", "client.rack", "connections.max.idle.ms"),
+    *("receive.buffer.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms"),
+    *("request.timeout.ms", "send.buffer.bytes"),
+    *("socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms"),
+)
+"""The Java properties that kafka-python has too, with ``_`` instead of each dot."""
 
 # Several of these are combined into other settings: see tls and jaas.
-_SECURITY: Final = frozenset(
-    {
-        "sasl.jaas.config",
-        "sasl.mechanism",
-        "ssl.cipher.suites",
-        "ssl.enabled.protocols",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.protocol",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    }
-)
+_SECURITY: Final = CONNECTION_NAMES - IGNORED_CONNECTION_NAMES.keys() - OAUTH_NAMES - {SERVICE_NAME}
 
 
 def confluent_config(
@@ -194,10 +179,9 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
         "bootstrap_servers": _brokers(properties),
         "security_protocol": protocol,
     }
-    for key, name in KAFKA_PYTHON.items():
-        if key in properties:
-            value = properties[key]
-            config[name] = _integer(key, value, file) if key.endswith((".ms", ".bytes")) else value
+    for key in properties.keys() & KAFKA_PYTHON:
+        value, is_number = properties[key], key.endswith((".ms", ".bytes"))
+        config[key.replace(".", "_")] = _integer(key, value, file) if is_number else value
     if "SSL" in protocol:
         config |= kafka_python_tls(properties, file)
     if is_oauth(properties):

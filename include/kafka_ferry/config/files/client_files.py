@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from pydantic import ValidationError
 
@@ -12,18 +11,13 @@ from kafka_ferry.config.files.mm1_properties import MirrorClient, Remark, read_s
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.types.problems import config_error, problems_of
 
-DEFAULT_STATE: Final = ".ferry"
-
 
 def flow_of_clients(
     source: Path,
     target: Path,
     *,
     source_alias: str = "source",
-    target_alias: str = "target",
     policy: str = "DefaultReplicationPolicy",
-    separator: str = ".",
-    state_dir: str = DEFAULT_STATE,
 ) -> tuple[Flow, list[tuple[Path, Remark]]]:
     """A flow between two clusters, for commands that only read both.
 
@@ -31,10 +25,7 @@ def flow_of_clients(
         source: the properties of a client of the source, by the Java client's names.
         target: those of a client of the target.
         source_alias: the source's alias, which a replication policy may put before topics' names.
-        target_alias: the target's.
         policy: as ``replication.policy.class``.
-        separator: as ``replication.policy.separator``.
-        state_dir: as ``state.dir``.
 
     Returns:
         The flow; and by file, the properties without effect.
@@ -43,17 +34,10 @@ def flow_of_clients(
         ConfigError: a file cannot be read, names no brokers or has a wrong value; or an argument is not valid.
     """
     clients = read_source(source), read_source(target)
-    aliases = source_alias, target_alias
-    clusters = [_cluster(client, alias) for client, alias in zip(clients, aliases, strict=True)]
-    options = {
-        "replication.policy.class": policy,
-        "replication.policy.separator": separator,
-        "state.dir": state_dir,
-    }
+    clusters = _cluster(clients[0], source_alias), _cluster(clients[1], "target")
+    values = {"source": clusters[0], "target": clusters[1], "file": str(source)}
     try:
-        flow = Flow.model_validate(
-            {"source": clusters[0], "target": clusters[1], "file": str(source), **options}
-        )
+        flow = Flow.model_validate(values | {"replication.policy.class": policy})
     except ValidationError as error:
         problems = problems_of(error, lambda path: ".".join(map(str, path)))
         raise config_error("the command line", *problems) from None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_ferry.config.client.translate import KAFKA_PYTHON
+
 ZOOKEEPER: Final = ("zookeeper.connect", "zk.connect")
 """Where clients before 0.9 found the brokers."""
 
@@ -24,23 +26,7 @@ RENAMED: Final = {
 }
 """Properties that have another name in the Java client; today's name wins where both are set."""
 
-CARRIED: Final = frozenset(
-    {
-        "client.dns.lookup",
-        "client.id",
-        "client.rack",
-        "connections.max.idle.ms",
-        "receive.buffer.bytes",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "request.timeout.ms",
-        "retry.backoff.max.ms",
-        "retry.backoff.ms",
-        "send.buffer.bytes",
-        "socket.connection.setup.timeout.max.ms",
-        "socket.connection.setup.timeout.ms",
-    }
-)
+CARRIED: Final = frozenset({*KAFKA_PYTHON, "retry.backoff.max.ms", "retry.backoff.ms"})
 """The properties that are used here, other than those to connect and log in."""
 
 _REASONS: Final = {

@@ -24,7 +24,6 @@ from kafka_ferry.config.files.mm1_keys import (
     WITHOUT_MEANING,
     ZOOKEEPER,
 )
-from kafka_ferry.config.files.mm1_topics import MirroredTopics, mirrored_topics
 from kafka_ferry.config.files.mm2_properties import read_properties
 from kafka_ferry.config.flow import IsolationLevelName
 from kafka_ferry.config.types.problems import (
@@ -34,17 +33,6 @@ from kafka_ferry.config.types.problems import (
     did_you_mean,
     problems_of,
 )
-
-__all__ = [
-    "MirrorClient",
-    "MirrorSource",
-    "MirroredTopics",
-    "Remark",
-    "ResetName",
-    "mirrored_topics",
-    "read_source",
-    "read_target",
-]
 
 ResetName = Literal["earliest", "latest"]
 
@@ -107,7 +95,6 @@ class MirrorSource(MirrorClient):
         isolation_level: the file's, None without one; MirrorMaker 1 then read everything.
         auto_offset_reset: the file's, in today's terms, None without one.
         default_auto_offset_reset: the default of the mirror that the file was written for.
-        exclude_internal_topics: whether Kafka's own topics are left out.
         streams: how many threads Kafka 0.7's mirror read with, None where the file does not say.
         whitelist: the topics that Kafka 0.7's mirror copied, None where the file does not say.
         blacklist: those that it left out.
@@ -116,7 +103,6 @@ class MirrorSource(MirrorClient):
     isolation_level: IsolationLevelName | None = None
     auto_offset_reset: ResetName | None = None
     default_auto_offset_reset: ResetName = "latest"
-    exclude_internal_topics: bool = True
     streams: int | None = None
     whitelist: str | None = None
     blacklist: str | None = None
@@ -149,7 +135,6 @@ def read_source(path: str | Path) -> MirrorSource:
         isolation_level=isolation,
         auto_offset_reset=reset,
         default_auto_offset_reset="earliest" if _OF_0_7.intersection(raw) else "latest",
-        exclude_internal_topics=internal == "true",
         streams=number,
         whitelist=raw.get(_WHITELIST) or None,
         blacklist=raw.get(_BLACKLIST) or None,

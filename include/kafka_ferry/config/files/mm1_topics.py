@@ -9,6 +9,7 @@ from kafka_ferry.config.types.problems import Problem, config_error
 
 # org.apache.kafka.common.internals.Topic.INTERNAL_TOPICS
 _KAFKAS_OWN: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_PLACE: Final = "command line"
 _OURS: Final = (r"ferry-ledger\..*\.internal", r"ferry-dead-letter\..*\.internal")
 
 
@@ -19,9 +20,7 @@ class MirroredTopics(NamedTuple):
     topics_exclude: tuple[str, ...]
 
 
-def mirrored_topics(
-    whitelist: str | None, blacklist: str | None, *, where: str = "command line"
-) -> MirroredTopics:
+def mirrored_topics(whitelist: str | None, blacklist: str | None) -> MirroredTopics:
     """The topics that a whitelist names, or those that a blacklist does not.
 
     A list is one Java regular expression, matched against whole names, in which a comma is another way
@@ -34,15 +33,15 @@ def mirrored_topics(
     if (whitelist is None) == (blacklist is None):
         key = "whitelist" if whitelist is None else "blacklist"
         reason = "neither it nor blacklist is given" if whitelist is None else "is given as well"
-        raise config_error(where, Problem(key, reason, "Give exactly one of the two."))
+        raise config_error(_PLACE, Problem(key, reason, "Give exactly one of the two."))
     key, text = ("whitelist", whitelist) if blacklist is None else ("blacklist", blacklist)
     pattern = _as_pattern(text or "")
     try:
         compile_patterns([pattern])
     except PatternError as error:
-        raise config_error(where, Problem(key, str(error))) from None
+        raise config_error(_PLACE, Problem(key, str(error))) from None
     if not pattern:
-        raise config_error(where, Problem(key, "names no topic", "Any topic is '.*'."))
+        raise config_error(_PLACE, Problem(key, "names no topic", "Any topic is '.*'."))
     if key == "whitelist":
         return MirroredTopics((pattern,), (*_KAFKAS_OWN, *_OURS))
     return MirroredTopics((".*",), (pattern, *_KAFKAS_OWN, *_OURS))

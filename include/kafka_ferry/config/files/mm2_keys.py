@@ -274,7 +274,7 @@ REMOVED: Final = {
 """Removed in MirrorMaker 2 4.0, which copies what the list was to leave out."""
 
 
-_PASSED_ON: Final = CONNECTION_NAMES | LIBRDKAFKA.keys() | KAFKA_PYTHON.keys()
+_PASSED_ON: Final = CONNECTION_NAMES | LIBRDKAFKA.keys() | {*KAFKA_PYTHON}
 # ConsumerConfig, ProducerConfig and AdminClientConfig of 4.3.1 have these too.
 _LEFT_OUT: Final = frozenset(
     {

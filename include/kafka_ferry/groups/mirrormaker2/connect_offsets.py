@@ -97,10 +97,10 @@ def newest(offsets: Iterable[ConnectOffset]) -> dict[TopicPartition, ConnectOffs
     return found
 
 
-def key_of(source: TopicPartition, source_alias: str, connector: str = CONNECTOR) -> bytes:
+def key_of(source: TopicPartition, source_alias: str) -> bytes:
     """The key for a source partition, in the order in which Connect writes it."""
     said = {"cluster": source_alias, "partition": source.partition, "topic": source.topic}
-    return json.dumps([connector, said], separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps([CONNECTOR, said], separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def value_of(next_offset: int) -> bytes | None:

@@ -34,10 +34,10 @@ def read_history(runs: StateFolder) -> list[RunSummary]:
     return parse_history(runs.read(HISTORY) or b"")
 
 
-def parse_history(stored: bytes, last: int = KEPT) -> list[RunSummary]:
+def parse_history(stored: bytes) -> list[RunSummary]:
     """The last lines of a history; lines of other releases are skipped."""
     found = []
-    for line in stored.splitlines()[-last:]:
+    for line in stored.splitlines()[-KEPT:]:
         try:
             found.append(_LINE.validate_json(line))
         except ValidationError:

@@ -39,7 +39,7 @@ def test_clients_files_make_a_flow_that_reads_both(tmp_path: Path) -> None:
         ("acks=all", {}, "bootstrap.servers: is required"),
         ("bootstrap.servers=a:9092", {"source_alias": "a b"}, "alias"),
         ("bootstrap.servers=a:9092", {"policy": "no such"}, "replication.policy.class"),
-        ("bootstrap.servers=a:9092", {"target_alias": "source"}, "alias other than"),
+        ("bootstrap.servers=a:9092", {"source_alias": "target"}, "alias other than"),
     ],
 )
 def test_a_mistake_is_named(

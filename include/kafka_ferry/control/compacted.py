@@ -1,22 +1,20 @@
-"""Small compacted topics with one partition: the newest value of each key.
-
-Without transactions, as MirrorMaker 2 writes its own.
-"""
+"""Small compacted topics: the newest record of each key, as MirrorMaker 2 and Kafka Connect keep their own."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.cluster import ClusterControl
 from kafka_ferry.control.topic_records import TopicRecords
 from kafka_ferry.model.plan import Creation
+from kafka_ferry.retry import retry
 
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
 def create_compacted(control: ClusterControl, topic: str, replication_factor: int) -> None:
-    """Create the topic if it does not exist.
+    """Create the topic, with one partition, if it does not exist.
 
     Args:
         control: the cluster.
@@ -36,7 +34,9 @@ def create_compacted(control: ClusterControl, topic: str, replication_factor: in
 
 
 def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
-    """The newest value of each key, up to the topic's current end; keys with tombstones have none.
+    """The newest value of each key in a topic with one partition; keys with tombstones have none.
+
+    Records count whatever their transactions: MirrorMaker 2 writes its topics without any.
 
     Raises:
         FerryError: if it cannot be read, ``AccessDenied`` without READ on it.
@@ -50,3 +50,36 @@ def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
         elif key is not None:
             newest.pop(key, None)
     return newest
+
+
+class StoredRecord(NamedTuple):
+    """The newest record of one key in one partition; ``value`` is None for a tombstone."""
+
+    partition: int
+    key: bytes
+    value: bytes | None
+    at: int
+
+
+def newest_records(cluster: Cluster, topic: str, partitions: int) -> tuple[list[StoredRecord], int]:
+    """The newest record of each key, and the sum of all partitions' end offsets.
+
+    With exactly-once support, Connect writes offsets in transactions: only committed ones count.
+
+    Raises:
+        FerryError: if it cannot be read, ``AccessDenied`` without READ on it.
+    """
+    return retry(lambda: _newest_records(cluster, topic, partitions))
+
+
+def _newest_records(
+    cluster: Cluster, topic: str, partitions: int
+) -> tuple[list[StoredRecord], int]:
+    newest: dict[tuple[int, bytes], StoredRecord] = {}
+    records = TopicRecords.whole(cluster, topic, partitions)
+    for message in records:
+        if (key := message.key()) is not None:
+            at, number = message.timestamp()[1], message.partition()
+            found = StoredRecord(number, key, message.value(), at)
+            newest[number, found.key] = found
+    return list(newest.values()), sum(records.ends.values())

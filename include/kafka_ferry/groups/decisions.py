@@ -19,6 +19,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import xxhash
+
 from kafka_ferry.groups.moves import Action, GroupMove, PartitionMove
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ UNKNOWN: Final = "the ledger does not account for that offset."
 FROM_TARGET: Final = "the topic came from the target: only `ferry failback` moves offsets home."
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
 NO_LOG: Final = "the start and end of its log on the target are not known."
+_DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 def translated(
@@ -186,3 +189,19 @@ def _stuck_as_one(moves: Collection[PartitionMove], preserved: Collection[str]) 
         f"a group that reads preserved and translated topics moves as one, and {stuck[0].source}"
         f"{others} is held."
     )
+
+
+def is_renewal_due(group: str, *, since: int, now: int) -> bool:
+    """Whether to commit a group's unchanged offsets again: its time of the day lies between the last run and now.
+
+    A broker deletes the offsets of a group without members after ``offsets.retention.minutes``, 7 days
+    by default, however active the group is on the source. Each group has its own time of day, so that
+    not all are committed in one run.
+
+    Args:
+        group: its name.
+        since: when the last run began, 0 if there was none; in milliseconds since 1970.
+        now: in milliseconds since 1970.
+    """
+    slot = xxhash.xxh3_64_intdigest(group.encode()) % _DAY_MS
+    return (now - slot) // _DAY_MS > (since - slot) // _DAY_MS

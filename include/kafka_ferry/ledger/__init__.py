@@ -1,6 +1,5 @@
 """The ledger: what was copied from where to where, written with the data, projected into a table."""
 
-from kafka_ferry.ledger.append import append_entry
 from kafka_ferry.ledger.record import (
     AcceptedRange,
     AppliedEntry,
@@ -24,7 +23,7 @@ from kafka_ferry.ledger.record import (
 )
 from kafka_ferry.ledger.rows import LedgerRange, copied_rows
 from kafka_ferry.ledger.table import LedgerTable
-from kafka_ferry.ledger.topic import ledger_creation, read_ledger
+from kafka_ferry.ledger.topic import append_entry, ledger_creation, read_ledger
 
 __all__ = [
     "AcceptedRange",

@@ -1,19 +1,39 @@
-"""The ledger's topic: how it is created, and its entries in their order."""
+"""The ledger's topic: how it is created, its entries in their order, and those that a run itself appends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
-from kafka_ferry.config import Cluster
-from kafka_ferry.ledger.record import Entry, decode
+from kafka_ferry.batches import single_record
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.ledger.record import (
+    AppliedEntry,
+    Entry,
+    GroupsEntry,
+    OwnershipEntry,
+    ReleaseEntry,
+    RunEntry,
+    VerificationEntry,
+    decode,
+    encode,
+    ledger_topic,
+)
+from kafka_ferry.model import Topic
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.scan import committed_values
+from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 
 # Nothing in a ledger may expire: it is the only offset map.
 LEDGER_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+_OfRun: TypeAlias = (
+    AppliedEntry | GroupsEntry | OwnershipEntry | ReleaseEntry | RunEntry | VerificationEntry
+)
 
 
 def ledger_creation(topic: str, replication_factor: int) -> Creation:
@@ -37,3 +57,39 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
     with connected(cluster) as wire:
         for at, value in committed_values(wire, TopicPartition(topic, 0), start):
             yield at, decode(value or b"", at=f"{topic} offset {at}")
+
+
+def append_entry(flow: Flow, entry: _OfRun) -> None:
+    """Append ``entry`` to the ledger, as the only record of a batch and therefore without a transaction.
+
+    Two runs of a flow may do so at the same time, such as a backfill and a scheduled run. An entry may be
+    written twice, where a broker does not say whether it took it; repeated entries do no harm.
+
+    Raises:
+        FerryError: if the target does not accept it within a minute.
+    """
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    record = single_record(*encode(entry), entry.at)
+    write_exclusively(
+        flow.target, ledger, f"ferry.{flow.name}.run", lambda writer: writer.write(record)
+    )
+
+
+def require_settled(source: Cluster, ledger: str) -> None:
+    """Wait until no open transaction hides records of ``ledger`` that are there now.
+
+    A transaction's end reaches the ledger's partition a moment after the one with its data, or before.
+
+    Raises:
+        ClusterUnreachable: if one is still open after a minute, or no broker answers.
+    """
+    control = ClusterControl(source)
+    topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
+    wanted = control.log_bounds(topics, "read_uncommitted")
+
+    def ask() -> None:
+        shown = control.log_bounds(topics)
+        if any(shown[tp].end < bounds.end for tp, bounds in wanted.items()):
+            raise ClusterUnreachable(f"An open transaction hides the newest records of {ledger}.")
+
+    retry(ask)

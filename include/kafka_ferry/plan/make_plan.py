@@ -31,8 +31,8 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import Note, PlanRemarks, Refusal, Skipped
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.access.acls import advised_acls
 from kafka_ferry.plan.access.steps import access_steps
-from kafka_ferry.plan.offsets.advised_acls import advised_acls
 from kafka_ferry.plan.offsets.mode import choose_offsets, with_costs
 from kafka_ferry.plan.offsets.start_offsets import (
     Start,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kafka_ferry.groups.decisions import (
     NOT_COPIED,
     UNKNOWN,
     decided,
+    is_renewal_due,
     left_alone,
     translated,
     untouched,
@@ -270,3 +272,34 @@ def test_a_group_at_the_end_of_an_empty_log_goes_to_the_end_on_the_target(
     move = untouched(HERE, committed, THERE, logs=logs)
     assert (move.offset, move.reason) == (offset, reason)
     assert move.action == ("shown" if offset is not None else "held")
+
+
+# Once a day, each group's offsets are written again, at a time of its own.
+HOUR = 60 * 60 * 1000
+DAY = 24 * HOUR
+NOON = 20_000 * DAY + 12 * HOUR
+GROUPS = [f"group-{number}" for number in range(1_000)]
+
+
+@given(st.text(), st.integers(0, 3 * DAY), st.integers(60_000, DAY))
+def test_no_day_goes_by_without_a_renewal(group: str, start: int, every: int) -> None:
+    runs = [NOON + start + n * every for n in range(DAY // every + 2)]
+    assert any(is_renewal_due(group, since=a, now=b) for a, b in pairwise(runs))
+
+
+def test_a_groups_first_run_and_the_first_one_after_a_day_renew_it() -> None:
+    assert all(is_renewal_due(group, since=0, now=NOON) for group in GROUPS)
+    assert all(is_renewal_due(group, since=NOON, now=NOON + DAY) for group in GROUPS)
+
+
+def test_an_hourly_run_renews_about_one_group_in_24_and_each_once_a_day() -> None:
+    hours = [NOON + n * HOUR for n in range(25)]
+    counts = [
+        sum(is_renewal_due(group, since=a, now=b) for group in GROUPS) for a, b in pairwise(hours)
+    ]
+    assert sum(counts) == len(GROUPS)
+    assert max(counts) < 80
+
+
+def test_a_run_that_is_repeated_at_once_renews_nothing() -> None:
+    assert not any(is_renewal_due(group, since=NOON, now=NOON) for group in GROUPS)

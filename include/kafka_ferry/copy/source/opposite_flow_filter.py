@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.batches import Returned
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
-from kafka_ferry.ledger.settled import require_settled
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry

@@ -29,7 +29,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
     read_ledger,
 )
-from kafka_ferry.ledger.settled import require_settled
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window

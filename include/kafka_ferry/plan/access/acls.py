@@ -7,7 +7,7 @@ on the target. In both, a rule on ``*`` never becomes one on a topic of that nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,6 +17,7 @@ from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.config.types.principal_mapping import principal_rules
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import ClusterState
+from kafka_ferry.model.plan import AdvisedAcl, OffsetsChoice
 from kafka_ferry.model.rights import EVERY
 from kafka_ferry.plan.topics.replication_policy import policy_of, remote_prefix
 from kafka_ferry.plan.topics.topic_filter import selection_of
@@ -24,6 +25,10 @@ from kafka_ferry.plan.topics.topic_filter import selection_of
 _UNKNOWN: Final = "UNKNOWN"
 # Kafka Ferry's own groups and transactional ids, on either cluster.
 _OWN: Final = "ferry."
+# One foreign record would take the offset of one of the source's. Where a topic has rules, Kafka denies
+# what they do not allow: so these cover all that the flow itself does there, and readers.
+_OF_THE_FLOW: Final = ("WRITE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+_OF_EVERYBODY: Final = ("READ", "DESCRIBE")
 
 
 @dataclass
@@ -173,3 +178,15 @@ def _of_prefix(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
     for remote in map(names.remote, topics):
         if remote_prefix is None or not remote.startswith(remote_prefix):
             yield replace(acl, name=remote, pattern_type="LITERAL")
+
+
+def advised_acls(flow: Flow, choices: Iterable[OffsetsChoice]) -> Iterator[AdvisedAcl]:
+    """The rules for each remote topic whose offsets are preserved: only the flow writes."""
+    name = login_name(flow.target.client_properties("producer"))
+    principal = f"User:{name}" if name else "the flow's principal"
+    for choice in choices:
+        if choice.preserved:
+            for operation in _OF_THE_FLOW:
+                yield AdvisedAcl(choice.remote_topic, principal, operation, "ALLOW")
+            for operation in _OF_EVERYBODY:
+                yield AdvisedAcl(choice.remote_topic, "User:*", operation, "ALLOW")

@@ -28,7 +28,6 @@ from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
 from kafka_ferry.runs.plan.first_starts import topic_starts
-from kafka_ferry.runs.plan.hidden_copies import hidden_copies
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
@@ -281,3 +280,21 @@ def _diverged(
     with connected(flow.source) as cluster:
         ends = retry(lambda: epoch_ends(cluster, epochs))
     return {tp: end for tp, end in ends.items() if end < asked[tp].offset}
+
+
+def hidden_copies(target: ClusterControl, ledger: LedgerTable) -> frozenset[TopicPartition]:
+    """The *target* partitions with unverified ranges whose newest records an open transaction hides.
+
+    Kafka leaves one open on a partition that has no leader when its markers are written
+    (``wire.transactions.settlement``). The partition's next writer ends it; without anything new to copy there
+    would be none. Asks the target only where a run was not proved.
+    """
+    copied = {entry.target for entry in ledger.ranges(since=ledger.verified_through(), of_run="")}
+    if not copied:
+        return frozenset()
+    topics = target.topics({tp.topic for tp in copied}).values()
+    written = target.log_bounds(topics, "read_uncommitted")
+    shown = target.log_bounds(topics)
+    return frozenset(
+        tp for tp in copied & written.keys() & shown.keys() if shown[tp].end < written[tp].end
+    )

@@ -16,7 +16,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, copied_rows, ledger_topic
-from kafka_ferry.ledger.settled import require_settled
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.runs.state.flow_state import flow_state
 

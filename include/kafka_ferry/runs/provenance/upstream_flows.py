@@ -13,7 +13,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
-from kafka_ferry.ledger.settled import require_settled
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Position, Topic, TopicPartition, position_group
 from kafka_ferry.model.positions import SEE_POSITIONS, flow_of, is_position_group
 from kafka_ferry.model.rights import how_to_grant

@@ -13,10 +13,9 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.decisions import decided, left_alone, why_not
+from kafka_ferry.groups.decisions import decided, is_renewal_due, left_alone, why_not
 from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.groups.renewal import is_due
 from kafka_ferry.ledger import SyncedOffset, append_entry
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
@@ -131,7 +130,7 @@ class _Committer:
 
     def _to_commit(self, move: GroupMove) -> dict[TopicPartition, Committed]:
         actions = {"written"}
-        if is_due(move.group.name, since=self._last_run, now=move.at):
+        if is_renewal_due(move.group.name, since=self._last_run, now=move.at):
             actions.add("unchanged")
         return {
             # The leader epochs of the source mean nothing on the target.

@@ -9,7 +9,7 @@ from typing import Final
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.control.connect_offsets import read_newest
+from kafka_ferry.control.compacted import newest_records
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.mirrormaker2.record_formats import Heartbeat
@@ -95,6 +95,6 @@ def _heartbeat(flow: Flow, target: ClusterControl) -> int:
     if topic is None:
         return 0
     key = Heartbeat(flow.source.alias, flow.target.alias, 0).key()
-    records, _ = read_newest(flow.target, _HEARTBEATS, topic.partitions)
+    records, _ = newest_records(flow.target, _HEARTBEATS, topic.partitions)
     found = [Heartbeat.read(key, r.value).timestamp for r in records if r.key == key and r.value]
     return max(found, default=0)

@@ -14,8 +14,13 @@ import javaproperties
 import regex
 from pydantic import ValidationError
 
-from kafka_ferry.config.files.mm1_properties import MirrorClient, MirrorSource, Remark
-from kafka_ferry.config.files.mm1_topics import MirroredTopics, mirrored_topics
+from kafka_ferry.config.files.mm1_properties import (
+    MirrorClient,
+    MirroredTopics,
+    MirrorSource,
+    Remark,
+    mirrored_topics,
+)
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import Problem, config_error, problems_of
 from kafka_ferry.control import ClusterControl

@@ -15,7 +15,7 @@ from typing import Final
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.control.connect_offsets import read_newest
+from kafka_ferry.control.compacted import newest_records
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
@@ -174,7 +174,7 @@ def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:
             advice="If MirrorMaker 2 runs within a Connect cluster, name its offset.storage.topic with "
             "--positions-topic, and check that the flow uses MirrorMaker 2's alias of the source.",
         )
-    records, end = read_newest(flow.target, topic, described.partitions)
+    records, end = newest_records(flow.target, topic, described.partitions)
     offsets = []
     for record in records:
         source = partition_of(record.key, flow.source.alias)

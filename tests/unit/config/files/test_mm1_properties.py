@@ -4,8 +4,12 @@ import pytest
 
 from kafka_ferry.config import NameFilter
 from kafka_ferry.config.files.mm1_keys import CARRIED, RENAMED, WITHOUT_MEANING
-from kafka_ferry.config.files.mm1_properties import MirrorSource, read_source, read_target
-from kafka_ferry.config.files.mm1_topics import mirrored_topics
+from kafka_ferry.config.files.mm1_properties import (
+    MirrorSource,
+    mirrored_topics,
+    read_source,
+    read_target,
+)
 from kafka_ferry.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model.plan import OffsetsChoice
-from kafka_ferry.plan.offsets.advised_acls import advised_acls
+from kafka_ferry.plan.access.acls import advised_acls
 from tests.unit.plan.builders import a_flow, a_flow_that_logs_in
 
 KEPT = OffsetsChoice("orders", "primary.orders", True, "offsets: preserved.")

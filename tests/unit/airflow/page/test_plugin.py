@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from kafka_ferry_airflow.page.lazily import Application, Lazily, Message, Receive, Send
+from kafka_ferry_airflow.page.plugin import Application, LazyApplication, Message, Receive, Send
 
 
 def answering(calls: list[str]) -> Application:
@@ -34,7 +34,7 @@ def test_nothing_is_made_before_somebody_asks_and_then_once_for_all() -> None:
         time.sleep(0.05)
         return answering(calls)
 
-    application = Lazily(make)
+    application = LazyApplication(make)
     assert made == []
 
     async def ask_often() -> None:

@@ -16,8 +16,8 @@ PLAN = Plan(
     *("primary->backup", "run-1", 1, "A", "B"),
     remarks=PlanRemarks(
         skipped=(Skipped("mm2-x.internal", "it is internal"),),
-        notes=(Note("orders", 3, "offsets [40, 100) were deleted: 100% of {them}."),),
-        refused=(Refusal("old", None, "it was recreated.", "Rename it."),),
+        notes=(Note("orders", "offsets [40, 100) were deleted: 100% of {them}.", partition=3),),
+        refused=(Refusal("old", "it was recreated.", "Rename it."),),
     ),
 )
 
@@ -67,7 +67,7 @@ def test_what_a_person_approves_are_the_same_lines_and_no_markup() -> None:
 def test_a_plan_too_long_for_a_page_is_cut_and_says_so() -> None:
     from kafka_ferry_airflow.dags.plan_text import plan_markdown  # noqa: PLC0415
 
-    notes = tuple(Note("orders", number, "odd.") for number in range(1000))
+    notes = tuple(Note("orders", "odd.", partition=number) for number in range(1000))
     plan = Plan(*("a->b", "run-1", 1, "A", "B"), remarks=PlanRemarks(notes=notes))
     shown = plan_markdown(plan).splitlines()
 

@@ -19,15 +19,15 @@ class Refusal:
 
     Attributes:
         topic: the source's topic, "" for the whole flow.
-        partition: the partition, None for the whole topic.
         reason: what is wrong.
         advice: what to do.
+        partition: the partition, None for the whole topic.
     """
 
     topic: str
-    partition: int | None
     reason: str
     advice: str
+    partition: int | None = None
 
     def __str__(self) -> str:
         return f"{_where(self.topic, self.partition)}: {self.reason} {self.advice}".rstrip()
@@ -39,13 +39,13 @@ class Note:
 
     Attributes:
         topic: the source's topic, "" for the whole flow.
-        partition: the partition, None for the whole topic.
         message: the remark, in sentences.
+        partition: the partition, None for the whole topic.
     """
 
     topic: str
-    partition: int | None
     message: str
+    partition: int | None = None
 
     def __str__(self) -> str:
         return (

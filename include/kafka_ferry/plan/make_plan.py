@@ -151,7 +151,7 @@ def _topic_changes(steps: Collection[_Step]) -> TopicChanges:
 
 def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Iterator[_Step]:
     """Collects the plan's content, topic by topic."""
-    yield from (Note("", None, sentence) for sentence in state.unknown)
+    yield from (Note("", sentence) for sentence in state.unknown)
     selection = selection_of(flow, state)
     source = state.source
     yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
@@ -182,7 +182,6 @@ def _gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refus
         return None
     return Refusal(
         skipped.topic,
-        None,
         f"{skipped.reason}, and this flow has copied it before.",
         f"Find out which flow copies to it on {flow.source.alias}. Exclude it with topics.exclude, or set "
         "on.returned.records: leave-out.",
@@ -235,7 +234,6 @@ def _existing(flow: Flow, racks: Mapping[int, str], pair: Pair, topic: Topic) ->
     if pair.remote.partitions > flow.partitions_of(topic.name, topic.partitions):
         yield Note(
             topic.name,
-            None,
             f"{pair.remote_topic} has {pair.remote.partitions} partitions, the source's topic has "
             f"{topic.partitions}: the others stay empty, and producers that choose partitions by "
             "key choose different ones on the target.",
@@ -263,7 +261,6 @@ def _partitions(
     if any(left_out):
         yield Note(
             topic.name,
-            None,
             f"its first copy begins by topics.start ({flow.topics_start.of(topic.name)}): "
             f"{sum(left_out):,} older offsets are left out. "
             "`ferry backfill` copies those of a time.",
@@ -275,21 +272,18 @@ def _unfaithful(pair: Pair) -> Refusal | None:
     if pair.released:
         return Refusal(
             pair.topic,
-            None,
             f"{pair.remote_topic} on the target was given up, and still exists.",
             f"Run `ferry repair --topic {pair.remote_topic} --yes` again, which deletes it.",
         )
     if pair.mark and pair.mark.given_back:
         return Refusal(
             pair.topic,
-            None,
             f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
             "Take it over first: `ferry takeover --from mm2`.",
         )
     if pair.remote and pair.remote.stamps_anew:
         return Refusal(
             pair.topic,
-            None,
             f"{pair.remote_topic} on the target has message.timestamp.type=LogAppendTime, "
             "which would replace the records' timestamps.",
             "Set it to CreateTime.",
@@ -305,9 +299,9 @@ def _partition(
     if bounds is None:
         yield Refusal(
             topic.name,
-            number,
             "the partition has no leader.",
             "Is one of the source's brokers down?",
+            partition=number,
         )
         return
     position = pair.position(number)
@@ -324,7 +318,10 @@ def _partition(
     elif start > bounds.end:
         reason = f"its mirror is to begin at {start}, but its log ends at {bounds.end}."
         yield Refusal(
-            topic.name, number, reason, "Set offsets.start or topics.start no higher than that."
+            topic.name,
+            reason,
+            "Set offsets.start or topics.start no higher than that.",
+            partition=number,
         )
         return
     # An empty log too must start and end where the source's does.

@@ -12,7 +12,9 @@ from kafka_ferry.model import Note, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from tests.support.reports import a_report, changed
 
-NOTE = Note("orders", 3, "offsets [40, 100) were deleted on the source before they were copied.")
+NOTE = Note(
+    "orders", "offsets [40, 100) were deleted on the source before they were copied.", partition=3
+)
 
 
 def test_a_report_shows_what_the_target_does_not_have(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,14 +94,14 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 OTHER_DIFFERENCES: list[tuple[dict[str, Any], str]] = [
     ({"ranges": (RANGE,)}, "partitions to copy"),
     ({"ranges": (replace(RANGE, start=9, log_start=9),)}, "partitions to copy"),
-    ({"refused": (Refusal("old", None, "it was recreated.", "Rename it."),)}, "refused"),
+    ({"refused": (Refusal("old", "it was recreated.", "Rename it."),)}, "refused"),
 ]
 NOTHING: list[dict[str, Any]] = [
     {},
     {"ranges": (replace(RANGE, start=9),)},
     {"ranges": (replace(RANGE, start=0, end=0, log_start=0),)},
     {"skipped": (Skipped("mm2-offsets.internal", "internal"),)},
-    {"notes": (Note("orders", None, "odd."),)},
+    {"notes": (Note("orders", "odd."),)},
     {"rules": (RuleChange("orders", 1, "now"),)},
     {"choices": (OffsetsChoice("orders", "primary.orders", True, "offsets: preserved."),)},
     {"advised_acls": (AdvisedAcl("primary.orders", "User:ferry", "WRITE", "ALLOW"),)},
@@ -153,7 +153,7 @@ def test_a_plan_of_an_earlier_release_is_read_without_what_it_did_not_store() ->
     older |= {"source_cluster_id": "A", "target_cluster_id": "B"}
     refused = {"topic": "old", "partition": None, "reason": "gone.", "advice": "Rename it."}
     plan = Plan.from_json(json.dumps(older | {"refused": [refused], "retried": 3}))
-    assert plan == changed(PLAN, refused=(Refusal("old", None, "gone.", "Rename it."),))
+    assert plan == changed(PLAN, refused=(Refusal("old", "gone.", "Rename it."),))
 
 
 def test_a_risk_names_its_worst_partition_and_how_many_there_are() -> None:

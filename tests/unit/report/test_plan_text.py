@@ -192,8 +192,8 @@ def test_what_a_person_must_see_comes_last_and_has_a_tone_of_its_own() -> None:
         skipped=(Skipped("mm2-x.internal", "it is internal"),),
         drifts=(Drift("orders", "primary.orders", "retention.ms", "7", "5", False),),
         risks=(Risk("orders", 3, 1, 60, "offsets [40, 100) may go.", "Hurry."),),
-        notes=(Note("orders", 3, "it is odd."), Note("", None, "All is odd.")),
-        refused=(Refusal("old", None, "it was recreated.", "Rename it."),),
+        notes=(Note("orders", "it is odd.", partition=3), Note("", "All is odd.")),
+        refused=(Refusal("old", "it was recreated.", "Rename it."),),
         unapplied=("primary.a: retention.ms was refused.",),
     )
     found = [(line.tone, line.text) for line in plan_text(plan)][1:]

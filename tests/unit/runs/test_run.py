@@ -73,7 +73,7 @@ def test_a_failure_names_topic_partition_and_offset(
 
 
 def test_what_the_plan_refused_fails_the_run_too_and_no_retry_helps(mirror: MirrorOf) -> None:
-    refusal = Refusal("customers", None, "it was recreated.", "Delete the remote topic.")
+    refusal = Refusal("customers", "it was recreated.", "Delete the remote topic.")
 
     with pytest.raises(RangesFailed, match=r"customers: it was recreated. Delete") as raised:
         mirror(failure(transient=True), refused=(refusal,))

@@ -53,7 +53,6 @@ def _drift(flow: Flow, change: QuotaChange) -> Note:
     becomes = "stays" if flow.on_config_drift == "keep" else "is set as on the source"
     return Note(
         "",
-        None,
         f"{quota_name(change.entity, change.key)}: {flow.source.alias} has {wanted}, "
         f"{flow.target.alias} {has}, changed by another client. It {becomes} (on.config.drift).",
     )

@@ -34,7 +34,6 @@ def user_steps(flow: Flow, access: Access, applied: Applied) -> Iterator[UserCha
     if unknown and access.passwords is not None:
         yield Note(
             "",
-            None,
             f"SCRAM users of {flow.source.alias} that {flow.target.alias} does not have: "
             f"{', '.join(sorted(unknown))}. Kafka does not return passwords: put theirs into "
             "scram.passwords.file, or create them by hand.",

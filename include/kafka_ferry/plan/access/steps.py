@@ -37,7 +37,7 @@ def access_steps(
     """
     access, applied = state.access, state.ledger.applied
     for sentence in access.notes:
-        yield Note("", None, sentence)
+        yield Note("", sentence)
     yield from _acl_steps(flow, state, choices)
     yield from quota_steps(flow, access, applied)
     yield from user_steps(flow, access, applied)
@@ -51,7 +51,7 @@ def _acl_steps(
         return
     wanted = wanted_rules(flow, state)
     for sentence in _sentences(flow, wanted):
-        yield Note("", None, sentence)
+        yield Note("", sentence)
     yield from _foreign_writers(flow, wanted, choices)
     for acl in sorted(wanted.acls - access.target_acls):
         yield AclChange(acl, "grant")
@@ -121,7 +121,6 @@ def _foreign_writers(
         if choice.preserved and writers:
             yield Note(
                 choice.topic,
-                None,
                 f"ACLs as on the source let {listed(writers)} write to "
                 f"{choice.remote_topic}, whose offsets are preserved: a single record of theirs takes "
                 "the offset of one of the source's, and the flow stops there.",

@@ -208,23 +208,20 @@ class _Topic:
         if not self.ranges and self._there:
             yield Note(
                 topic,
-                None,
                 f"Nothing to backfill: {self._remote_topic} has all of the source's records of the "
                 f"window below the flow's position, {self._there:,} offsets by the ledger.",
             )
         elif not self.ranges and not self._after:
-            yield Note(topic, None, "Nothing to backfill: the source has no record in the window.")
+            yield Note(topic, "Nothing to backfill: the source has no record in the window.")
         if self._after:
             yield Note(
                 topic,
-                None,
                 f"{self._after:,} offsets that may be in the window are not below the flow's "
                 "position: its own runs copy them, in order.",
             )
         if self._cut and self.ranges:
             yield Note(
                 topic,
-                None,
                 f"In {self._cut:,} partitions the source's log starts within the window's offsets: "
                 "records of the window that were deleted before that cannot be copied.",
             )
@@ -298,7 +295,7 @@ class _Topic:
     def _refusal(self) -> Refusal | None:
         """Why the topic cannot be backfilled as the flow says."""
         reason, advice = self._unfit_separate() if self._is_separate else self._unfit_same()
-        return Refusal(self._choice.topic, None, reason, advice) if reason else None
+        return Refusal(self._choice.topic, reason, advice) if reason else None
 
     def _unfit_same(self) -> tuple[str, str]:
         advice = "Set backfill.topic: separate."

@@ -42,7 +42,6 @@ def choose_offsets(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice
     if _contradicts_itself(pair):
         return Refusal(
             pair.topic,
-            None,
             f"some positions in {pair.remote_topic} are of preserved offsets, but its mark or other "
             "positions are of translated ones.",
             f"Give it up with `ferry repair --topic {pair.remote_topic} --yes`.",
@@ -52,7 +51,7 @@ def choose_offsets(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice
         return choice
     if flow.isolation_level != "read_committed":
         advice = f"Set that, or offsets: translated for {pair.topic}."
-        return Refusal(pair.topic, None, f"{_COMMITTED_ONLY}.", advice)
+        return Refusal(pair.topic, f"{_COMMITTED_ONLY}.", advice)
     return choice
 
 
@@ -75,7 +74,7 @@ def with_costs(
         return _choice(pair, False, reason)
     else:
         advice = "Set fill.max.ms higher, fill: markers, or on.fill.limit: translate."
-    return Refusal(pair.topic, None, reason, advice)
+    return Refusal(pair.topic, reason, advice)
 
 
 def was_preserved(pair: Pair) -> bool | None:
@@ -120,7 +119,6 @@ def _kept(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
         advice = f"set offsets: {kept} for {pair.topic}, or mirror it to a new topic."
         return Refusal(
             pair.topic,
-            None,
             f"{pair.remote_topic} {how} {kept}, and the flow says offsets: {said}.",
             _ANOTHER.format(advice=advice),
         )
@@ -137,7 +135,7 @@ def _chosen(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refu
     written = _written(pair, state.target)
     if written is None:
         reason = f"a partition of {pair.remote_topic} has no leader."
-        return Refusal(pair.topic, None, reason, "Is one of the target's brokers down?")
+        return Refusal(pair.topic, reason, "Is one of the target's brokers down?")
     if option == "auto":
         return _chosen_by_itself(flow, pair, state, written)
     if not written:
@@ -145,7 +143,6 @@ def _chosen(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refu
     advice = f"delete {pair.remote_topic}, or mirror {pair.topic} to a topic of another name."
     return Refusal(
         pair.topic,
-        None,
         f"{pair.remote_topic} was written to before, so that offsets cannot be preserved in it.",
         _ANOTHER.format(advice=advice),
     )
@@ -179,7 +176,6 @@ def _chosen_by_itself(
     if costs.density is None:
         return Refusal(
             pair.topic,
-            None,
             "how many of the source's offsets have a record is unknown: none could be read.",
             f"{how_to_grant(Right.topic('READ', pair.topic))} Or set offsets: preserved or translated "
             "for it.",

@@ -66,9 +66,7 @@ def refused_start(flow: Flow, pair: Pair, starts: TopicStarts) -> Refusal | None
     """Why ``topics.start`` cannot apply to a topic, if so."""
     if reason := starts.refused.get(pair.topic):
         message = f"topics.start is {flow.topics_start.of(pair.topic)}. {reason}"
-        return Refusal(
-            pair.topic, None, message, "Name a group that has read the topic, or a time."
-        )
+        return Refusal(pair.topic, message, "Name a group that has read the topic, or a time.")
     text = flow.topics_start.said_of(pair.topic)
     if not text or not pair.positions or pair.remote is None:
         return None
@@ -77,7 +75,6 @@ def refused_start(flow: Flow, pair: Pair, starts: TopicStarts) -> Refusal | None
         return None
     return Refusal(
         pair.topic,
-        None,
         f"topics.start is {text}, but its copy was begun "
         + (f"with {before}." if before else "without that option."),
         f"Set it to {before or 'earliest'} for this topic: more of its past is copied by `ferry backfill`. "

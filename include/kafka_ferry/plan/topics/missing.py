@@ -63,12 +63,12 @@ def missing_topics(
     for item in missing:
         if item in invisible:
             reason = f"{flow.source.alias} does not let the flow see whether it has this topic."
-            yield Refusal(item, None, reason, how_to_grant(Right.topic("READ", item)))
+            yield Refusal(item, reason, how_to_grant(Right.topic("READ", item)))
             continue
         alike = get_close_matches(item, sorted(names), n=1)
         hint = f"Did you mean {alike[0]}? " if alike else ""
         advice = f"{hint}If it may be missing, name it in topics.optional."
-        yield Refusal(item, None, f"{flow.source.alias} has no topic of this name.", advice)
+        yield Refusal(item, f"{flow.source.alias} has no topic of this name.", advice)
     if selection.names or selection.refused or missing or not required:
         return
     # Topics left out because of their origin exist, and deleted ones have a policy of their own.
@@ -79,7 +79,6 @@ def missing_topics(
         )
         yield Refusal(
             "",
-            None,
             f"{flow.source.alias} has no topic that {', '.join(map(repr, flow.topics))} matches, or "
             "topics.exclude leaves all of them out, or the flow may not see them.",
             "Check both, and the source's bootstrap.servers. If that is intended, add the patterns to "

@@ -79,13 +79,13 @@ class Situation(Generic[_Case]):
             return None
         reason = self.reason.format(it=case)
         if case.preserved and self.if_preserved:
-            return Refusal(topic, partition, reason, self.if_preserved.format(it=case))
+            return Refusal(topic, reason, self.if_preserved.format(it=case), partition=partition)
         if self.option and getattr(flow, self.option.replace(".", "_")) == self.go_on:
-            return Note(topic, partition, f"{reason} {self.outcome.format(it=case)}")
+            return Note(topic, f"{reason} {self.outcome.format(it=case)}", partition=partition)
         advice = self.advice.format(it=case)
         if self.option:
             advice = f"{advice} Or set {self.option}: {self.go_on}."
-        return Refusal(topic, partition, reason, advice)
+        return Refusal(topic, reason, advice, partition=partition)
 
 
 OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (

@@ -35,7 +35,7 @@ def creation_of(
     """
     placement = flow.placement_of(source.name)
     if problem := _problem(flow, racks, placement):
-        return Refusal(source.name, None, *problem)
+        return Refusal(source.name, *problem)
     partitions = flow.partitions_of(source.name, source.partitions)
     assignment = assign_replicas(remote_topic, racks, placement, partitions) if placement else ()
     configs = wanted_configs(flow, source)
@@ -57,9 +57,9 @@ def growth_of(
     problem = _problem(flow, racks, placement) or _other_factor(remote, placement)
     if problem:
         unplaced = range(remote.partitions, source.partitions)
-        yield from (Refusal(source.name, number, *problem) for number in unplaced)
+        yield from (Refusal(source.name, *problem, partition=number) for number in unplaced)
         if not unplaced:
-            yield Note(source.name, None, " ".join(problem))
+            yield Note(source.name, " ".join(problem))
         return
     existing = remote.replicas or ((),) * remote.partitions
     assignment = (

@@ -94,7 +94,7 @@ def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | No
             other = state.other_flows.shared.get(remote_topic, "")
             said = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
             why = f"{why.format(other=other)} {pair.invisible}".rstrip()
-            yield Note(topic, None, said + why)
+            yield Note(topic, said + why)
             continue
         since = state.ledger.applied.missed.get(_id(pair), at)
         due = since + flow.retire_after_ms

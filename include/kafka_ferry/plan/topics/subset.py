@@ -47,7 +47,7 @@ def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Sel
         f"This run is only for {asked}: {len(names):,} of the flow's topics. The other {others:,}, "
         "deleted topics, client quotas and SCRAM users wait for a run of all topics."
     )
-    return Selection(names, skipped, refused), Note("", None, told)
+    return Selection(names, skipped, refused), Note("", told)
 
 
 def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) -> list[_AccessStep]:

@@ -137,7 +137,7 @@ def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], 
         )
         if reason:
             del names[topic]
-            refused.append(Refusal(topic, None, reason, "Give it another name in topics.rename."))
+            refused.append(Refusal(topic, reason, "Give it another name in topics.rename."))
     return names, refused
 
 

@@ -57,7 +57,7 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     if plan.options.is_whole:
         unapplied += retire_topics(run, target, plan)
     # Each note once, and nothing that only an earlier attempt could not change.
-    notes = (*plan.remarks.notes, *(Note("", None, sentence) for sentence in configs.notes))
+    notes = (*plan.remarks.notes, *(Note("", sentence) for sentence in configs.notes))
     remarks = replace(plan.remarks, notes=tuple(dict.fromkeys(notes)), unapplied=tuple(unapplied))
     return replace(plan, remarks=remarks)
 
@@ -67,7 +67,7 @@ def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
     topics = {choice.remote_topic: choice.topic for choice in plan.choices}
     unpinned = {range_.source for range_ in plan.pins if range_.remote_topic in errors}
     refused = tuple(
-        Refusal(topics.get(remote, remote), None, f"{remote}: {error.message}", error.advice)
+        Refusal(topics.get(remote, remote), f"{remote}: {error.message}", error.advice)
         for remote, error in errors.items()
     )
     advised = tuple(acl for acl in plan.access.advised_acls if acl.remote_topic not in errors)

@@ -58,7 +58,7 @@ def planned_schemas(run: RunContext, plan: Plan) -> Plan:
         tuple(found.mirror.settings),
         tuple(TranslatedIds(*it) for it in sorted(rules.items())),
     )
-    notes = tuple(Note("", None, sentence) for sentence in _sentences(found))
+    notes = tuple(Note("", sentence) for sentence in _sentences(found))
     return replace(
         plan,
         ranges=tuple(replace(it, schema_ids=rules.get(it.topic, "")) for it in plan.ranges),

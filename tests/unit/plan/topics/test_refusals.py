@@ -258,7 +258,9 @@ def test_a_situation_is_refused_by_name_under_any_value_that_does_not_let_it_go_
 @in_each_situation
 def test_a_situation_is_noted_and_gone_on_with_where_its_option_says_so(case: Case) -> None:
     plan = planned(with_another_topic(case.state), a_flow(**set_to(case.option, case.go_on)))
-    assert plan.remarks.notes == (Note("orders", case.partition, f"{case.reason} {case.outcome}"),)
+    assert plan.remarks.notes == (
+        Note("orders", f"{case.reason} {case.outcome}", partition=case.partition),
+    )
     assert plan.remarks.refused == ()
     copied = [("orders", 0, *case.copied)] if case.copied else []
     assert intervals(plan) == [*copied, ("payments", 0, 0, 5)]

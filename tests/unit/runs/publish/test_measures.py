@@ -160,7 +160,7 @@ def test_a_partition_with_nothing_new_is_not_proved_if_what_it_has_is_not(measur
 def test_a_refused_partition_is_not_proved(
     measured: Any, partition: int | None, until: int
 ) -> None:
-    refused = (Refusal("orders", partition, "x.", "Decide."),)
+    refused = (Refusal("orders", "x.", "Decide.", partition=partition),)
     assert proved(measured(verdict=PROVED, refused=refused)) == {"orders": until}
 
 
@@ -185,7 +185,7 @@ def test_a_refused_topic_that_was_copied_before_is_measured_too(measured: Any) -
     refused = TopicPartition("primary.refused", 0)
     found = measured(
         a_range(),
-        refused=(Refusal("refused", None, "recreated.", "Decide."),),
+        refused=(Refusal("refused", "recreated.", "Decide."),),
         behind={refused: Behind(40, 8.0)},
     )
     (row,) = [row for row in found.partitions if row.topic == "refused"]

@@ -59,7 +59,7 @@ def report(run_with: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("kafka_ferry.runs.publish.measures._RETRY_S", 0.1)
     run = run_with(*entries)
     folder = run.folder
-    note = Note("old", None, "the topic was deleted on the source.")
+    note = Note("old", "the topic was deleted on the source.")
     choice = OffsetsChoice("kept", "primary.kept", True, "offsets: preserved.")
     topics = ("orders", "primary.orders")
     plan = Plan(

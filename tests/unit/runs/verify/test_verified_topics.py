@@ -90,7 +90,7 @@ def test_a_topic_that_is_not_as_it_should_be_takes_none_of_the_others_along(
 
 
 def test_a_topic_with_a_partition_that_was_refused_is_not_proved(proofs: Any) -> None:
-    assert proofs(GOOD, refused=(Refusal("orders", 3, "no.", ""),)).keys() == {"clicks"}
+    assert proofs(GOOD, refused=(Refusal("orders", "no.", "", partition=3),)).keys() == {"clicks"}
 
 
 def test_where_an_expectation_of_the_users_fails_nobody_knows_of_which_topic(proofs: Any) -> None:

@@ -32,7 +32,7 @@ def moment_text(at_ms: int, *, seconds: bool = True) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Two units at most: 0.4 s, 12 s, 2 min 13 s, 3 h 5 min."""
+    """Two units at most: 0.4 s, 12 s, 2 min 13 s, 3 h 5 min, 2 d 7 h."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -40,7 +40,9 @@ def duration_text(seconds: float) -> str:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    if whole < 172_800:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
 
 
 def run_id_now(command: str) -> str:

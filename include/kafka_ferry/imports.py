@@ -10,11 +10,11 @@ from importlib.abc import MetaPathFinder
 
 def prepare_imports() -> None:
     """Prepare this process; call it before large imports, and before there is another thread."""
-    _search_seldom()
+    _collect_seldom()
     _forgo_pandas()
 
 
-def _search_seldom() -> None:
+def _collect_seldom() -> None:
     """Collect garbage after 50,000 new objects instead of 700: imports create a million that stay."""
     gc.set_threshold(50_000, 20, 20)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -70,13 +70,7 @@ class StateFolder:
 
     def empty_files(self) -> list[str]:
         """The empty files in this folder and below it."""
-        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
-        root = len(self._root.rstrip("/")) + 1
-        return [
-            found.path[root:]
-            for found in self._files.get_file_info(selector)
-            if found.type == fs.FileType.File and not found.size
-        ]
+        return [name for name, found in self._below() if not found.size]
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Changes with the file: its time in nanoseconds and its size; None if there is no file."""
@@ -85,30 +79,25 @@ class StateFolder:
 
     def names(self, suffix: str = "") -> list[str]:
         """The files directly in this folder that end in ``suffix``, sorted; none if it does not exist."""
-        found = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
-        return sorted(
-            f.base_name
-            for f in found
-            if f.type == fs.FileType.File and f.base_name.endswith(suffix)
-        )
+        files = (f.base_name for f in self._content() if f.type == fs.FileType.File)
+        return sorted(name for name in files if name.endswith(suffix))
 
     def folders(self) -> list[str]:
         """The folders directly in this one, sorted; none if it does not exist."""
-        found = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
-        return sorted(f.base_name for f in found if f.type == fs.FileType.Directory)
+        return sorted(f.base_name for f in self._content() if f.type == fs.FileType.Directory)
+
+    def folders_with(self, name: str) -> list[str]:
+        """The folders directly in this one that have a file ``name``, by the time of that file."""
+        stamps = {folder: self.stamp(f"{folder}/{name}") for folder in self.folders()}
+        found = {folder: stamp for folder, stamp in stamps.items() if stamp}
+        return sorted(found, key=lambda folder: found[folder])
 
     def changes(self) -> dict[str, int]:
         """All files in this folder and below it, each with its time of change, in milliseconds since 1970.
 
         Names have ``/`` between folders; there are none if it does not exist.
         """
-        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
-        root = len(self._root.rstrip("/")) + 1
-        return {
-            found.path[root:]: (found.mtime_ns or 0) // 1_000_000
-            for found in self._files.get_file_info(selector)
-            if found.type == fs.FileType.File
-        }
+        return {name: (found.mtime_ns or 0) // 1_000_000 for name, found in self._below()}
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder below this one with all its content; does nothing if it does not exist."""
@@ -119,7 +108,7 @@ class StateFolder:
 
     def is_empty(self) -> bool:
         """Whether it holds no file at any depth, or does not exist."""
-        return not self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return not self._content()
 
     def copy_to(self, other: StateFolder) -> None:
         """Copy all files in this folder and below it.
@@ -145,6 +134,18 @@ class StateFolder:
     def open_parquet(self, name: str) -> pa.NativeFile:
         """A file opened for random access reading."""
         return self._files.open_input_file(self._at(name))
+
+    def _content(self, *, recursive: bool = False) -> list[fs.FileInfo]:
+        """What is in this folder; nothing if it does not exist."""
+        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=recursive)
+        return list(self._files.get_file_info(selector))
+
+    def _below(self) -> Iterator[tuple[str, fs.FileInfo]]:
+        """All files in this folder and below it."""
+        root = len(self._root.rstrip("/")) + 1
+        for found in self._content(recursive=True):
+            if found.type == fs.FileType.File:
+                yield found.path[root:], found
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"

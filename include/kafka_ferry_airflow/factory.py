@@ -14,14 +14,13 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry_airflow.dags.audits import audit_dag
-from kafka_ferry_airflow.dags.deadlines import deadline_of
-from kafka_ferry_airflow.dags.description import describe
+from kafka_ferry_airflow.dags.description import describe, tags_of
 from kafka_ferry_airflow.dags.failover import failback_dag, failover_dag
 from kafka_ferry_airflow.dags.params import run_params, show_form
 from kafka_ferry_airflow.dags.tasks import BACK_OFF, add_tasks
-from kafka_ferry_airflow.dags.timetables import timetable_of
+from kafka_ferry_airflow.dags.timetables import deadline_of, timetable_of
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
-from kafka_ferry_airflow.monitoring.lineage import tell_lineage
+from kafka_ferry_airflow.monitoring.lineage import report_lineage
 from kafka_ferry_airflow.notify_task import add_notify_task
 from kafka_ferry_airflow.project import Project
 
@@ -120,7 +119,7 @@ def mirror_dag(flow: Flow, project: Project) -> DAG:
         dag_id=f"mirror_{flow.slug}",
         description=f"Copies {flow.source.alias} to {flow.target.alias}, exactly once, with proof",
         doc_md=describe(flow),
-        tags=["kafka-ferry", f"source:{flow.source.alias}", f"target:{flow.target.alias}"],
+        tags=tags_of(flow),
         schedule=timetable_of(flow),
         start_date=flow.begins,
         catchup=flow.catchup,
@@ -130,7 +129,7 @@ def mirror_dag(flow: Flow, project: Project) -> DAG:
         auto_register=False,
     ) as dag:
         published = add_tasks(flow, project)
-        tell_lineage(published, flow)
+        report_lineage(published, flow)
         add_notify_task(published, flow)
     show_form(dag, run_params())
     dag.validate()  # type: ignore[no-untyped-call]

@@ -16,7 +16,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook
-from kafka_ferry.groups.outlook_text import told
+from kafka_ferry.groups.outlook_text import outlook_lines
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Group
 from kafka_ferry.runs import Run
@@ -172,7 +172,7 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
     wait_idle(this.back, group)
     before = lines(processed)
     found = failback(this.there, this.back)
-    assert the_group(found).state == "ready", list(told(found))
+    assert the_group(found).state == "ready", list(outlook_lines(found))
     final = write(old, orders, "z", range(20))
     everything = [*written, *late, *new, *final]
     home = process(old.bootstrap, topics=on_old, values=len(everything))
@@ -216,7 +216,7 @@ def test_a_planned_failover_reads_nothing_again(
     assert (first.offset, first.key) == (7, "a-14") if first else False
     assert none is None
     assert first_read(backup, this.group, remote) == (0, 7)
-    text = "\n".join(told(found))
+    text = "\n".join(outlook_lines(found))
     assert f"READY {this.group} (6 unread, 3 not copied)" in text
     assert "no record to read yet" in text
     assert f"1 of 1 group(s) may start on {this.there.target.alias}" in text

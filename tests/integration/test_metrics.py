@@ -23,8 +23,8 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.publish.lag import find_behind
-from kafka_ferry.runs.publish.prometheus import tell
+from kafka_ferry.runs.publish.lag import find_lag
+from kafka_ferry.runs.publish.prometheus import export_to_prometheus
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
@@ -172,7 +172,7 @@ def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(
     produce(primary.bootstrap, topic, some(1, 2 * HOUR_MS, 2, size=500_000))
 
     both = {TopicPartition(remote(flow, topic), p): TopicPartition(topic, p) for p in range(4)}
-    found = {target.partition: behind for target, behind in find_behind(flow, both).items()}
+    found = {target.partition: behind for target, behind in find_lag(flow, both).items()}
 
     assert {p: behind.records for p, behind in found.items()} == {0: 0, 1: 7, 2: 1, 3: 0}
     assert found[0].seconds == found[3].seconds == 0
@@ -195,7 +195,7 @@ def test_a_topic_that_was_made_anew_is_behind_as_a_whole_and_one_that_is_gone_is
         TopicPartition(remote(flow, topic), 0): TopicPartition(topic, 0),
         TopicPartition(remote(flow, "gone"), 0): TopicPartition(unique("gone"), 0),
     }
-    (found,) = find_behind(flow, both).values()
+    (found,) = find_lag(flow, both).values()
     assert found.records == 2
     assert found.seconds == pytest.approx(3_600, abs=60)
 
@@ -280,7 +280,7 @@ def test_a_file_is_replaced_whole_and_everybody_may_read_it(
     file = folder / "a" / "b" / f"kafka-ferry-{flow.slug}.prom"
     file.parent.mkdir(parents=True)
     file.write_text("older")
-    assert tell(flow, REPORT) == []
+    assert export_to_prometheus(flow, REPORT) == []
     assert [found.name for found in file.parent.iterdir()] == [file.name]
     assert file.stat().st_mode & 0o777 == 0o644
     found = parsed(file.read_text())
@@ -313,7 +313,7 @@ def test_a_push_logs_in_with_what_the_file_says(
             metrics_prometheus_push_job="mirrors",
             metrics_prometheus_push_credentials_file=str(credentials),
         )
-        assert tell(flow, REPORT) == []
+        assert export_to_prometheus(flow, REPORT) == []
     ((method, path, headers, _),) = gateway.requests
     assert (method, headers["Authorization"]) == ("PUT", sent)
     assert path == f"/metrics/job/mirrors/source/{folder.name}/target/backup"
@@ -330,7 +330,7 @@ def test_a_receiver_that_fails_is_named_and_no_secret_is(
         "metrics_prometheus_push_credentials_file": str(credentials),
     }
     closed = f"http://127.0.0.1:{free_port()}"
-    told = tell(flow_to(**options, metrics_prometheus_push_url=closed), REPORT)
+    told = export_to_prometheus(flow_to(**options, metrics_prometheus_push_url=closed), REPORT)
     assert len(told) == 2
     assert told[0].startswith(
         f"The metrics could not be written to {folder / 'a file'}/kafka-ferry-"
@@ -339,11 +339,15 @@ def test_a_receiver_that_fails_is_named_and_no_secret_is(
     assert "Connection refused" in told[1]
 
     with http_receiver(status=500) as gateway:
-        (_, pushed) = tell(flow_to(**options, metrics_prometheus_push_url=gateway.url), REPORT)
+        (_, pushed) = export_to_prometheus(
+            flow_to(**options, metrics_prometheus_push_url=gateway.url), REPORT
+        )
     assert pushed.startswith(f"The metrics could not be pushed to {gateway.url}: HTTP Error 500")
 
     credentials.write_text("token=hidden-word\npassword=hidden-word\n")
-    (_, wrong) = tell(flow_to(**options, metrics_prometheus_push_url=closed), REPORT)
+    (_, wrong) = export_to_prometheus(
+        flow_to(**options, metrics_prometheus_push_url=closed), REPORT
+    )
     assert "metrics.prometheus.push.credentials.file: must have username and password" in wrong
     assert "hidden-word" not in "".join([*told, pushed, wrong, caplog.text])
 
@@ -356,13 +360,13 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
 from kafka_ferry.config import load_flow
-from kafka_ferry_airflow.monitoring.metrics import tell_airflow
+from kafka_ferry_airflow.monitoring.metrics import export_metrics
 from tests.unit.report.reports import REPORT
 stats.initialize(
     factory=stats_utils.get_stats_factory(),
     export_legacy_names=conf.getboolean("metrics", "legacy_names_on"),
 )
-tell_airflow(load_flow(Path({file!r})), REPORT)
+export_metrics(load_flow(Path({file!r})), REPORT)
 """
 
 

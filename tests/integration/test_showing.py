@@ -10,7 +10,7 @@ from kafka_ferry.config import load_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.views import Showing
+from kafka_ferry.runs.views import FlowViews
 from kafka_ferry.runs.where import where_by_ledger
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_before, produce
@@ -39,7 +39,7 @@ def test_what_real_runs_leave_is_shown_without_a_broker(
     for address, known in nowhere:
         text = text.replace(known, address)
     file.write_text(text)
-    showing = Showing(load_flow(file))
+    showing = FlowViews(load_flow(file))
 
     assert [(one.run, one.copied.records, one.state) for one in showing.history()] == [
         ("run-1", 30, "not verified"),
@@ -82,7 +82,7 @@ def test_all_source_offsets_of_a_flow_are_shown_down_to_one_record(
     with suppress(FerryError):
         Run(flow, "run-2").publish()
 
-    showing = Showing(flow)
+    showing = FlowViews(flow)
     first, second = showing.offsets()
     assert (first.run, first.offsets, first.copied, first.reasons) == ("run-1", 23, 23, {})
     assert (second.run, second.offsets, second.copied, second.lost) == ("run-2", 23, 15, 5)

@@ -28,7 +28,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.takeover import takeover
-from kafka_ferry.runs.takeover.hand_back import give_back
+from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.runs.takeover.takeover import Takeover, read_offsets
 from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
@@ -188,11 +188,11 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     assert latest_of(backup, remote(flow, compacted)) == latest_of(primary, compacted)
 
     # And back: MirrorMaker 2 goes on where the flow has ended.
-    given = {topic.topic: topic.state for topic in give_back(flow)}
+    given = {topic.topic: topic.state for topic in hand_back(flow)}
     assert given[live] == "given back"
     # Of what has not grown since it was taken over, MirrorMaker 2's own position may do.
     assert set(given.values()) <= {"given back", "up to date"}
-    assert {topic.state for topic in give_back(flow)} == {"up to date"}
+    assert {topic.state for topic in hand_back(flow)} == {"up to date"}
     refused = {refusal.topic: str(refusal) for refusal in plan_now(flow, "between").remarks.refused}
     assert refused.keys() == set(copied)
     assert "given to MirrorMaker 2" in refused[live]
@@ -210,7 +210,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
         assert_same(primary, topic, backup, remote(flow, topic))
 
     # To give it back again would have MirrorMaker 2 copy the same records again.
-    assert {t.topic: t.state for t in give_back(flow)}[live] == "refused"
+    assert {t.topic: t.state for t in hand_back(flow)}[live] == "refused"
     # Once more, after an orderly end.
     produce(primary.bootstrap, live, some(30, 2, "last"))
     again = take_over(flow)

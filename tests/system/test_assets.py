@@ -34,10 +34,10 @@ def told(flow: Flow, *proofs: TopicProof) -> dict[str, dict[str, Any]]:
     """By asset, what a task that announces these would send to Airflow."""
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
-    from kafka_ferry_airflow.monitoring.assets import announce, flow_alias
+    from kafka_ferry_airflow.monitoring.assets import add_asset_events, flow_alias
 
     events = OutletEventAccessors()
-    count = announce(flow, "run-2", proofs, events)
+    count = add_asset_events(flow, "run-2", proofs, events)
     sent = events[flow_alias(flow)].asset_alias_events
     assert len(sent) == count
     for event in sent:

@@ -106,7 +106,6 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_schema_registry.py": "model: schemas; schemas: registered",
     "integration/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
     "integration/test_situations_plan.py": "wire/partitions: epochs",
-    "integration/test_spark_checkpoint.py": "cli: checkpoint_view",
     "integration/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; runs/mirror: mirror; "
     "spark: query recount",
     "integration/test_takeover.py": "copy/target: ledger_recovery",
@@ -130,7 +129,7 @@ HELD_BY: Final[dict[str, str]] = {
     "system/test_dags.py": f"{AIRFLOW}: factory pools; {AIRFLOW}/dags: audits failover steps tasks timetables",
     "system/test_lineage.py": f"{AIRFLOW}/monitoring: lineage",
     "system/test_links.py": f"{AIRFLOW}: links",
-    "system/test_notify_task.py": f"{AIRFLOW}: notify_task; {AIRFLOW}/dags: deadlines",
+    "system/test_notify_task.py": f"{AIRFLOW}: notify_task",
     "system/test_page.py": f"{AIRFLOW}/page: access answers app dag_runs",
     "system/test_params.py": f"{AIRFLOW}/dags: params",
     "system/test_plan_text.py": f"{AIRFLOW}/dags: plan_text",

@@ -59,7 +59,8 @@ def test_a_moment_is_shown_in_utc() -> None:
         (133, "2 min 13 s"),
         (3_599.6, "1 h 0 min"),
         (11_100, "3 h 5 min"),
-        (360_000, "100 h 0 min"),
+        (172_000, "47 h 46 min"),
+        (360_000, "4 d 4 h"),
     ],
 )
 def test_a_duration_has_two_units_at_most(seconds: float, shown: str) -> None:

@@ -8,7 +8,7 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.control.cluster import ClusterControl
 from kafka_ferry.control.topic_records import TopicRecords
 from kafka_ferry.model.plan import Creation
-from kafka_ferry.retry import retry
+from kafka_ferry.retry import retried
 
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 
@@ -61,6 +61,7 @@ class StoredRecord(NamedTuple):
     at: int
 
 
+@retried
 def newest_records(cluster: Cluster, topic: str, partitions: int) -> tuple[list[StoredRecord], int]:
     """The newest record of each key, and the sum of all partitions' end offsets.
 
@@ -69,12 +70,6 @@ def newest_records(cluster: Cluster, topic: str, partitions: int) -> tuple[list[
     Raises:
         FerryError: if it cannot be read, ``AccessDenied`` without READ on it.
     """
-    return retry(lambda: _newest_records(cluster, topic, partitions))
-
-
-def _newest_records(
-    cluster: Cluster, topic: str, partitions: int
-) -> tuple[list[StoredRecord], int]:
     newest: dict[tuple[int, bytes], StoredRecord] = {}
     records = TopicRecords.whole(cluster, topic, partitions)
     for message in records:

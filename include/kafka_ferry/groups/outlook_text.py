@@ -8,7 +8,7 @@ from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.outlook import UNKNOWN, GroupOutlook, Outlook, PartitionOutlook
 
 
-def told(found: Outlook) -> Iterator[str]:
+def outlook_lines(found: Outlook) -> Iterator[str]:
     """The report, line by line: notes, groups with their partitions, failures, what to do now."""
     for note in found.notes:
         yield f"NOTE {note}"

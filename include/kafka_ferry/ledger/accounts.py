@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -73,7 +73,7 @@ def accounts(
     sums = [(name, "sum") for name in _SUMS]
     grouped = table.group_by(["name", "backfill"]).aggregate([*sums, ("at", "min"), ("at", "max")])
     reasons: dict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
-    for row in _reasons(rows, table):
+    for row in sums_of_reasons(table, ["name", "backfill"]):
         of = reasons[row["name"], row["backfill"]]
         of[row["reason"]] = of.get(row["reason"], 0) + row["offsets_sum"]
     found = [
@@ -106,20 +106,19 @@ def _summable(rows: pa.Table, by: By) -> pa.Table:
             "copied": rows["records"],
             "rewound": pc.if_else(is_rewind, cut, 0),
             "rewinds": pc.cast(is_rewind, pa.int64()),
+            "reasons": rows["reasons"],
         }
     )
 
 
-def _reasons(rows: pa.Table, table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The sums of the reasons, a row for each; several for a very long table."""
-    first = 0
-    for batch in rows.select(["reasons"]).to_batches():
+def sums_of_reasons(table: pa.Table, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The sums of ``reasons`` by ``keys``, a row for each reason; several rows for a very long table."""
+    for batch in table.select([*keys, "reasons"]).to_batches():
         reasons = batch.column("reasons")
         ends = reasons.offsets.to_numpy()
-        numbers = pa.array(first + np.repeat(np.arange(len(reasons)), np.diff(ends)))
-        first += len(reasons)
-        flat: dict[str, Any] = {name: table[name].take(numbers) for name in ("name", "backfill")}
+        rows = pa.array(np.repeat(np.arange(len(reasons)), np.diff(ends)))
+        flat = {name: batch.column(name).take(rows) for name in keys}
         flat["reason"] = reasons.keys.slice(ends[0], ends[-1] - ends[0])
         flat["offsets"] = reasons.items.slice(ends[0], ends[-1] - ends[0])
-        sums = pa.table(flat).group_by(["name", "backfill", "reason"])
-        yield from sums.aggregate([("offsets", "sum")]).to_pylist()
+        sums = pa.table(flat).group_by([*keys, "reason"]).aggregate([("offsets", "sum")])
+        yield from sums.to_pylist()

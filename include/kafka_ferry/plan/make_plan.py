@@ -124,17 +124,22 @@ def make_plan(
             user_changes=_all_of(steps, UserChange),
             advised_acls=tuple(advised_acls(flow, choices)),
         ),
-        remarks=PlanRemarks(
-            skipped=_all_of(steps, Skipped),
-            refused=_all_of(steps, Refusal),
-            notes=_all_of(steps, Note),
-            risks=tuple(risks(flow, state.source, choices, ranges, at)),
+        remarks=replace(
+            _remarks(steps), risks=tuple(risks(flow, state.source, choices, ranges, at))
         ),
     )
 
 
 def _all_of(steps: Iterable[_Step], kind: type[_Kind]) -> tuple[_Kind, ...]:
     return tuple(step for step in steps if isinstance(step, kind))
+
+
+def _remarks(steps: Collection[_Step]) -> PlanRemarks:
+    return PlanRemarks(
+        skipped=_all_of(steps, Skipped),
+        refused=_all_of(steps, Refusal),
+        notes=_all_of(steps, Note),
+    )
 
 
 def _topic_changes(steps: Collection[_Step]) -> TopicChanges:
@@ -297,12 +302,8 @@ def _partition(
     source, target = TopicPartition(topic.name, number), TopicPartition(pair.remote_topic, number)
     bounds = state.source.logs.bounds.get(source)
     if bounds is None:
-        yield Refusal(
-            topic.name,
-            "the partition has no leader.",
-            "Is one of the source's brokers down?",
-            partition=number,
-        )
+        advice = "Is one of the source's brokers down?"
+        yield Refusal(topic.name, "the partition has no leader.", advice, partition=number)
         return
     position = pair.position(number)
     begin = Start(first_offset(flow, pair, number, bounds, state))
@@ -317,12 +318,8 @@ def _partition(
             return
     elif start > bounds.end:
         reason = f"its mirror is to begin at {start}, but its log ends at {bounds.end}."
-        yield Refusal(
-            topic.name,
-            reason,
-            "Set offsets.start or topics.start no higher than that.",
-            partition=number,
-        )
+        advice = "Set offsets.start or topics.start no higher than that."
+        yield Refusal(topic.name, reason, advice, partition=number)
         return
     # An empty log too must start and end where the source's does.
     must_move = log_start >= 0 and start > 0

@@ -15,6 +15,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import AcceptedRange, VerificationEntry, append_entry
 from kafka_ferry.runs.repair import Repair
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.state.run_folder import RECONCILIATION
 from kafka_ferry.verify.checks import Check, count, decisive
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 # What else is wrong with a range cannot be left: other producers' records would count as the flow's own.
 _CAN_BE_LEFT: Final = frozenset({"counts", "digests"})
-_RECONCILIATION: Final = "reconciliation.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +144,10 @@ class Findings:
 
 
 def _last_verified(flow: Flow) -> str:
-    runs = RunContext.of(flow, "").state.folder("runs")
-    stamps = {
-        name: stamp
-        for name in runs.folders()
-        if (stamp := runs.folder(name).stamp(_RECONCILIATION)) is not None
-    }
-    if not stamps:
+    runs = RunContext.of(flow, "").state.folder("runs").folders_with(RECONCILIATION)
+    if not runs:
         raise FerryError(f"No run of {flow.name} was verified.", advice="Run it first.")
-    return max(stamps, key=lambda name: stamps[name])
+    return runs[-1]
 
 
 def _name(row: RangeRow) -> str:

@@ -13,7 +13,7 @@ from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.mirror.spark_ui import note_application
-from kafka_ferry.runs.progress import logged
+from kafka_ferry.runs.progress import progress_logged
 from kafka_ferry.runs.run import Run
 from kafka_ferry.runs.state.run_folder import part_of
 from kafka_ferry.spark.session import SparkSource, submitted_spark
@@ -34,7 +34,7 @@ def mirror(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     def step(run: Run, spark: SparkSource) -> None:
-        with logged(run, options.shard):
+        with progress_logged(run, options.shard):
             run.mirror(spark, options.shard)
         try:
             log.info("Read back %d partitions", run.read_back(spark, options.shard))

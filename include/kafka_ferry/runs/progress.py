@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from kafka_ferry.clock import duration_text
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan
@@ -30,7 +31,9 @@ _TOPICS_AT_ONCE: Final = 10
 
 
 @contextmanager
-def copying(flow: Flow, plan: Plan, console: Console, *, hidden: bool = False) -> Iterator[None]:
+def progress_bar(
+    flow: Flow, plan: Plan, console: Console, *, hidden: bool = False
+) -> Iterator[None]:
     """Show a bar of the planned offsets while the body copies them.
 
     Args:
@@ -63,7 +66,7 @@ def copying(flow: Flow, plan: Plan, console: Console, *, hidden: bool = False) -
 
 
 @contextmanager
-def logged(run: Run, shard: int | None = None) -> Iterator[None]:
+def progress_logged(run: Run, shard: int | None = None) -> Iterator[None]:
     """Write lines to the log while the body copies, and at the end a table of the topics.
 
     Args:
@@ -170,7 +173,7 @@ def progress_line(name: str, copied: CopiedCounts, bytes_per_s: float, left_s: f
     elif left_s is None:
         parts.append("nothing copied yet")
     else:
-        parts += [f"{bytes_text(bytes_per_s)}/s", f"about {_span(left_s)} left"]
+        parts += [f"{bytes_text(bytes_per_s)}/s", f"about {duration_text(left_s)} left"]
     return f"{name}: {', '.join(parts)}"
 
 
@@ -184,11 +187,3 @@ def _row(name: str, several: Sequence[CopiedCounts]) -> tuple[str, ...]:
     copied = CopiedCounts.together(several)
     counts = (f"{copied.partitions:,}", f"{copied.records:,}", bytes_text(copied.bytes))
     return (name, *counts, f"{copied.left:,}")
-
-
-def _span(seconds: float) -> str:
-    """A duration, in the unit that suits it."""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:,.0f} s"

@@ -45,8 +45,7 @@ class Need:
     Attributes:
         side: on which cluster.
         operations: what the flow must be allowed to do there.
-        kind: the type of the resources.
-        what: the resources, for people, as Markdown.
+        on: the type of the resources, and these for people, as Markdown.
         why: what the flow does with the right.
         resources: the resources of a flow, none if it does not need the right.
         when: the options with which it does, as Markdown; "" for all flows.
@@ -54,8 +53,7 @@ class Need:
 
     side: Side
     operations: tuple[str, ...]
-    kind: ResourceType
-    what: str
+    on: tuple[ResourceType, str]
     why: str
     resources: Callable[[Flow], Iterable[Resource]]
     when: str = ""
@@ -64,7 +62,7 @@ class Need:
         """The rights of a flow."""
         for name, prefixed in self.resources(flow):
             for operation in self.operations:
-                yield NeededRight(self.side, Right(self.kind, name, operation, prefixed), self.why)
+                yield NeededRight(self.side, Right(self.on[0], name, operation, prefixed), self.why)
 
 
 def needed_rights(flow: Flow) -> tuple[NeededRight, ...]:
@@ -91,11 +89,11 @@ def _if(applies: bool, *names: str, prefixed: bool = False) -> tuple[Resource, .
     return tuple(Resource(name, prefixed) for name in names) if applies else ()
 
 
-def _cluster(applies: bool = True) -> tuple[Resource, ...]:
+def _the_cluster(applies: bool = True) -> tuple[Resource, ...]:
     return _if(applies, CLUSTER_NAME)
 
 
-def _groups(flow: Flow, *, written: bool = False, deleted: bool = False) -> tuple[Resource, ...]:
+def _groups_if(flow: Flow, *, written: bool = False, deleted: bool = False) -> tuple[Resource, ...]:
     commits = flow.sync_group_offsets_enabled
     if deleted:
         needed = commits and flow.on_source_group_deleted == "delete"
@@ -128,53 +126,54 @@ def _ledgers(applies: bool = True) -> tuple[Resource, ...]:
     return _if(applies, ledger_topic("").split(".", maxsplit=1)[0] + ".", prefixed=True)
 
 
+_CLUSTER: Final = ("CLUSTER", "the cluster")
+_REMOTE_TOPICS: Final = ("TOPIC", "the remote topics")
+_GROUPS: Final = ("GROUP", "the groups")
+_POSITIONS: Final = ("GROUP", "groups with the prefix `ferry.`")
+_LEDGERS: Final = ("TOPIC", "topics with the prefix `ferry-ledger.`")
+_READER: Final = ("GROUP", f"`{READER}`")
+
 NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "source",
         ("READ", "DESCRIBE_CONFIGS"),
-        "TOPIC",
-        "the topics",
+        ("TOPIC", "the topics"),
         "to copy the topics, and their configs",
         lambda flow: resources_of(flow.topics),
     ),
     Need(
         "source",
         ("DESCRIBE",),
-        "CLUSTER",
-        "the cluster",
+        _CLUSTER,
         "to know how much there is to copy, and which groups and ACLs there are",
-        lambda _: _cluster(),
+        lambda _: _the_cluster(),
     ),
     Need(
         "source",
         ("DESCRIBE",),
-        "GROUP",
-        "groups with the prefix `ferry.`",
+        _POSITIONS,
         "to know by the positions of flows into the source what came from the target",
         lambda _: _if(True, position_group(""), prefixed=True),
     ),
     Need(
         "source",
         ("READ",),
-        "TOPIC",
-        "topics with the prefix `ferry-ledger.`",
+        _LEDGERS,
         "to confirm those positions by the ledgers of these flows",
         lambda _: _ledgers(),
     ),
     Need(
         "source",
         ("DESCRIBE",),
-        "GROUP",
-        "the groups",
+        _GROUPS,
         "to translate their offsets",
-        _groups,
+        _groups_if,
         when="`sync.group.offsets.enabled` or `emit.checkpoints.enabled`",
     ),
     Need(
         "source",
         ("DESCRIBE",),
-        "GROUP",
-        "the groups that it names",
+        ("GROUP", "the groups that it names"),
         "to begin at their offsets",
         _groups_of_starts,
         when="`topics.start: group=NAME`",
@@ -182,17 +181,15 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "source",
         ("DESCRIBE_CONFIGS",),
-        "CLUSTER",
-        "the cluster",
+        _CLUSTER,
         "to read the client quotas",
-        lambda flow: _cluster(flow.sync_client_quotas_enabled),
+        lambda flow: _the_cluster(flow.sync_client_quotas_enabled),
         when="`sync.client.quotas.enabled`",
     ),
     Need(
         "source",
         ("CREATE", "READ", "WRITE"),
-        "TOPIC",
-        "`mm2-offset-syncs.{target}.internal`",
+        ("TOPIC", "`mm2-offset-syncs.{target}.internal`"),
         "to write offset syncs for MirrorMaker 2",
         lambda flow: _emitted(flow, "source"),
         when="`emit.offset-syncs.enabled` with `offset-syncs.topic.location: source`",
@@ -200,8 +197,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "source",
         ("DESCRIBE",),
-        "GROUP",
-        f"`{READER}`",
+        _READER,
         "to read the offset syncs that are there",
         lambda flow: _if(bool(_emitted(flow, "source")), READER),
         when="the same",
@@ -209,16 +205,14 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("CREATE", "READ", "WRITE", "ALTER", "DESCRIBE_CONFIGS"),
-        "TOPIC",
-        "the remote topics",
+        _REMOTE_TOPICS,
         "to create, write, read back and enlarge the remote topics",
         remote_resources,
     ),
     Need(
         "target",
         ("ALTER_CONFIGS",),
-        "TOPIC",
-        "the remote topics",
+        _REMOTE_TOPICS,
         "to change their configs as they change on the source",
         lambda flow: remote_resources(flow) if flow.sync_topic_configs_enabled else (),
         when="unless `sync.topic.configs.enabled` is `false`",
@@ -226,8 +220,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("DELETE",),
-        "TOPIC",
-        "the remote topics",
+        _REMOTE_TOPICS,
         "to move the starts of their logs, or to delete them after their source topics",
         _deletes,
         when="`offsets: preserved` or `auto`, or `on.source.topic.deleted: retire`",
@@ -235,32 +228,28 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("CREATE", "READ", "WRITE"),
-        "TOPIC",
-        "`ferry-ledger.{source}.internal`",
+        ("TOPIC", "`ferry-ledger.{source}.internal`"),
         "to keep the ledger",
         lambda flow: _if(True, ledger_topic(flow.source.alias)),
     ),
     Need(
         "target",
         ("READ",),
-        "GROUP",
-        "`ferry.{source}->{target}`",
+        ("GROUP", "`ferry.{source}->{target}`"),
         "to keep the flow's positions",
         lambda flow: _if(True, position_group(flow.name)),
     ),
     Need(
         "target",
         ("WRITE",),
-        "TRANSACTIONAL_ID",
-        "those with the prefix `ferry.{source}->{target}.`",
+        ("TRANSACTIONAL_ID", "those with the prefix `ferry.{source}->{target}.`"),
         "to write in transactions",
         lambda flow: _if(True, f"{position_group(flow.name)}.", prefixed=True),
     ),
     Need(
         "target",
         ("READ",),
-        "TOPIC",
-        "topics with the prefix `ferry-ledger.`",
+        _LEDGERS,
         "to tell foreign records from those of other flows into the same topic",
         lambda flow: _ledgers(flow.on_foreign_records == "adopt"),
         when="`on.foreign.records: adopt`",
@@ -268,27 +257,27 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("READ",),
-        "GROUP",
-        "the groups",
+        _GROUPS,
         "to commit their offsets",
-        lambda flow: _groups(flow, written=True),
+        lambda flow: _groups_if(flow, written=True),
         when="`sync.group.offsets.enabled`",
     ),
     Need(
         "target",
         ("DELETE",),
-        "GROUP",
-        "the groups",
+        _GROUPS,
         "to delete their offsets after those on the source",
-        lambda flow: _groups(flow, deleted=True),
+        lambda flow: _groups_if(flow, deleted=True),
         when="the same, with `on.source.group.deleted: delete`",
     ),
     Need(
         "target",
         ("CREATE", "WRITE"),
-        "TOPIC",
-        "`{source}.checkpoints.internal`, `heartbeats` and `{source}.heartbeats`, or "
-        "`mm2-offset-syncs.{source}.internal`",
+        (
+            "TOPIC",
+            "`{source}.checkpoints.internal`, `heartbeats` and `{source}.heartbeats`, or "
+            "`mm2-offset-syncs.{source}.internal`",
+        ),
         "to write for MirrorMaker 2's clients",
         lambda flow: _emitted(flow, "target"),
         when="`emit.checkpoints.enabled`, `emit.heartbeats.enabled`, `emit.offset-syncs.enabled`",
@@ -296,8 +285,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("READ",),
-        "TOPIC",
-        "`{source}.checkpoints.internal`, or `mm2-offset-syncs.{source}.internal`",
+        ("TOPIC", "`{source}.checkpoints.internal`, or `mm2-offset-syncs.{source}.internal`"),
         "to write only what has changed",
         lambda flow: _emitted(flow, "target", read=True),
         when="`emit.checkpoints.enabled`, `emit.offset-syncs.enabled`",
@@ -305,8 +293,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("DESCRIBE",),
-        "GROUP",
-        f"`{READER}`",
+        _READER,
         "to read what is there of these topics",
         lambda flow: _if(bool(_emitted(flow, "target", read=True)), READER),
         when="the same",
@@ -314,8 +301,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("CREATE", "READ", "WRITE"),
-        "TOPIC",
-        "`ferry-certificates.{source}.internal`",
+        ("TOPIC", "`ferry-certificates.{source}.internal`"),
         "to issue certificates",
         lambda flow: _if(flow.certificates_enabled, certificate_topic(flow.source.alias)),
         when="`certificates.enabled`",
@@ -323,8 +309,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("CREATE", "WRITE"),
-        "TOPIC",
-        "the dead letter topic",
+        ("TOPIC", "the dead letter topic"),
         "to keep records that the remote topics reject, whose schema is unknown, or for which a transform rule fails",
         lambda flow: _if(flow.sets_records_aside, flow.dead_letter_name),
         when="`on.rejected.record`, `on.unknown.schema` or `on.transform.error: dead-letter`",
@@ -332,17 +317,15 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("DESCRIBE",),
-        "CLUSTER",
-        "the cluster",
+        _CLUSTER,
         "to know which other flows write to a topic before it is deleted",
-        lambda flow: _cluster(flow.on_source_topic_deleted == "retire"),
+        lambda flow: _the_cluster(flow.on_source_topic_deleted == "retire"),
         when="`on.source.topic.deleted: retire`",
     ),
     Need(
         "target",
         ("DESCRIBE",),
-        "GROUP",
-        "groups with the prefix `ferry.`",
+        _POSITIONS,
         "to read the positions of these flows",
         lambda flow: _if(
             flow.on_source_topic_deleted == "retire", position_group(""), prefixed=True
@@ -352,28 +335,25 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need(
         "target",
         ("CLUSTER_ACTION",),
-        "CLUSTER",
-        "the cluster",
+        _CLUSTER,
         "to fill offsets without a record by control records",
-        lambda flow: _cluster(_preserved(flow) and flow.fill == "markers"),
+        lambda flow: _the_cluster(_preserved(flow) and flow.fill == "markers"),
         when="`offsets: preserved` or `auto`, with `fill: markers`; since Kafka 3.8, `ALTER` is enough",
     ),
     Need(
         "target",
         ("ALTER",),
-        "CLUSTER",
-        "the cluster",
+        _CLUSTER,
         "to sync ACLs and SCRAM users",
-        lambda flow: _cluster(flow.sync_topic_acls_enabled or flow.sync_scram_users_enabled),
+        lambda flow: _the_cluster(flow.sync_topic_acls_enabled or flow.sync_scram_users_enabled),
         when="`sync.topic.acls.enabled` or `sync.scram.users.enabled`",
     ),
     Need(
         "target",
         ("ALTER_CONFIGS",),
-        "CLUSTER",
-        "the cluster",
+        _CLUSTER,
         "to sync client quotas",
-        lambda flow: _cluster(flow.sync_client_quotas_enabled),
+        lambda flow: _the_cluster(flow.sync_client_quotas_enabled),
         when="`sync.client.quotas.enabled`",
     ),
 )
@@ -400,7 +380,7 @@ authorizers take the one for the other. With another authorizer, grant both.
 def rights_page() -> str:
     """The list as Markdown."""
     rows = (
-        f"| {it.side} | {', '.join(f'`{name}`' for name in it.operations)} | {it.what} | {it.why} "
+        f"| {it.side} | {', '.join(f'`{name}`' for name in it.operations)} | {it.on[1]} | {it.why} "
         f"| {it.when or 'all'} |"
         for it in NEEDS
     )

@@ -306,7 +306,7 @@ class Run:
         """
         from kafka_ferry.report.run_lines import report_lines
         from kafka_ferry.runs.publish.publish import publish_run
-        from kafka_ferry.runs.state.cleanup import clear_old
+        from kafka_ferry.runs.state.cleanup import delete_old_runs
         from kafka_ferry.runs.verify.verdict import raise_unproved
 
         try:
@@ -323,7 +323,7 @@ class Run:
                     # Only group checks: anything else has already failed the verification.
                     raise_unproved(self._context, report.proof.verdict)
         finally:
-            clear_old(self.flow)
+            delete_old_runs(self.flow)
         return report
 
     def _raise_unless_done(self, step: str, shards: int) -> None:

@@ -121,7 +121,7 @@ class RunView:
     steps: tuple[StepView, ...]
 
 
-class Showing:
+class FlowViews:
     """What can be shown of ``flow``; reading never changes anything and never asks a cluster."""
 
     def __init__(self, flow: Flow) -> None:
@@ -243,12 +243,7 @@ class Showing:
         return views
 
     def _unremembered(self) -> tuple[RunSummary, ...]:
-        stamps = {
-            name: stamp
-            for name in self._runs.folders()
-            if (stamp := self._runs.folder(name).stamp(REPORT_DATA))
-        }
-        newest = sorted(stamps, key=lambda name: stamps[name])[-_UNREMEMBERED:]
+        newest = self._runs.folders_with(REPORT_DATA)[-_UNREMEMBERED:]
         found = [SMALL.parsed(self._runs.folder(name), REPORT_DATA, _summary) for name in newest]
         known = [summary for summary in found if summary]
         return tuple(sorted(known, key=lambda summary: summary.finished_at))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import DAG
 
+from kafka_ferry_airflow.dags.description import tags_of
 from kafka_ferry_airflow.dags.tasks import BACK_OFF
 from kafka_ferry_airflow.dags.timetables import timed_by
 from kafka_ferry_airflow.operators import AuditOperator
@@ -33,12 +34,7 @@ def audit_dag(flow: Flow, project: Project) -> DAG:
         dag_id=f"audit_{flow.slug}",
         description=f"Compares {flow.target.alias} with {flow.source.alias}, record by record",
         doc_md=_DOC.format(source=flow.source.alias, target=flow.target.alias),
-        tags=[
-            "kafka-ferry",
-            "audit",
-            f"source:{flow.source.alias}",
-            f"target:{flow.target.alias}",
-        ],
+        tags=tags_of(flow, "audit"),
         schedule=timed_by(flow.audit_schedule, flow.timezone),
         start_date=flow.begins,
         catchup=False,

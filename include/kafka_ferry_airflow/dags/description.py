@@ -1,4 +1,4 @@
-"""The text with which a flow's DAG describes itself in Airflow's pages."""
+"""The text and the tags with which a flow's DAG describes itself in Airflow's pages."""
 
 from __future__ import annotations
 
@@ -55,6 +55,11 @@ def describe(flow: Flow) -> str:
         folder=f"{flow.state_path.rstrip('/')}/{flow.slug}",
         ignored="".join(_ignored(flow)),
     )
+
+
+def tags_of(flow: Flow, *more: str) -> list[str]:
+    """The tags of a DAG of ``flow``, by which users find it."""
+    return ["kafka-ferry", *more, f"source:{flow.source.alias}", f"target:{flow.target.alias}"]
 
 
 def _when(flow: Flow) -> str:

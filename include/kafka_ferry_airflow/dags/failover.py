@@ -17,6 +17,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
+from kafka_ferry_airflow.dags.description import tags_of
 from kafka_ferry_airflow.dags.params import show_form
 from kafka_ferry_airflow.errors import airflow_errors
 
@@ -87,7 +88,7 @@ def failover_dag(flow: Flow) -> DAG:
                 )
 
         fail_over()
-    show_form(dag, _failover_form())
+    show_form(dag, _form(groups=_GROUPS, dry_run=_DRY_RUN, source_down=_SOURCE_DOWN))
     return dag
 
 
@@ -118,16 +119,8 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
                 return _shown(failback(flow, back, params["groups"]))
 
         add_tasks(back) >> move_groups()
-    show_form(dag, _failback_form())
+    show_form(dag, _form(groups=_GROUPS, copy_only=_COPY_ONLY))
     return dag
-
-
-def _failover_form() -> ParamsDict:
-    return _form(groups=_GROUPS, dry_run=_DRY_RUN, source_down=_SOURCE_DOWN)
-
-
-def _failback_form() -> ParamsDict:
-    return _form(groups=_GROUPS, copy_only=_COPY_ONLY)
 
 
 def _form(**params: Param) -> ParamsDict:
@@ -142,7 +135,7 @@ def _by_hand(flow: Flow, what: str, text: str) -> DAG:
         doc_md=text.format(
             source=flow.source.alias, target=flow.target.alias, naming=flow.replication_policy_class
         ),
-        tags=["kafka-ferry", what, f"source:{flow.source.alias}", f"target:{flow.target.alias}"],
+        tags=tags_of(flow, what),
         schedule=None,
         start_date=flow.begins,
         max_active_runs=1,
@@ -157,9 +150,9 @@ def _shown(found: Outlook) -> dict[str, Any]:
     Raises:
         GroupsFailed: if a group may not start, or something failed.
     """
-    from kafka_ferry.groups.outlook_text import told  # noqa: PLC0415
+    from kafka_ferry.groups.outlook_text import outlook_lines  # noqa: PLC0415
 
-    for line in told(found):
+    for line in outlook_lines(found):
         bad = line.startswith(("STUCK", "FAILED"))
         log.log(logging.ERROR if bad else logging.INFO, "%s", line)
     if not found.all_can_start:

@@ -15,7 +15,7 @@ from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import airflow_errors
-from kafka_ferry_airflow.monitoring.assets import announce
+from kafka_ferry_airflow.monitoring.assets import add_asset_events
 from kafka_ferry_airflow.page.urls import report_url
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ class PublishOperator(StepOperator):
         """Publishes the report, and sends metrics to Airflow."""
         from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
         from kafka_ferry_airflow.links import absolute  # noqa: PLC0415
-        from kafka_ferry_airflow.monitoring.metrics import tell_airflow  # noqa: PLC0415  (rows too)
+        from kafka_ferry_airflow.monitoring.metrics import export_metrics  # noqa: PLC0415  (rows too)
 
         try:
             report = run.publish()
         finally:
             log.info("Report: %s", absolute(report_url(self.flow.slug, run.run_id)))
             if told := run.report():
-                tell_airflow(self.flow, told)
+                export_metrics(self.flow, told)
         counts = report.counts
         log.info("%s: %d records, %d bytes", headline(report), counts.records, counts.bytes)
         return {"records": counts.records, "bytes": counts.bytes, "report": str(run.report_path)}
@@ -121,6 +121,6 @@ class UpdateAssetsOperator(StepOperator):
     def step(self, run: Run, context: Context) -> dict[str, int]:
         """Adds the events."""
         proofs = run.proved_topics()
-        told = announce(self.flow, run.run_id, proofs, context["outlet_events"])
+        told = add_asset_events(self.flow, run.run_id, proofs, context["outlet_events"])
         log.info("%d topics are proved, %d assets updated.", len(proofs), told)
         return {"proved": len(proofs), "updated": told}

@@ -1,15 +1,20 @@
-"""A flow's timetable as Airflow's."""
+"""A flow's timetable and its deadline as Airflow's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Final
 
-from airflow.sdk import (
+# Airflow's own stub of this module lacks what deadlines need.
+from airflow.sdk import (  # type: ignore[attr-defined]
     Asset,
     AssetAll,
     AssetAny,
     AssetOrTimeSchedule,
+    AsyncCallback,
     CronDataIntervalTimetable,
+    DeadlineAlert,
+    DeadlineReference,
     DeltaDataIntervalTimetable,
 )
 
@@ -20,6 +25,9 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.asset import BaseAsset
 
     from kafka_ferry.config import Flow
+
+# By its path: Airflow imports it where the callback runs.
+_TOLD_BY: Final = "kafka_ferry_airflow.notify_task.deadline_missed"
 
 
 def timetable_of(flow: Flow) -> BaseTimetable | BaseAsset | None:
@@ -49,3 +57,22 @@ def timed_by(schedule: str | None, timezone: str) -> BaseTimetable | None:
 def _reference(asset: str) -> BaseAsset:
     """An asset that other DAGs update: defining it here too could give it a different URI."""
     return Asset.ref(uri=asset) if "://" in asset else Asset.ref(name=asset)
+
+
+def deadline_of(flow: Flow) -> DeadlineAlert | None:
+    """The alert for a run of ``flow`` that has not ended in time; None where it may take any time.
+
+    The callback runs in the triggerer, where it can read Airflow's connections. The run continues.
+    """
+    if flow.deadline is None:
+        return None
+    reference = (
+        DeadlineReference.DAGRUN_LOGICAL_DATE
+        if flow.deadline_from == "logical-date"
+        else DeadlineReference.DAGRUN_QUEUED_AT
+    )
+    # The triggerer has loaded no DAG file, and so nothing that tells it where relative paths start.
+    told = {"config": flow.file, "flow": flow.name, "home": os.environ.get("FERRY_HOME", "")}
+    return DeadlineAlert(
+        reference=reference, interval=flow.deadline, callback=AsyncCallback(_TOLD_BY, kwargs=told)
+    )

@@ -38,7 +38,7 @@ def flow_alias(flow: Flow) -> AssetAlias:
     return AssetAlias(name=f"kafka_ferry/{flow.slug}")
 
 
-def announce(
+def add_asset_events(
     flow: Flow, run: str, proofs: Iterable[TopicProof], events: OutletEventAccessorsProtocol
 ) -> int:
     """Add an event for each topic that is proved; returns how many.

@@ -31,7 +31,7 @@ class CopiedTopic:
     records: int
 
 
-def tell_lineage(published: Any, flow: Flow) -> None:
+def report_lineage(published: Any, flow: Flow) -> None:
     """Lets the task ``publish`` report to OpenLineage what its run copied, where Airflow has that provider.
 
     Without the provider, or without a configured transport, it is never called.

@@ -29,7 +29,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _NOT_IN_TAGS: Final = re.compile(r"[,=\s]")
 
 
-def tell_airflow(flow: Flow, report: RunReport) -> None:
+def export_metrics(flow: Flow, report: RunReport) -> None:
     """Set a gauge for each metric of a run; does nothing where Airflow exports no metrics."""
     if not any(_is_on(option) for option in ("statsd_on", "statsd_datadog_enabled", "otel_on")):
         return

@@ -14,7 +14,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
-from kafka_ferry.runs.views import RunView, Showing
+from kafka_ferry.runs.views import FlowViews, RunView
 from kafka_ferry.runs.where import where_by_ledger
 from kafka_ferry_airflow.page.access import dag_id_of
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
@@ -30,7 +30,7 @@ def flow_answer(
 ) -> dict[str, Any]:
     """A flow in the list of all flows; its ``history`` is read unless it is given."""
     if history is None:
-        history = Showing(flow).history()
+        history = FlowViews(flow).history()
     whole = [one for one in history if one.scope.is_whole]
     last = history[-1] if history else None
     current = whole[-1] if whole else last
@@ -64,7 +64,7 @@ def _status(last: RunSummary | None, dag: DagState | None) -> str:
 
 def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
     """A flow on a page of its own."""
-    showing = Showing(flow)
+    showing = FlowViews(flow)
     topics = showing.topics()
     history = showing.history()
     report = showing.report(history[-1].run) if history else None
@@ -88,7 +88,7 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
 
 def history_answer(flow: Flow) -> dict[str, Any]:
     """What is plotted of a flow: its last runs, oldest first."""
-    runs = Showing(flow).history()[-PLOTTED:]
+    runs = FlowViews(flow).history()[-PLOTTED:]
     return {
         "runs": [
             {
@@ -167,7 +167,7 @@ class RunRow:
 def run_rows(flow: Flow, known: Sequence[DagRunState]) -> list[RunRow]:
     """All runs that are in the history or among ``known``, the newest first."""
     dag_runs = {one.run: one for one in known}
-    published = {one.run: one for one in Showing(flow).history()}
+    published = {one.run: one for one in FlowViews(flow).history()}
     rows = [_run_row(run, dag_runs.get(run), published.get(run)) for run in dag_runs | published]
     return sorted(rows, key=lambda row: row.at, reverse=True)
 

@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report.offsets import OffsetsRow
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
-from kafka_ferry.runs.views import RangeView, Showing
+from kafka_ferry.runs.views import FlowViews, RangeView
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
 from kafka_ferry_airflow.page.access import (
     Files,
@@ -137,13 +137,13 @@ def _flow(flow: ReadableFlow, session: SessionDep) -> dict[str, Any]:
 
 
 def _topics(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
-    rows = Showing(flow).topics()
+    rows = FlowViews(flow).topics()
     found = _table(rows, asked, TopicView, "topic", "remote_topic", "health")
     return found | {"counts": partition_counts(rows)}
 
 
 def _partitions(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[str, Any]:
-    rows = Showing(flow).partitions()
+    rows = FlowViews(flow).partitions()
     if topic:
         rows = tuple(row for row in rows if row.topic == topic)
     found = _table(rows, asked, PartitionView, "topic", "partition", "remote_topic", "health")
@@ -153,17 +153,17 @@ def _partitions(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[s
 def _offsets(
     flow: ReadableFlow, topic: str = "", partition: PartitionNumber = None
 ) -> dict[str, Any]:
-    return {"bars": [asdict(bar) for bar in Showing(flow).offsets(topic or None, partition)]}
+    return {"bars": [asdict(bar) for bar in FlowViews(flow).offsets(topic or None, partition)]}
 
 
 def _offsets_rows(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[str, Any]:
-    return _table(Showing(flow).offsets_rows(topic or None), asked, OffsetsRow, "name")
+    return _table(FlowViews(flow).offsets_rows(topic or None), asked, OffsetsRow, "name")
 
 
 def _offsets_ranges(
     flow: ReadableFlow, asked: AskedPart, topic: str, partition: Annotated[int, Query(ge=0)]
 ) -> dict[str, Any]:
-    rows = Showing(flow).ranges_of(topic, partition)
+    rows = FlowViews(flow).ranges_of(topic, partition)
     return _table(rows, asked, RangeView, "run", "start", "end", "reasons")
 
 
@@ -187,19 +187,19 @@ def _runs(flow: ReadableFlow, asked: AskedPart, session: SessionDep) -> dict[str
 
 def _run(flow: ReadableFlow, run: str, session: SessionDep) -> dict[str, Any]:
     dag_id = dag_id_of(flow.slug)
-    known, view = dag_run(session, dag_id, run), Showing(flow).run(run)
+    known, view = dag_run(session, dag_id, run), FlowViews(flow).run(run)
     if known is None and view is None:
         raise HTTPException(404, f"{flow.name} has no run {run}.")
     return run_answer(view, known, tasks_of(session, dag_id, run) if known else ())
 
 
 def _ranges(flow: ReadableFlow, run: str, asked: AskedPart) -> dict[str, Any]:
-    rows = Showing(flow).ranges(run)
+    rows = FlowViews(flow).ranges(run)
     return _table(rows, asked, RangeView, "topic", "partition", "remote_topic", "reasons")
 
 
 def _groups(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
-    rows = Showing(flow).groups()
+    rows = FlowViews(flow).groups()
     found = _table(
         rows, asked, GroupView, "group", "topic", "partition", "remote_topic", "action", "reason"
     )
@@ -207,7 +207,7 @@ def _groups(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
 
 
 def _report(flow: ReadableFlow, run: str) -> Response:
-    page = Showing(flow).report_page(run)
+    page = FlowViews(flow).report_page(run)
     if page is None:
         raise HTTPException(404, f"There is no report of the run {run} of {flow.name}.")
     return Response(page, media_type="text/html; charset=utf-8", headers=_ALONE)
@@ -216,7 +216,7 @@ def _report(flow: ReadableFlow, run: str) -> Response:
 def _docs(flow: ReadableFlow, name: str) -> Response:
     if not name:
         return RedirectResponse("index.html")
-    page = Showing(flow).docs_page(name)
+    page = FlowViews(flow).docs_page(name)
     if page is None:
         raise HTTPException(404, f"There is no page {name} in the Data Docs of {flow.name}.")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"

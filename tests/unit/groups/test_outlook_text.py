@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kafka_ferry.groups.outlook import FirstRecord
-from kafka_ferry.groups.outlook_text import summary, told
+from kafka_ferry.groups.outlook_text import outlook_lines, summary
 from tests.unit.groups.test_outlook import HELD, MOVED, looked, report
 
 
 def test_it_is_told_group_by_group() -> None:
     ready = looked(MOVED)
     first = replace(ready.partitions[0], first=FirstRecord(8, 1_000, None))
-    lines = list(told(report(replace(ready, partitions=(first,)), looked(HELD, committed=None))))
+    lines = list(
+        outlook_lines(report(replace(ready, partitions=(first,)), looked(HELD, committed=None)))
+    )
     assert lines == [
         "READY app (3 unread, 1 not copied)",
         "  orders-0 7 -> a.orders-0 8 (exact), first record 8, 1970-01-01 00:00:01 UTC, without a key",

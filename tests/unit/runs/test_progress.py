@@ -41,7 +41,7 @@ def test_what_a_run_waits_for_is_told_while_it_copies(
             CopiedCounts(100, 43, 1_234, 3 * 1024**3, 1),
             85.06 * 1024**2,
             121.0,
-            "a: 43 %, 1,234 records, 3.0 GiB, 85.1 MiB/s, about 2 min left",
+            "a: 43 %, 1,234 records, 3.0 GiB, 85.1 MiB/s, about 2 min 1 s left",
         ),
         (
             CopiedCounts(100, 99, 5, 10, 1),
@@ -53,7 +53,7 @@ def test_what_a_run_waits_for_is_told_while_it_copies(
             CopiedCounts(100, 1, 5, 10, 1),
             1.0,
             9e6,
-            "a: 1 %, 5 records, 10 bytes, 1 bytes/s, about 104 d left",
+            "a: 1 %, 5 records, 10 bytes, 1 bytes/s, about 104 d 4 h left",
         ),
         (
             CopiedCounts(100, 0, 0, 0, 1),

@@ -129,6 +129,6 @@ def test_an_option_needs_what_it_uses(
 
 
 def test_every_line_of_the_list_says_what_for_and_when() -> None:
-    always = {(it.side, it.what) for it in NEEDS if not it.when}
+    always = {(it.side, it.on) for it in NEEDS if not it.when}
     assert len(always) == 8
     assert all(it.why.startswith("to ") for it in NEEDS)

@@ -14,7 +14,7 @@ from kafka_ferry.runs.state.file_cache import Parsed
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY
 from kafka_ferry.runs.state.run_folder import RunFolder
-from kafka_ferry.runs.views import Showing
+from kafka_ferry.runs.views import FlowViews
 from kafka_ferry.state import StateFolder
 from tests.support.shown_flows import Past, big_topics, write_partial_run, write_past
 
@@ -22,7 +22,7 @@ TWO_TOPICS = Past(topics=(("orders", 8), ("payments", 2)), runs=30, reports=2)
 
 
 def test_there_is_nothing_to_show_before_the_first_run(flow: Flow) -> None:
-    showing = Showing(flow)
+    showing = FlowViews(flow)
     assert showing.history() == ()
     assert (showing.topics(), showing.partitions(), showing.groups()) == ((), (), ())
     assert showing.run("run") is None
@@ -31,7 +31,7 @@ def test_there_is_nothing_to_show_before_the_first_run(flow: Flow) -> None:
 
 def test_the_past_of_a_flow_is_shown(flow: Flow) -> None:
     newest = write_past(flow, TWO_TOPICS)[0]
-    showing = Showing(flow)
+    showing = FlowViews(flow)
     assert len(showing.history()) == 30
     assert showing.history()[-1].run == newest
     assert [(topic.topic, topic.partitions) for topic in showing.topics()] == [
@@ -45,7 +45,7 @@ def test_the_past_of_a_flow_is_shown(flow: Flow) -> None:
 
 def test_a_run_shows_its_steps_and_its_report(flow: Flow) -> None:
     newest = write_past(flow, TWO_TOPICS)[0]
-    view = Showing(flow).run(newest)
+    view = FlowViews(flow).run(newest)
     assert view is not None and view.summary is not None and view.report is not None
     assert [step.name for step in view.steps][:2] == ["plan", "sync_topics"]
     assert view.options is not None and not view.options.dry_run
@@ -53,26 +53,26 @@ def test_a_run_shows_its_steps_and_its_report(flow: Flow) -> None:
 
 def test_a_run_whose_folder_was_cleared_away_has_still_its_line(flow: Flow) -> None:
     oldest = write_past(flow, TWO_TOPICS)[-1]
-    view = Showing(flow).run(oldest)
+    view = FlowViews(flow).run(oldest)
     assert view is not None and view.summary is not None
     assert view.report is None
 
 
 def test_ranges_of_a_run_come_from_the_ledger_with_their_reasons(flow: Flow) -> None:
     newest = write_past(flow, TWO_TOPICS)[0]
-    ranges = Showing(flow).ranges(newest)
+    ranges = FlowViews(flow).ranges(newest)
     assert len(ranges) == 10
     first = ranges[0]
     assert (first.topic, first.partition, first.offsets) == ("orders", 0, 9_000)
     assert first.offsets == first.records + sum(first.reasons.values())
     assert all(one.verified for one in ranges)
-    assert Showing(flow).ranges("another run") == ()
+    assert FlowViews(flow).ranges("another run") == ()
 
 
 def test_a_run_for_one_topic_leaves_the_others_as_they_were(flow: Flow) -> None:
     write_past(flow, TWO_TOPICS)
     later = write_partial_run(flow, now_ms() + 1_000, ("payments",))
-    shown = {(view.topic, view.partition): view.run for view in Showing(flow).partitions()}
+    shown = {(view.topic, view.partition): view.run for view in FlowViews(flow).partitions()}
     assert len(shown) == 10
     assert {run for (topic, _), run in shown.items() if topic == "payments"} == {later}
     assert later not in {run for (topic, _), run in shown.items() if topic == "orders"}
@@ -80,7 +80,7 @@ def test_a_run_for_one_topic_leaves_the_others_as_they_were(flow: Flow) -> None:
 
 def test_what_is_published_since_is_shown_at_once(flow: Flow) -> None:
     write_past(flow, TWO_TOPICS)
-    showing = Showing(flow)
+    showing = FlowViews(flow)
     assert len(showing.history()) == 30
     write_partial_run(flow, now_ms() + 1_000, ("payments",))
     assert len(showing.history()) == 31
@@ -89,13 +89,13 @@ def test_what_is_published_since_is_shown_at_once(flow: Flow) -> None:
 def test_without_a_history_it_is_made_from_the_newest_reports(flow: Flow) -> None:
     names = write_past(flow, TWO_TOPICS)
     flow_state(flow).folder("runs").delete([HISTORY])
-    assert [one.run for one in Showing(flow).history()] == [names[1], names[0]]
+    assert [one.run for one in FlowViews(flow).history()] == [names[1], names[0]]
 
 
 def test_a_report_of_another_release_shows_nothing_and_breaks_nothing(flow: Flow) -> None:
     newest = write_past(flow, TWO_TOPICS)[0]
     RunFolder(flow_state(flow).folder("runs"), newest).files.write("report.json", "{}")
-    showing = Showing(flow)
+    showing = FlowViews(flow)
     assert showing.report(newest) is None
     # The run before it has looked at all of them too.
     assert len(showing.partitions()) == 10
@@ -108,9 +108,9 @@ def test_a_report_of_another_release_shows_nothing_and_breaks_nothing(flow: Flow
 def test_data_docs_give_nothing_from_outside_of_their_folder(flow: Flow, name: str) -> None:
     write_past(flow, TWO_TOPICS)
     flow_state(flow).folder("data_docs").write("index.html", "docs")
-    assert Showing(flow).has_docs
-    assert Showing(flow).docs_page("index.html") == b"docs"
-    assert Showing(flow).docs_page(name) is None
+    assert FlowViews(flow).has_docs
+    assert FlowViews(flow).docs_page("index.html") == b"docs"
+    assert FlowViews(flow).docs_page(name) is None
 
 
 def test_10_000_partitions_are_shown_in_less_than_three_seconds_and_again_at_once(
@@ -118,10 +118,10 @@ def test_10_000_partitions_are_shown_in_less_than_three_seconds_and_again_at_onc
 ) -> None:
     newest = write_past(flow, Past(topics=big_topics(10_000), runs=1, reports=1))[0]
     began = time.process_time()
-    assert len(Showing(flow).partitions()) == 10_000
-    assert len(Showing(flow).ranges(newest)) == 10_000
+    assert len(FlowViews(flow).partitions()) == 10_000
+    assert len(FlowViews(flow).ranges(newest)) == 10_000
     first = time.process_time() - began
-    assert len(Showing(flow).partitions()) == 10_000
+    assert len(FlowViews(flow).partitions()) == 10_000
     again = time.process_time() - began - first
     assert first < 3
     assert again < first / 4

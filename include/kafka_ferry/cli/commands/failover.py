@@ -11,7 +11,7 @@ from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import out, show_json
 from kafka_ferry.errors import GroupsFailed
-from kafka_ferry.groups.outlook_text import told
+from kafka_ferry.groups.outlook_text import outlook_lines
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import Outlook
@@ -53,7 +53,7 @@ def show_outlook(found: Outlook, *, as_json: bool) -> None:
     if as_json:
         show_json([json.loads(found.to_json())], several=False)
     else:
-        for line in told(found):
+        for line in outlook_lines(found):
             out.print(line)
     if not found.all_can_start:
         raise GroupsFailed(found.problems, transient=False)

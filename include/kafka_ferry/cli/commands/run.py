@@ -110,7 +110,7 @@ def _run_flow(
     tasks: int | None,
 ) -> None:
     from kafka_ferry.runs import Run
-    from kafka_ferry.runs.progress import copying
+    from kafka_ferry.runs.progress import progress_bar
     from kafka_ferry.spark.session import terminal_spark
     from kafka_ferry.verify.expectations.gx import import_in_background
 
@@ -123,7 +123,7 @@ def _run_flow(
         if planned.ranges:
             import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.
-        with suppress(FerryError), copying(flow, planned, messages, hidden=as_json):
+        with suppress(FerryError), progress_bar(flow, planned, messages, hidden=as_json):
             this.mirror(spark)
         with suppress(FerryError):
             this.verify(spark)

@@ -53,9 +53,9 @@ def takeover(
         raise typer.BadParameter("--group goes with --from mm1, and --from mm1 with --group.")
     chosen = one_flow(config, flow)
     if to:
-        from kafka_ferry.runs.takeover.hand_back import give_back
+        from kafka_ferry.runs.takeover.hand_back import hand_back
 
-        topics = give_back(chosen, dry_run=dry_run, positions_topic=positions_topic)
+        topics = hand_back(chosen, dry_run=dry_run, positions_topic=positions_topic)
     else:
         topics = _taken_over(chosen, group, positions_topic, dry_run=dry_run)
     if as_json:

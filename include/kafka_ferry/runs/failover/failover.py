@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.clock import moment_text, now_ms, run_id_now
+from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
@@ -134,11 +134,10 @@ def outlook(
         states = target.described(names)
         known = [state for state in states.values() if not isinstance(state, FerryError)]
         committed = target.committed([state for state in known if state.state != "Dead"])
-    failures = list(moves.failures)
+    unknown = [it for it in (*states.values(), *committed.values()) if isinstance(it, FerryError)]
     groups = []
     for move in moves.groups:
         state, offsets = states[move.group.name], committed.get(move.group.name, {})
-        failures += [str(it) for it in (state, offsets) if isinstance(it, FerryError)]
         groups.append(
             outlook_of(
                 move,
@@ -158,7 +157,7 @@ def outlook(
         is_done=is_done,
         groups=_with_records(flow.target, groups),
         notes=(*notes, *moves.notes),
-        failures=tuple(dict.fromkeys(failures)),
+        failures=tuple(dict.fromkeys((*moves.failures, *map(str, unknown)))),
     )
 
 
@@ -175,22 +174,15 @@ def _why_silent(source: Cluster) -> str:
 def _told(flow: Flow, silence: str, known: GroupMoves, at: int) -> str:
     """What is less certain because the source could not be reached."""
     if known.at:
+        age = duration_text(max(0, at - known.at) / 1000)
         since = (
-            f"The groups' offsets are those of the last run that read them, {_duration(at - known.at)} "
-            f"ago ({moment_text(known.at)}): what they have read since, they read again."
+            f"The groups' offsets are those of the last run that read them, {age} ago "
+            f"({moment_text(known.at)}): what they have read since, they read again."
         )
     else:
         since = "No run has stored the groups' offsets: those in the ledger are used."
     alias, why = flow.source.alias, silence.rstrip(".")
     return f"{alias} does not answer: {why}. {since} How many records are not copied is unknown."
-
-
-def _duration(milliseconds: int) -> str:
-    seconds = max(0, milliseconds // 1000)
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = seconds // 60
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -87,15 +87,22 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     state = _with_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
-    starts = topic_starts(flow, ledger, bounds, pairs)
+    state = _with_starts_and_sizes(flow, ledger, state, pairs)
+    return _with_what_offsets_need(flow, target, ledger, state, pairs)
+
+
+def _with_starts_and_sizes(
+    flow: Flow, ledger: LedgerTable, state: ClusterState, pairs: Sequence[Pair]
+) -> ClusterState:
+    """``state`` with where partitions begin that were never copied, and how much there is to copy."""
+    starts = topic_starts(flow, ledger, state.source.logs.bounds, pairs)
     logs, unknown = with_sizes(flow, state.source.logs, pairs)
-    state = replace(
+    return replace(
         state,
         source=replace(state.source, logs=logs),
         starts=starts,
         unknown=(*state.unknown, *unknown),
     )
-    return _with_what_offsets_need(flow, target, ledger, state, pairs)
 
 
 def _invisible(flow: Flow, source: ClusterControl, state: ClusterState) -> frozenset[str]:

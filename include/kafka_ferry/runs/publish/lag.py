@@ -107,7 +107,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     return rows
 
 
-class Behind(NamedTuple):
+class PartitionLag(NamedTuple):
     """How far one partition is behind.
 
     Attributes:
@@ -119,9 +119,9 @@ class Behind(NamedTuple):
     seconds: float | None
 
 
-def find_behind(
+def find_lag(
     flow: Flow, partitions: Mapping[TopicPartition, TopicPartition]
-) -> dict[TopicPartition, Behind]:
+) -> dict[TopicPartition, PartitionLag]:
     """How far partitions are behind; one whose source topic or leader is gone is absent.
 
     Args:
@@ -155,7 +155,7 @@ def find_behind(
     for target, behind in records.items():
         time = times.get(partitions[target]) if behind else now
         seconds = None if time is None else max(0.0, (now - time) / 1000)
-        found[target] = Behind(behind, seconds)
+        found[target] = PartitionLag(behind, seconds)
     return found
 
 

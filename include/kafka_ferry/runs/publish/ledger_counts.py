@@ -6,16 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger.accounts import sums_of_reasons
 from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kafka_ferry.ledger import LedgerTable
 
 _KEYS: Final = ["remote_topic", "partition"]
@@ -63,7 +61,7 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
     for row in _summed(copied.filter(pc.field("run") == run)):
         counts = found[TopicPartition(row["remote_topic"], row["partition"])]
         counts.records, counts.bytes = row["records_sum"], row["bytes_sum"]
-    for row in _reasons(copied):
+    for row in sums_of_reasons(copied, _KEYS):
         counts = found[TopicPartition(row["remote_topic"], row["partition"])]
         known = counts.total_reasons.get(row["reason"], 0)
         counts.total_reasons[row["reason"]] = known + row["offsets_sum"]
@@ -80,16 +78,3 @@ def _summed(table: pa.Table, more: list[tuple[str, str]] | None = None) -> list[
     # "last" gives the value of the last row only in a single thread.
     grouped = table.group_by(_KEYS, use_threads=False).aggregate([*sums, *(more or [])])
     return list(grouped.to_pylist())
-
-
-def _reasons(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The sums of the reasons, a row for each reason of a partition; several rows for a very long table."""
-    for batch in table.to_batches():
-        reasons = batch.column("reasons")
-        ends = reasons.offsets.to_numpy()
-        rows = pa.array(np.repeat(np.arange(len(reasons)), np.diff(ends)))
-        flat = {name: batch.column(name).take(rows) for name in _KEYS}
-        flat["reason"] = reasons.keys.slice(ends[0], ends[-1] - ends[0])
-        flat["offsets"] = reasons.items.slice(ends[0], ends[-1] - ends[0])
-        sums = pa.table(flat).group_by([*_KEYS, "reason"]).aggregate([("offsets", "sum")])
-        yield from sums.to_pylist()

@@ -14,7 +14,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
 from kafka_ferry.retry import retry_for
-from kafka_ferry.runs.publish.lag import Behind, find_behind
+from kafka_ferry.runs.publish.lag import PartitionLag, find_lag
 from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
 from kafka_ferry.runs.verify.verified_topics import proved_partitions
 
@@ -75,7 +75,7 @@ def _rows(
     partitions: Partitions,
     counts: Mapping[TopicPartition, Counts],
     outcomes: Sequence[Outcome],
-    behind: Mapping[TopicPartition, Behind],
+    behind: Mapping[TopicPartition, PartitionLag],
     verified: VerifiedUntil,
 ) -> Iterator[PartitionMeasures]:
     read = _ages(outcomes, lambda outcome: outcome.read_ages)
@@ -127,10 +127,10 @@ def _waits(outcomes: Iterable[Outcome]) -> Waits:
 
 def _behind(
     flow: Flow, partitions: Partitions
-) -> tuple[Mapping[TopicPartition, Behind], tuple[str, ...]]:
+) -> tuple[Mapping[TopicPartition, PartitionLag], tuple[str, ...]]:
     try:
         with retry_for(_RETRY_S):
-            return find_behind(flow, partitions), ()
+            return find_lag(flow, partitions), ()
     except FerryError as error:
         return {}, (f"The lag of {flow.name} is not known: {error}",)
 

@@ -44,7 +44,7 @@ _OWN_FAULT: Final = "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class UnresolvedRun:
     """A failed run that is not resolved yet.
 
     Attributes:
@@ -58,7 +58,7 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Standing(AsJson):
+class NotificationState(AsJson):
     """What is kept about a flow from run to run.
 
     Attributes:
@@ -68,12 +68,12 @@ class Standing(AsJson):
 
     WHAT: ClassVar = "what was told of a flow"
 
-    open: tuple[Trouble, ...] = ()
+    open: tuple[UnresolvedRun, ...] = ()
     seen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Told(AsJson):
+class SentNotice(AsJson):
     """A run's message, and the channels that have it.
 
     Attributes:
@@ -103,7 +103,7 @@ class Notices:
         self._runs = flow_state(flow).folder("runs")
         self._folder = RunFolder(self._runs, run)
 
-    def of_ending(self, ending: int, tasks: Mapping[str, str]) -> Told:
+    def of_ending(self, ending: int, tasks: Mapping[str, str]) -> SentNotice:
         """The message about a run that has just ended; the same one however often it is asked for.
 
         Args:
@@ -114,13 +114,13 @@ class Notices:
             FerryError: a file in the state folder is not valid.
         """
         stored = self._folder.files.read(_TOLD)
-        if stored and (told := Told.from_json(stored)).ending == ending:
+        if stored and (told := SentNotice.from_json(stored)).ending == ending:
             return told
-        told = Told(ending, self._compose(tasks))
+        told = SentNotice(ending, self._compose(tasks))
         self._save(told)
         return told
 
-    def mark(self, told: Told, channel: str) -> Told:
+    def mark(self, told: SentNotice, channel: str) -> SentNotice:
         """Record that a channel has got the message."""
         told = replace(told, channels=(*told.channels, channel))
         self._save(told)
@@ -130,7 +130,7 @@ class Notices:
         """The steps that have ended so far, in their order."""
         return tuple(step for step in _ORDER if self._folder.step_record(step))
 
-    def _save(self, told: Told) -> None:
+    def _save(self, told: SentNotice) -> None:
         self._folder.files.write(_TOLD, told.to_json())
 
     def _compose(self, tasks: Mapping[str, str]) -> Notice:
@@ -157,7 +157,7 @@ class Notices:
         )
 
     def _remember(
-        self, standing: Standing, report: RunReport | None, *, bad: bool, good: bool
+        self, standing: NotificationState, report: RunReport | None, *, bad: bool, good: bool
     ) -> None:
         seen, still = standing.seen, standing.open
         whole = self._is_whole()
@@ -165,18 +165,18 @@ class Notices:
             told = lasting(report, whole=whole)
             seen = told if whole else tuple(dict.fromkeys((*seen, *told)))
         if bad and self.run not in [trouble.run for trouble in still]:
-            still = (*still, Trouble(self.run, whole))
+            still = (*still, UnresolvedRun(self.run, whole))
         if good and report:
             still = tuple(trouble for trouble in still if not self._makes_good(trouble))
-        if (remembered := Standing(still, seen)) != standing:
+        if (remembered := NotificationState(still, seen)) != standing:
             self._runs.write(_STANDING, remembered.to_json())
 
-    def _makes_good(self, trouble: Trouble) -> bool:
+    def _makes_good(self, trouble: UnresolvedRun) -> bool:
         return trouble.run == self.run or (trouble.whole and self._is_whole())
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> NotificationState:
         stored = self._runs.read(_STANDING)
-        return Standing.from_json(stored) if stored else Standing()
+        return NotificationState.from_json(stored) if stored else NotificationState()
 
     def _is_whole(self) -> bool:
         """Whether the run is for all that the flow copies; true for a run that was never planned."""

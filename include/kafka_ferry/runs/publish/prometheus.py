@@ -35,7 +35,7 @@ _TIMEOUT_S: Final = 10
 _Headers = list[tuple[str, str]]
 
 
-def tell(flow: Flow, report: RunReport) -> list[str]:
+def export_to_prometheus(flow: Flow, report: RunReport) -> list[str]:
     """Export the run's metrics to the file and the Pushgateway that the flow names.
 
     Returns:

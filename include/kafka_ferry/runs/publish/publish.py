@@ -28,7 +28,7 @@ from kafka_ferry.report.run_report import (
 )
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.publish.measures import measure_run
-from kafka_ferry.runs.publish.prometheus import tell
+from kafka_ferry.runs.publish.prometheus import export_to_prometheus
 from kafka_ferry.runs.state.run_folder import REPORT, REPORT_DATA, Reconciliation
 from kafka_ferry.runs.verify.verdict import with_groups
 
@@ -84,7 +84,7 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
     measures = measure_run(run, report)
     report = replace(report, measures=measures)
     _write(folder, report)
-    untold = tell(flow, report)
+    untold = export_to_prometheus(flow, report)
     if untold:
         missing = (*measures.missing, *untold)
         report = replace(report, measures=replace(measures, missing=missing))

@@ -24,7 +24,7 @@ _LAST_STEP: Final = "step-publish.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Leavings:
+class RunFiles:
     """The files of a run.
 
     Attributes:
@@ -36,7 +36,7 @@ class Leavings:
     published: bool
 
 
-def clear_old(flow: Flow) -> None:
+def delete_old_runs(flow: Flow) -> None:
     """Delete the folders and Data Docs of old runs.
 
     What cannot be deleted is logged and fails nothing: the next run tries again.
@@ -47,7 +47,7 @@ def clear_old(flow: Flow) -> None:
     state = flow_state(flow)
     runs = state.folder("runs")
     try:
-        old = outdated(leavings(runs.changes()), before=before, keep=keep)
+        old = outdated(run_files(runs.changes()), before=before, keep=keep)
         for name in old:
             runs.delete_folder(name)
         pages = 0
@@ -69,26 +69,26 @@ def clear_old(flow: Flow) -> None:
         )
 
 
-def leavings(files: Mapping[str, int], last: str = _LAST_STEP) -> dict[str, Leavings]:
+def run_files(files: Mapping[str, int], last: str = _LAST_STEP) -> dict[str, RunFiles]:
     """What each run's folder holds.
 
     Args:
         files: by path below the runs' folder, when each file changed.
         last: the file that a run writes when it has ended.
     """
-    found: dict[str, Leavings] = {}
+    found: dict[str, RunFiles] = {}
     for path, changed_at in files.items():
         name, separator, rest = path.partition("/")
         if separator:
-            known = found.get(name, Leavings(0, published=False))
-            found[name] = Leavings(
+            known = found.get(name, RunFiles(0, published=False))
+            found[name] = RunFiles(
                 max(known.changed_at, changed_at), known.published or rest == last
             )
     return found
 
 
 def outdated(
-    runs: Mapping[str, Leavings], *, before: int | None, keep: int | None
+    runs: Mapping[str, RunFiles], *, before: int | None, keep: int | None
 ) -> tuple[str, ...]:
     """The runs whose folders are to be deleted, oldest first.
 
@@ -103,7 +103,7 @@ def outdated(
     return tuple(sorted(_outdated(runs, before, keep), key=lambda name: runs[name].changed_at))
 
 
-def _outdated(runs: Mapping[str, Leavings], before: int | None, keep: int | None) -> Iterator[str]:
+def _outdated(runs: Mapping[str, RunFiles], before: int | None, keep: int | None) -> Iterator[str]:
     published = sorted(
         (name for name, left in runs.items() if left.published),
         key=lambda name: (runs[name].changed_at, name),

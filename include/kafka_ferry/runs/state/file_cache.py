@@ -1,4 +1,4 @@
-"""Parsed files, kept in this process for as long as the files stay as they are."""
+"""FileCache files, kept in this process for as long as the files stay as they are."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kafka_ferry.state import StateFolder
 _T = TypeVar("_T")
 
 
-class Parsed:
-    """Parsed files, each with the stamp that it had then; the least recently used one is dropped first.
+class FileCache:
+    """FileCache files, each with the stamp that it had then; the least recently used one is dropped first.
 
     Args:
         keep: how many are kept.
@@ -58,7 +58,7 @@ class Parsed:
         return made
 
 
-SMALL: Final = Parsed(2_000)
+SMALL: Final = FileCache(2_000)
 """For files of a few hundred lines at most."""
-LARGE: Final = Parsed(24)
+LARGE: Final = FileCache(24)
 """For files that may have a line for each of ten thousand partitions."""

@@ -34,7 +34,7 @@ STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publi
 REPORT: Final = "report.html"
 REPORT_DATA: Final = "report.json"
 GROUPS_SEEN: Final = "groups-seen.json"
-_RECONCILIATION: Final = "reconciliation.json"
+RECONCILIATION: Final = "reconciliation.json"
 _GROUPS: Final = "groups.json"
 _VERIFIED: Final = "verified-until.json"
 _APPROVED_BY: Final = "approved-by.txt"
@@ -138,7 +138,7 @@ class RunFolder:
             self.files.delete([_APPROVED_BY])
         if "verify" in steps:
             # Otherwise an old verdict would be in the report of a verification that never got to one.
-            self.files.delete([_RECONCILIATION])
+            self.files.delete([RECONCILIATION])
         if "sync_groups" in steps:
             self.files.delete([_GROUPS])
 
@@ -188,11 +188,11 @@ class RunFolder:
 
     def save_reconciliation(self, found: Reconciliation) -> None:
         """Store what the verification found."""
-        self.files.write(_RECONCILIATION, found.to_json())
+        self.files.write(RECONCILIATION, found.to_json())
 
     def reconciliation(self) -> Reconciliation | None:
         """What the verification found, None if there was none."""
-        return self._load(_RECONCILIATION, Reconciliation)
+        return self._load(RECONCILIATION, Reconciliation)
 
     def report(self) -> RunReport | None:
         """The run's report, None if it was not published."""

@@ -21,7 +21,7 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     value_of,
     worker_group,
 )
-from kafka_ferry.ledger import OwnershipEntry, append_entry
+from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry
 from kafka_ferry.model import Creation, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
@@ -35,7 +35,7 @@ _RUN: Final = "takeover --to mm2"
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
-def give_back(
+def hand_back(
     flow: Flow, *, dry_run: bool = False, positions_topic: str = ""
 ) -> list[TopicHandover]:
     """Write the flow's positions as MirrorMaker 2's own; a repetition changes nothing.
@@ -58,9 +58,7 @@ def give_back(
     wait_for_members(flow.target, worker_group(flow.source.alias), MIRROR_MAKER_2)
     ledger = flow_ledger(flow)
     if not dry_run:
-        discover(flow, ledger)
-        last = ledger.last_run()
-        fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
+        _stop_writers(flow, ledger)
     state = discover(flow, ledger)
     known = _known(flow, topic)
     records, told, marks = list[NewRecord](), list[TopicHandover](), list[Mark]()
@@ -76,9 +74,8 @@ def give_back(
         return told
     if marks:
         # Before MirrorMaker 2 gets positions: otherwise both would copy the same.
-        append_entry(
-            flow, OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
-        )
+        entry = OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
+        append_entry(flow, entry)
     if not records:
         return told
     if not known and not _exists(flow, topic):
@@ -89,10 +86,15 @@ def give_back(
     return [replace(t, state="given back") if t.state == "ready" else t for t in told]
 
 
+def _stop_writers(flow: Flow, ledger: LedgerTable) -> None:
+    """Fence those of the flow's last run, and as many as it has now."""
+    discover(flow, ledger)
+    last = ledger.last_run()
+    fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
+
+
 def _given_back(
-    flow: Flow,
-    pair: Pair,
-    known: Mapping[TopicPartition, list[ConnectOffset]],
+    flow: Flow, pair: Pair, known: Mapping[TopicPartition, list[ConnectOffset]]
 ) -> tuple[TopicHandover, list[NewRecord]]:
     """The result for a topic, and its position records."""
     preserved = any(position.producer for position in pair.positions.values())

@@ -17,7 +17,7 @@ from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartitio
 from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
-from kafka_ferry.runs.publish.lag import Behind
+from kafka_ferry.runs.publish.lag import PartitionLag
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
@@ -63,12 +63,12 @@ def measured(run: RunContext, monkeypatch: pytest.MonkeyPatch) -> Any:
     def measure(
         *ranges: Range, refused: tuple[Refusal, ...] = (), behind: Any = None, **report: Any
     ) -> Measures:
-        def found(_: Flow, partitions: Any) -> dict[TopicPartition, Behind]:
+        def found(_: Flow, partitions: Any) -> dict[TopicPartition, PartitionLag]:
             if isinstance(behind, Exception):
                 raise behind
             return behind or {}
 
-        monkeypatch.setattr(measures_module, "find_behind", found)
+        monkeypatch.setattr(measures_module, "find_lag", found)
         choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
         plan = Plan(
             *(run.flow.name, run.run_id, PLANNED_AT, "A", "B"),
@@ -186,7 +186,7 @@ def test_a_refused_topic_that_was_copied_before_is_measured_too(measured: Any) -
     found = measured(
         a_range(),
         refused=(Refusal("refused", "recreated.", "Decide."),),
-        behind={refused: Behind(40, 8.0)},
+        behind={refused: PartitionLag(40, 8.0)},
     )
     (row,) = [row for row in found.partitions if row.topic == "refused"]
     assert (row.total_records, row.records_behind, row.seconds_behind) == (4, 40, 8.0)

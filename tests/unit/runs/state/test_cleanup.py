@@ -7,22 +7,22 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.runs.state import cleanup
-from kafka_ferry.runs.state.cleanup import Leavings, clear_old, leavings, outdated
+from kafka_ferry.runs.state.cleanup import RunFiles, delete_old_runs, outdated, run_files
 from kafka_ferry.runs.state.flow_state import flow_state
 
 DAY_MS = 24 * 60 * 60 * 1000
 NOW = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 
 
-def left(**runs: int) -> dict[str, Leavings]:
+def left(**runs: int) -> dict[str, RunFiles]:
     """Runs by the days since they ended; those whose name begins with ``un`` never did."""
     return {
-        name: Leavings(NOW - days * DAY_MS, published=not name.startswith("un"))
+        name: RunFiles(NOW - days * DAY_MS, published=not name.startswith("un"))
         for name, days in runs.items()
     }
 
 
-def gone(runs: dict[str, Leavings], days: int | None = None, keep: int | None = None) -> set[str]:
+def gone(runs: dict[str, RunFiles], days: int | None = None, keep: int | None = None) -> set[str]:
     before = None if days is None else NOW - days * DAY_MS
     return set(outdated(runs, before=before, keep=keep))
 
@@ -69,9 +69,9 @@ def test_a_run_has_ended_when_its_last_step_is_recorded() -> None:
         "run-2/plan.json": 8,
         "run-2/outcomes/a/step-publish.json": 9,
     }
-    assert leavings(files) == {
-        "run-1": Leavings(7, published=True),
-        "run-2": Leavings(9, published=False),
+    assert run_files(files) == {
+        "run-1": RunFiles(7, published=True),
+        "run-2": RunFiles(9, published=False),
     }
 
 
@@ -106,7 +106,7 @@ def test_only_runs_and_their_pages_are_deleted(flow: Flow) -> None:
     state = flow_state(flow)
     before = state.changes().keys()
 
-    clear_old(flow)
+    delete_old_runs(flow)
 
     assert before - state.changes().keys() == {
         "runs/run-0/plan.json",
@@ -114,7 +114,7 @@ def test_only_runs_and_their_pages_are_deleted(flow: Flow) -> None:
         "runs/run-0/step-publish.json",
         "data_docs/runs/20261120T010203000000Z-run-0/run.json",
     }
-    clear_old(flow)
+    delete_old_runs(flow)
     assert state.folder("runs").folders() == ["run-1", "run-2"]
 
 
@@ -122,12 +122,12 @@ def test_days_count_from_the_last_change(flow: Flow, monkeypatch: pytest.MonkeyP
     fill(flow)
     later = datetime.now(UTC) + timedelta(days=100)
     monkeypatch.setattr(cleanup, "now_ms", lambda: int(later.timestamp() * 1000))
-    clear_old(flow)
+    delete_old_runs(flow)
     assert flow_state(flow).folder("runs").folders() == ["run-2"]
 
 
 def test_a_flow_that_never_ran_has_nothing_to_forget(flow: Flow) -> None:
-    clear_old(flow)
+    delete_old_runs(flow)
     assert flow_state(flow).is_empty()
 
 
@@ -140,5 +140,5 @@ def test_what_cannot_be_deleted_is_told_and_fails_nothing(
         raise PermissionError("read-only file system")
 
     monkeypatch.setattr("kafka_ferry.state.StateFolder.delete_folder", refuse)
-    clear_old(flow)
+    delete_old_runs(flow)
     assert "Old runs of eu->us could not be deleted: read-only file system" in caplog.text

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka_ferry.batched import batched
 from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.control.client_errors import as_ours
@@ -32,7 +33,6 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.retry import at_most, retried
 
-_T = TypeVar("_T")
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 2.0
@@ -96,7 +96,7 @@ class ClusterControl:
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of ``names`` that exist, with their ids and configs."""
         found = {}
-        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+        for some in batched(sorted(names), _TOPICS_AT_ONCE):
             # Over a long link each answer counts: neither waits for the other's.
             asked = self._ask_configs(some)
             described = self._described(some)
@@ -126,7 +126,7 @@ class ClusterControl:
             wait_for: those of them that were just created: brokers learn of them a moment later.
         """
         ids = {}
-        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+        for some in batched(sorted(names), _TOPICS_AT_ONCE):
             described = self._described(some)
             ids.update({name: topic_id for name, (topic_id, _) in described.items()})
             unknown = [name for name in some if name in wait_for and name not in described]
@@ -216,7 +216,7 @@ class ClusterControl:
             An error for each topic whose configs could not be changed.
         """
         errors: dict[str, FerryError] = {}
-        for some in _chunks(sorted(changes), _TOPICS_AT_ONCE):
+        for some in batched(sorted(changes), _TOPICS_AT_ONCE):
             asked = [to_alter(name, changes[name]) for name in some]
             futures = self._admin.incremental_alter_configs(
                 asked, request_timeout=at_most(_TIMEOUT_S)
@@ -233,10 +233,10 @@ class ClusterControl:
         brokers say whether it does not exist or may not be seen.
         """
         unknown = set()
-        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+        for some in batched(sorted(names), _TOPICS_AT_ONCE):
             with self._errors("describing topics"):
                 futures = self._admin.describe_topics(
-                    TopicCollection(some), request_timeout=at_most(_TIMEOUT_S)
+                    TopicCollection(list(some)), request_timeout=at_most(_TIMEOUT_S)
                 )
             for error_of, error in self._each("describing", "READ", futures).items():
                 if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -300,11 +300,13 @@ class ClusterControl:
         if left:
             raise ClusterUnreachable(f"{self.alias} still knows {', '.join(sorted(left))}.")
 
-    def _described(self, names: list[str]) -> dict[str, tuple[str, tuple[tuple[int, ...], ...]]]:
+    def _described(
+        self, names: Sequence[str]
+    ) -> dict[str, tuple[str, tuple[tuple[int, ...], ...]]]:
         """The id of each topic that exists, and by partition the brokers of its replicas."""
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
-                TopicCollection(names), request_timeout=at_most(_TIMEOUT_S)
+                TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
             )
         described = {}
         for name, future in futures.items():
@@ -374,8 +376,3 @@ class ClusterControl:
         except ClusterUnreachable:
             forget_clients()
             raise
-
-
-def _chunks(items: list[_T], size: int) -> Iterator[list[_T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -10,6 +10,7 @@ from confluent_kafka import IsolationLevel
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from kafka_ferry.batched import batched
 from kafka_ferry.config import IsolationLevelName
 from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.wire_admin import WireAdmin
@@ -57,8 +58,7 @@ def read_log_bounds(
     level = _ISOLATION[isolation]
     bounds: dict[TopicPartition, LogBounds] = {}
     unknown: set[TopicPartition] = set()
-    for first in range(0, len(partitions), _AT_ONCE):
-        some = partitions[first : first + _AT_ONCE]
+    for some in batched(partitions, _AT_ONCE):
         # Over a long link each answer counts: neither waits for the other's.
         earliest = _ask(admin, some, OffsetSpec.earliest(), level)
         latest = _ask(admin, some, OffsetSpec.latest(), level)

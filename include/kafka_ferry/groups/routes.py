@@ -114,6 +114,12 @@ def routes(
     return made
 
 
+def remote_topics_of(ledger: LedgerTable, topics: Collection[str]) -> dict[str, str]:
+    """The remote topic of each of ``topics`` that was ever copied, or is marked to be."""
+    marked = {mark.topic: mark.remote_topic for mark in ledger.marks().values()}
+    return {topic: name for topic, name in (marked | ledger.topics()).items() if topic in topics}
+
+
 def copied_topic_ids(ledger: LedgerTable) -> dict[str, str]:
     """The id of each source topic when it was last copied: used while the source does not answer."""
     rows = ledger.read(pc.field("type") == "transaction", ["topic", "topic_id"])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from kafka_ferry.clock import moment_text
+from kafka_ferry.model.rights import EVERY
 
 _PARTITIONS_SHOWN: Final = 5
 
@@ -209,6 +210,12 @@ class Acl:
         prefix = " with the prefix" if self.pattern_type == "PREFIXED" else ""
         resource = f"{self.resource_type.lower().replace('_', ' ')}{prefix} {self.name}"
         return f"{self.permission} {self.operation} on the {resource} to {self.principal}{host}"
+
+    def covers(self, name: str) -> bool:
+        """Whether it applies to the resource ``name`` of its type."""
+        if self.pattern_type == "PREFIXED":
+            return name.startswith(self.name)
+        return self.name in (name, EVERY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.runs.state.file_cache import Parsed
+from kafka_ferry.runs.state.file_cache import FileCache
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY
 from kafka_ferry.runs.state.run_folder import RunFolder
@@ -128,7 +128,7 @@ def test_10_000_partitions_are_shown_in_less_than_three_seconds_and_again_at_onc
 
 
 def test_a_file_is_parsed_once_for_each_of_its_versions(tmp_path: Path) -> None:
-    folder, made = StateFolder(str(tmp_path)), Parsed(keep=2)
+    folder, made = StateFolder(str(tmp_path)), FileCache(keep=2)
     parsed: list[bytes] = []
 
     def parse(content: bytes) -> int:
@@ -143,7 +143,7 @@ def test_a_file_is_parsed_once_for_each_of_its_versions(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_same_size_is_known_by_its_time(tmp_path: Path) -> None:
-    folder, made = StateFolder(str(tmp_path)), Parsed(keep=2)
+    folder, made = StateFolder(str(tmp_path)), FileCache(keep=2)
     folder.write("a", "1")
     assert made.parsed(folder, "a", bytes.decode) == "1"
     folder.write("a", "2")
@@ -152,7 +152,7 @@ def test_a_file_of_the_same_size_is_known_by_its_time(tmp_path: Path) -> None:
 
 
 def test_what_was_not_asked_for_the_longest_is_forgotten_first(tmp_path: Path) -> None:
-    folder, made = StateFolder(str(tmp_path)), Parsed(keep=2)
+    folder, made = StateFolder(str(tmp_path)), FileCache(keep=2)
     parsed: list[bytes] = []
 
     def parse(content: bytes) -> bytes:
@@ -167,4 +167,4 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_first(tmp_path: Path) -
 
 
 def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
-    assert Parsed(keep=2).parsed(StateFolder(str(tmp_path)), "a", bytes.decode) is None
+    assert FileCache(keep=2).parsed(StateFolder(str(tmp_path)), "a", bytes.decode) is None

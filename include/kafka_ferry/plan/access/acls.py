@@ -80,15 +80,6 @@ def own_principals(flow: Flow) -> frozenset[str]:
     return frozenset(f"User:{login}" for login in logins if login)
 
 
-def covers(acl: Acl, topic: str) -> bool:
-    """Whether a rule applies to ``topic``."""
-    if acl.resource_type != "TOPIC":
-        return False
-    if acl.pattern_type == "PREFIXED":
-        return topic.startswith(acl.name)
-    return acl.name in (topic, EVERY)
-
-
 class _Names:
     """The names of topics, and of topic name prefixes, on the target."""
 

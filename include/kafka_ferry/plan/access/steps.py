@@ -15,7 +15,7 @@ from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.remarks import Note
-from kafka_ferry.plan.access.acls import WantedRules, covers, own_principals, wanted_rules
+from kafka_ferry.plan.access.acls import WantedRules, own_principals, wanted_rules
 from kafka_ferry.plan.access.quotas import quota_steps
 from kafka_ferry.plan.access.scram_users import user_steps
 
@@ -114,10 +114,12 @@ def _foreign_writers(
     writing = [
         acl
         for acl in wanted.acls
-        if acl.permission == "ALLOW" and acl.operation in _WRITING and acl.principal not in own
+        if (acl.resource_type, acl.permission) == ("TOPIC", "ALLOW")
+        and acl.operation in _WRITING
+        and acl.principal not in own
     ]
     for choice in choices if writing else ():
-        writers = {acl.principal for acl in writing if covers(acl, choice.remote_topic)}
+        writers = {acl.principal for acl in writing if acl.covers(choice.remote_topic)}
         if choice.preserved and writers:
             yield Note(
                 choice.topic,

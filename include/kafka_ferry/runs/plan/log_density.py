@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
+from kafka_ferry.batched import batched
 from kafka_ferry.batches import AbortFilter, Batch, BatchHeader, MalformedBatch, split_batches
 from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.config import Flow
@@ -120,7 +121,7 @@ def _samples(cluster: WireCluster, spans: Spans) -> dict[TopicPartition, _Sample
     each = max(_LEAST_BYTES, min(_BYTES, _BYTES_OF_ALL // len(samples)))
     for node, partitions in by_leader.items():
         for share in _PLACES:
-            for some in _chunks(partitions):
+            for some in batched(partitions, _AT_ONCE):
                 _look(cluster, node, {tp: samples[tp] for tp in some}, share, each)
     for node, topic in _hardly_seen(by_leader, samples):
         _look_again(cluster, node, topic)
@@ -173,9 +174,3 @@ def _hardly_seen(
             is_seen = all(sample.is_seen for sample in topic.values())
             if not is_seen and sum(sample.batches for sample in topic.values()) < _FEW_BATCHES:
                 yield node, topic
-
-
-def _chunks(partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPartition]]:
-    left = iter(partitions)
-    while some := list(islice(left, _AT_ONCE)):
-        yield some

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
+from kafka_ferry.batched import batched
 from kafka_ferry.batches import BatchHeader, first_time, split_batches
 from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms
@@ -177,9 +178,8 @@ def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartit
             if leader.node >= 0:
                 by_node[leader.node].append(tp)
         for node, partitions in by_node.items():
-            for first in range(0, len(partitions), _AT_ONCE):
-                some = {tp: places[tp] for tp in partitions[first : first + _AT_ONCE]}
-                times |= _look(cluster, node, some)
+            for some in batched(partitions, _AT_ONCE):
+                times |= _look(cluster, node, {tp: places[tp] for tp in some})
             # A broker leaves out a batch that does not fit, except for the first partition of a request.
             left = (tp for tp in partitions if tp not in times)
             for tp in list(islice(left, _ALONE)):

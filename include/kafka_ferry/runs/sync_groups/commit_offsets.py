@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
+from kafka_ferry.batched import batched
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
@@ -53,9 +54,8 @@ def commit_moves(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str
     wanted = [group for group in moves.groups if group.partitions]
     done: dict[str, GroupMove] = {}
     with GroupControl(flow.target) as target:
-        for at in range(0, len(wanted), _GROUPS_AT_ONCE):
-            some = committer.commit(target, wanted[at : at + _GROUPS_AT_ONCE])
-            done |= {group.group.name: group for group in some}
+        for some in batched(wanted, _GROUPS_AT_ONCE):
+            done |= {group.group.name: group for group in committer.commit(target, some)}
     return replace(
         moves,
         groups=tuple(done.get(group.group.name, group) for group in moves.groups),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import AccessDenied, CheckpointRefused, ClusterUnreachable, FerryError
-from kafka_ferry.groups.routes import copied_topic_ids, routes
+from kafka_ferry.errors import CheckpointRefused, FerryError
+from kafka_ferry.groups.routes import remote_topics_of, routes
 from kafka_ferry.groups.spark.checkpoint import (
     COMMITS,
     METADATA,
@@ -25,20 +25,18 @@ from kafka_ferry.groups.spark.checkpoint import (
 )
 from kafka_ferry.groups.spark.placement import Placing
 from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
-from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.sync_groups.translate import source_as_known
 from kafka_ferry.spark.checkpoint import QueryCheckpoint
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model import LogBounds, TopicPartition
 
-# Checkpoints are often translated because the source is lost: do not wait a minute for it.
-_SOURCE_RETRY_S: Final = 15
 _OWN_SCHEMAS: Final = "v2"
 
 
@@ -147,34 +145,17 @@ def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
             never = f"{flow.name} has never been run: {flow.target.alias} has no topic {name}."
             raise CheckpointRefused([never])
         ledger.project(flow.target, name)
-        marked = {mark.topic: mark.remote_topic for mark in ledger.marks().values()}
-        selected = select_topics(flow, read)[0]
-        remote = {t: name for t, name in (marked | ledger.topics()).items() if t in selected}
+        remote = remote_topics_of(ledger, select_topics(flow, read)[0])
         remote_topics = target.topics(remote.values())
         # Open transactions of other producers must not hold the query below a higher offset.
         target_logs = target.log_bounds(remote_topics.values(), "read_uncommitted")
-    ids, source_logs, notes = _source(flow, ledger, list(remote))
+    ids, source_logs, note = source_as_known(flow, ledger, list(remote))
     maps = routes(
         ledger,
         ids,
         {name: topic.topic_id for name, topic in remote_topics.items()},
         before=ledger.verified_through(),
         topics=list(remote),
-        opposite=opposite_for(flow, ask=not notes),
+        opposite=opposite_for(flow, ask=not note),
     )
-    return Placing(remote, maps, target_logs, source_logs), notes
-
-
-def _source(
-    flow: Flow, ledger: LedgerTable, topics: Collection[str]
-) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds], list[str]]:
-    """The source topics' ids and logs; or the ids in the ledger, and a note on that."""
-    source = ClusterControl(flow.source)
-    try:
-        with retry_for(min(_SOURCE_RETRY_S, flow.admin_timeout_ms / 1000)):
-            found = source.topics(topics)
-            logs = source.log_bounds(found.values(), flow.isolation_level)
-    except (ClusterUnreachable, AccessDenied) as error:
-        note = f"{error} So the topics are assumed to be those that were copied last."
-        return copied_topic_ids(ledger), {}, [note]
-    return {name: topic.topic_id for name, topic in found.items()}, logs, []
+    return Placing(remote, maps, target_logs, source_logs), [f"{note}."] if note else []

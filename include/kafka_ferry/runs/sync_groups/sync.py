@@ -18,7 +18,7 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed
 from kafka_ferry.groups.decisions import FROM_TARGET, NOT_COPIED, translated, untouched
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.groups.routes import Route, routes
+from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups, is_own_group
 from kafka_ferry.plan.topics.replication_policy import policy_of
@@ -214,10 +214,7 @@ class _Picture:
     def of(cls, flow: Flow, ledger: LedgerTable, topics: Collection[str]) -> _Picture:
         if not topics:
             return cls({}, {}, {}, {}, {}, {}, ledger)
-        marked = {mark.topic: mark.remote_topic for mark in ledger.marks().values()}
-        remote = {
-            topic: name for topic, name in (marked | ledger.topics()).items() if topic in topics
-        }
+        remote = remote_topics_of(ledger, topics)
         source, target = ClusterControl(flow.source), ClusterControl(flow.target)
         source_topics = source.topics(topics)
         target_topics = target.topics(remote.values())

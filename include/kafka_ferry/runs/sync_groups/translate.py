@@ -28,7 +28,7 @@ _UNKNOWN: Final = (
     "the ledger does not account for it: another mirror has copied it, or the source has lost it."
 )
 
-# During a failover an operator must not wait for a source that is down.
+# Offsets and checkpoints are often translated because the source is lost: do not wait a minute for it.
 _SOURCE_RETRY_S: Final = 15
 
 Offsets = Mapping[TopicPartition, Committed]
@@ -167,7 +167,9 @@ class Translator:
             if (remote if self._reverse else topic) in topics
         }
         remote = self._target.topics(of_source.values())
-        source_ids, logs = self._source(list(of_source))
+        source_ids, logs, note = source_as_known(self._flow, self._ledger, list(of_source))
+        if note:
+            self.notes.append(f"{note}, and their logs to hold all that was copied.")
         if not self._reverse:
             # Open transactions of other producers must not hold groups below a higher offset.
             logs = self._target.log_bounds(remote.values(), "read_uncommitted")
@@ -187,27 +189,25 @@ class Translator:
                 self._reverse,
             )
 
-    def _source(
-        self, topics: Collection[str]
-    ) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds]]:
-        """The source topics' ids and logs; if the source is down, what the ledger has."""
-        source = ClusterControl(self._flow.source)
-        try:
-            with retry_for(min(_SOURCE_RETRY_S, self._flow.admin_timeout_ms / 1000)):
-                found = source.topics(topics)
-                logs = source.log_bounds(found.values(), self._flow.isolation_level)
-        except (ClusterUnreachable, AccessDenied) as error:
-            self.notes.append(
-                f"{error} So the topics are assumed to be those that were copied last, and their "
-                "logs to hold all that was copied."
-            )
-            return copied_topic_ids(self._ledger), {}
-        return {name: topic.topic_id for name, topic in found.items()}, logs
-
     def _opposite(self) -> LedgerTable | None:
         """The opposite flow's ledger, which is on the source, as far as known."""
         is_down = bool(self.notes)
         return opposite_for(self._flow, ask=not is_down)
+
+
+def source_as_known(
+    flow: Flow, ledger: LedgerTable, topics: Collection[str]
+) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds], str]:
+    """The source topics' ids and logs; if the source is down, the ids in the ledger, and a note without its end."""
+    source = ClusterControl(flow.source)
+    try:
+        with retry_for(min(_SOURCE_RETRY_S, flow.admin_timeout_ms / 1000)):
+            found = source.topics(topics)
+            logs = source.log_bounds(found.values(), flow.isolation_level)
+    except (ClusterUnreachable, AccessDenied) as error:
+        note = f"{error} So the topics are assumed to be those that were copied last"
+        return copied_topic_ids(ledger), {}, note
+    return {name: topic.topic_id for name, topic in found.items()}, logs, ""
 
 
 @dataclass(frozen=True)

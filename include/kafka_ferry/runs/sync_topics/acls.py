@@ -11,12 +11,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final, Literal, TypeVar
 
+from kafka_ferry.batched import batched
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.password_files import read_passwords
@@ -33,7 +33,6 @@ from kafka_ferry.model.changes import (
     quota_name,
 )
 from kafka_ferry.model.plan import AccessChanges
-from kafka_ferry.model.rights import EVERY
 from kafka_ferry.runs.state.run_context import RunContext
 
 _T = TypeVar("_T")
@@ -165,11 +164,11 @@ class _Granting:
     ) -> None:
         """Append to the ledger what is about to be changed, or was changed."""
         flow, run = self.flow.name, self.run
-        for rules in _some(acls):
+        for rules in batched(acls, _AT_ONCE):
             append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), acls=rules))
-        for some in _some(quotas):
+        for some in batched(quotas, _AT_ONCE):
             append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), quotas=some))
-        for those in _some(users):
+        for those in batched(users, _AT_ONCE):
             append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), users=those))
 
 
@@ -209,13 +208,7 @@ def _meet(one: Acl, other: Acl) -> bool:
         return False
     if one.principal != other.principal and _EVERYBODY not in (one.principal, other.principal):
         return False
-    return _covers(one, other.name) or _covers(other, one.name)
-
-
-def _covers(acl: Acl, name: str) -> bool:
-    if acl.pattern_type == "PREFIXED":
-        return name.startswith(acl.name)
-    return acl.name in (name, EVERY)
+    return one.covers(other.name) or other.covers(one.name)
 
 
 def _changes(acls: Iterable[Acl], change: Literal["grant", "revoke"]) -> list[AclChange]:
@@ -224,13 +217,6 @@ def _changes(acls: Iterable[Acl], change: Literal["grant", "revoke"]) -> list[Ac
 
 def _key(change: UserChange) -> tuple[str, str]:
     return change.user, change.mechanism
-
-
-def _some(things: Iterable[_T]) -> Iterator[tuple[_T, ...]]:
-    """The items in portions that fit into a ledger record."""
-    rest = iter(things)
-    while some := tuple(islice(rest, _AT_ONCE)):
-        yield some
 
 
 def _told(errors: Mapping[_T, FerryError], what: str, alias: str) -> list[str]:

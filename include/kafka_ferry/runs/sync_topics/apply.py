@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
+from kafka_ferry.batched import batched
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
@@ -115,8 +116,7 @@ def mark_topics(
     # An interrupted run may have created topics and not marked them.
     announced = ledger.applied().creations.keys()
     marks = new_marks(choices, ids, known, created | announced)
-    for first in range(0, len(marks), _MARKS_AT_ONCE):
-        some = marks[first : first + _MARKS_AT_ONCE]
+    for some in batched(marks, _MARKS_AT_ONCE):
         entry = OwnershipEntry(flow=flow.name, run=plan.run, at=now_ms(), marks=some)
         append_entry(flow, entry)
     if marks:

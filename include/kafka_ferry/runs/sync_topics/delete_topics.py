@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from kafka_ferry.batched import batched
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError
@@ -33,8 +34,7 @@ class _StillThere(FerryError):
 def release(run: RunContext, topics: Sequence[ReleasedTopic]) -> None:
     """Record in the ledger, whose topic exists, that a run gives remote topics up."""
     flow = run.flow
-    for first in range(0, len(topics), _TOPICS_AT_ONCE):
-        some = tuple(topics[first : first + _TOPICS_AT_ONCE])
+    for some in batched(topics, _TOPICS_AT_ONCE):
         entry = ReleaseEntry(flow=flow.name, run=run.run_id, at=now_ms(), remote_topics=some)
         append_entry(flow, entry)
     if topics:

@@ -34,6 +34,7 @@ from kafka_ferry.config.types.problems import (
     did_you_mean,
     problems_of,
 )
+from kafka_ferry.config.types.values import INTERNAL_TOPICS
 
 ResetName = Literal["earliest", "latest"]
 
@@ -52,8 +53,6 @@ _RESET_VALUES: Final[Mapping[str, ResetName]] = {
 # Not groupid, which remained in files for later releases.
 _OF_0_7: Final = frozenset({"zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
 _READ: Final = frozenset({*_RESETS, _WHITELIST, _BLACKLIST, _THREADS, _INTERNAL, _ISOLATION})
-# org.apache.kafka.common.internals.Topic.INTERNAL_TOPICS
-_KAFKAS_OWN: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _PLACE: Final = "command line"
 _OURS: Final = (r"ferry-ledger\..*\.internal", r"ferry-dead-letter\..*\.internal")
 
@@ -305,8 +304,8 @@ def mirrored_topics(whitelist: str | None, blacklist: str | None) -> MirroredTop
     if not pattern:
         raise config_error(_PLACE, Problem(key, "names no topic", "Any topic is '.*'."))
     if key == "whitelist":
-        return MirroredTopics((pattern,), (*_KAFKAS_OWN, *_OURS))
-    return MirroredTopics((".*",), (pattern, *_KAFKAS_OWN, *_OURS))
+        return MirroredTopics((pattern,), (*INTERNAL_TOPICS, *_OURS))
+    return MirroredTopics((".*",), (pattern, *INTERNAL_TOPICS, *_OURS))
 
 
 def _as_pattern(text: str) -> str:

@@ -16,6 +16,8 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
 """The form of a number of bytes as text, for editors and forms."""
+INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+"""``INTERNAL_TOPICS`` of Kafka 4.3's class ``org.apache.kafka.common.internals.Topic``."""
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
 _UNITS: Final = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": 1024 * MIB}
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.values import INTERNAL_TOPICS
 from kafka_ferry.errors import ConfigError
 
 HEARTBEATS = "heartbeats"
@@ -20,10 +21,8 @@ _ADVICE = (
     "It must be a class that derives from kafka_ferry.plan.topics.replication_policy.ReplicationPolicy, "
     "named with its module, on the PYTHONPATH of every process that plans."
 )
-# org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME
-_KAFKAS_OWN: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
+KAFKAS_OWN: Final = frozenset({*INTERNAL_TOPICS, "__cluster_metadata"})
+"""Topics of Kafka itself, to which brokers allow no client to write."""
 
 
 class ReplicationPolicy(ABC):
@@ -236,8 +235,8 @@ class KeptNames(ReplicationPolicy):
         return False
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether it is one of Kafka's own, to which brokers allow no client to write."""
-        return topic in _KAFKAS_OWN
+        """Whether it is one of Kafka's own."""
+        return topic in KAFKAS_OWN
 
 
 POLICIES: dict[str, type[ReplicationPolicy]] = {

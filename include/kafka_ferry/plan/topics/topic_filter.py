@@ -14,13 +14,9 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.types.values import topic_name
 from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.remarks import Refusal, Skipped
-from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
+from kafka_ferry.plan.topics.replication_policy import KAFKAS_OWN, ReplicationPolicy, policy_of
 
 _OURS: Final = regex.compile(r"ferry-(ledger|dead-letter|certificates)\..*\.internal")
-# org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME
-_OF_KAFKA: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +143,7 @@ def _unfit(flow: Flow, policy: ReplicationPolicy, name: str) -> str:
         topic_name(name)
     except ValueError as error:
         return f"its remote topic's name, {name!r}, {error}."
-    if name in _OF_KAFKA:
+    if name in KAFKAS_OWN:
         return f"{name} on the target is Kafka's own."
     if name == flow.dead_letter_name or _OURS.fullmatch(name):
         return f"{name} on the target is Kafka Ferry's own."

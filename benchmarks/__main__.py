@@ -15,12 +15,12 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import accuracy, report
-from benchmarks.cases import ACCURACY, CASES, EVERYDAY
-from benchmarks.clusters import Clusters, two_clusters
-from benchmarks.copiers import Ferry, MirrorMaker
-from benchmarks.loads import copies, everyday_loads
+from benchmarks.copies.cases import ACCURACY, CASES, EVERYDAY
+from benchmarks.copies.clusters import Clusters, two_clusters
+from benchmarks.copies.copiers import Ferry, MirrorMaker
+from benchmarks.copies.loads import copies, everyday_loads
+from benchmarks.figures.runs import Copied, medians
 from benchmarks.quick import installations
-from benchmarks.runs import Copied, medians
 
 
 def measure_everyday(

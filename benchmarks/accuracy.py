@@ -26,9 +26,9 @@ from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.clusters import Clusters, two_clusters
-from benchmarks.copiers import Ferry, Job
-from benchmarks.topics import Topic, produce
+from benchmarks.copies.clusters import Clusters, two_clusters
+from benchmarks.copies.copiers import Ferry, Job
+from benchmarks.copies.topics import BenchmarkTopic, produce
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 
@@ -65,7 +65,7 @@ def group_of(share: float) -> str:
 
 def fill(bootstrap: str, records: int, partitions: int) -> None:
     """Write records whose value is their own offset."""
-    Topic(TOPIC, partitions).create(bootstrap)
+    BenchmarkTopic(TOPIC, partitions).create(bootstrap)
     config: dict[str, str | int] = {
         "bootstrap.servers": bootstrap,
         "enable.idempotence": True,

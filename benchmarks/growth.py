@@ -27,7 +27,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from benchmarks import proc, report
+from benchmarks import report
+from benchmarks.figures import proc
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.model import Range

@@ -17,12 +17,12 @@ import typer
 from rich.table import Table
 
 from benchmarks import report
-from benchmarks.clusters import Clusters, two_clusters
-from benchmarks.copiers import Copier, Job, MirrorMaker
-from benchmarks.loads import WholeTopic, copies
+from benchmarks.copies.clusters import Clusters, two_clusters
+from benchmarks.copies.copiers import Copier, Job, MirrorMaker
+from benchmarks.copies.loads import WholeTopic, copies
+from benchmarks.copies.topics import BenchmarkTopic
+from benchmarks.figures.runs import LABELS, Copied, Figures, medians
 from benchmarks.quick import installations
-from benchmarks.runs import LABELS, Copied, Figures, medians
-from benchmarks.topics import Topic
 
 _TOLD = ("wall_s", "cpu_s", "copying_s", "mirror_s", "verify_s", "peak_pss_mib")
 
@@ -58,7 +58,7 @@ def _show(runs: Sequence[Copied], loads: Sequence[Distant], copier: str) -> None
 
 
 def _loads(
-    clusters: Clusters, copiers: Sequence[Copier], topic: Topic, records: int, trips: str
+    clusters: Clusters, copiers: Sequence[Copier], topic: BenchmarkTopic, records: int, trips: str
 ) -> list[Distant]:
     return [
         Distant(
@@ -85,7 +85,7 @@ def main(
     with two_clusters(side) as clusters:
         ferries = installations(clusters, beside)
         copiers: list[Copier] = [*ferries, *([MirrorMaker(clusters)] if mirrormaker2 else [])]
-        topic = Topic(f"far-{partitions}", partitions, batch=batch)
+        topic = BenchmarkTopic(f"far-{partitions}", partitions, batch=batch)
         loads = _loads(clusters, copiers, topic, records, round_trip_ms)
         content = report.context(ferries, side=side, records=records, partitions=partitions)
         loads[0].prepare()

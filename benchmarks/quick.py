@@ -18,9 +18,9 @@ from typing import Annotated
 import typer
 
 from benchmarks import report
-from benchmarks.clusters import Clusters, two_clusters
-from benchmarks.copiers import Copier, Ferry, MirrorMaker
-from benchmarks.loads import copies, everyday_loads
+from benchmarks.copies.clusters import Clusters, two_clusters
+from benchmarks.copies.copiers import Copier, Ferry, MirrorMaker
+from benchmarks.copies.loads import copies, everyday_loads
 
 LIMIT_S = 165
 """When the last copy should end; the brokers stop after it."""

@@ -12,10 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.copiers import TUNED_CONNECTOR, TUNED_PRODUCER, Ferry
-from benchmarks.loads import Load
-from benchmarks.machine import installation, machine, servers
-from benchmarks.runs import COMPARED, LABELS, Copied, Figures, medians, ratios
+from benchmarks.copies.copiers import TUNED_CONNECTOR, TUNED_PRODUCER, Ferry
+from benchmarks.copies.loads import Load
+from benchmarks.figures.machine import installation, machine, servers
+from benchmarks.figures.runs import COMPARED, LABELS, Copied, Figures, medians, ratios
 
 RESULTS = Path(__file__).parent / "results"
 SECONDS = {"wall_s", "cpu_s", "copying_s", "mirror_s", "verify_s"}

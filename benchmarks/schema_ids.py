@@ -12,10 +12,10 @@ import typer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from benchmarks import report
-from benchmarks.clusters import Clusters, two_clusters
-from benchmarks.copiers import Copier, Ferry
-from benchmarks.loads import WholeTopic, copies
-from benchmarks.topics import Topic
+from benchmarks.copies.clusters import Clusters, two_clusters
+from benchmarks.copies.copiers import Copier, Ferry
+from benchmarks.copies.loads import WholeTopic, copies
+from benchmarks.copies.topics import BenchmarkTopic
 from kafka_sandbox.schema_registry import SchemaRegistryServer
 
 _TOPIC = "ids"
@@ -36,8 +36,8 @@ def _loads(
 ) -> list[WholeTopic]:
     copiers: list[Copier] = [Ferry("this", sys.executable, clusters)]
     source, target = ({"schema.registry": {"url": it.url}} for it in registries)
-    topic = Topic(_TOPIC, 8, size, schema_id=_registered(registries[0]))
-    as_it_is = Topic("as-it-is", 8, size, schema_id=topic.schema_id)
+    topic = BenchmarkTopic(_TOPIC, 8, size, schema_id=_registered(registries[0]))
+    as_it_is = BenchmarkTopic("as-it-is", 8, size, schema_id=topic.schema_id)
     options = {"sync.schemas": "translate-ids", "source": source, "target": target}
     return [
         WholeTopic("as they are", copiers, clusters, as_it_is, records),

@@ -15,10 +15,10 @@ from typing import Annotated, Final
 import typer
 
 from benchmarks import report
-from benchmarks.clusters import Clusters, two_clusters
-from benchmarks.copiers import Copier, Ferry, MirrorMaker
-from benchmarks.loads import WholeTopic, copies
-from benchmarks.topics import MARK, Topic
+from benchmarks.copies.clusters import Clusters, two_clusters
+from benchmarks.copies.copiers import Copier, Ferry, MirrorMaker
+from benchmarks.copies.loads import WholeTopic, copies
+from benchmarks.copies.topics import MARK, BenchmarkTopic
 
 _KEPT_IN = 2
 _RULES: Mapping[str, Mapping[str, object]] = {
@@ -50,7 +50,7 @@ def _loads(clusters: Clusters, copiers: list[Copier], records: int, size: int) -
             "transform": [{"topics": [slug], **rule}],
             "transform.functions": str(_FUNCTIONS),
         }
-        topic = Topic(slug, 8, size, fields=True, marked=_KEPT_IN)
+        topic = BenchmarkTopic(slug, 8, size, fields=True, marked=_KEPT_IN)
         has_equal = "JSON" not in name
         loads.append(
             WholeTopic(

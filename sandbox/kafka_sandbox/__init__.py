@@ -1,4 +1,1 @@
-"""Real Kafka clusters, a real Airflow and real-looking data on this machine.
-
-For the demo, the tests and the benchmarks.
-"""
+"""Real Kafka clusters and a real Airflow on this machine, for the demo, the tests and the benchmarks."""

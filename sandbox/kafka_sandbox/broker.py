@@ -16,10 +16,10 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import KAFKA_VERSION, Jars, kafka
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import KAFKA_VERSION, Jars, kafka
 from kafka_sandbox.processes import OrphanGuard, end, last_lines
 from kafka_sandbox.storage import format_storage, new_id
 

@@ -17,7 +17,7 @@ from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_sandbox.broker import HOST, Broker, free_port, quiet_client
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import KAFKA_VERSION
+from kafka_sandbox.java.jars import KAFKA_VERSION
 from kafka_sandbox.storage import new_id
 
 # Six brokers on two cores may be silent for seconds, and are not dead.

@@ -10,7 +10,7 @@ import typer
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import start_all
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import SANDBOX
+from kafka_sandbox.java.jars import SANDBOX
 
 PORTS = {"primary": 19092, "backup": 29092}
 """By cluster: the first broker's port; the others follow, each with its controller on the port after it."""

@@ -13,9 +13,9 @@ from types import TracebackType
 import psutil
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from kafka_sandbox import jvm
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import KAFKA_VERSION, SLF4J_VERSION, Jars, class_path
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import KAFKA_VERSION, SLF4J_VERSION, Jars, class_path
 from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 MIRROR = Jars(

@@ -11,10 +11,10 @@ from typing import Final, Self
 
 import httpx
 
-from kafka_sandbox import checksums, ivy
 from kafka_sandbox.broker import HOST, free_port
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import SANDBOX, java, lock
+from kafka_sandbox.java import checksums, ivy
+from kafka_sandbox.java.jars import SANDBOX, java, lock
 from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 # The last line that Java 17 runs.

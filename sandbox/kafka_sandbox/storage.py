@@ -10,9 +10,9 @@ import uuid
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kafka_sandbox import jvm
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import Jars, class_path, lock
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import Jars, class_path, lock
 
 # What the tool wants to know; nothing of it gets into what it writes but the node's number.
 _PROPERTIES = {

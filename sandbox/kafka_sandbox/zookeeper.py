@@ -7,10 +7,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from kafka_sandbox import jvm
 from kafka_sandbox.broker import HOST, Broker
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import line
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import line
 from kafka_sandbox.processes import OrphanGuard, end, last_lines
 
 

@@ -18,7 +18,7 @@ from tests.faults.evidence import uncommitted
 from tests.support.offsets import bounds
 
 if TYPE_CHECKING:
-    from kafka_sandbox.proxy import Proxy
+    from kafka_sandbox.network.proxy import Proxy
     from tests.faults.storm import Storm
 
 

@@ -17,7 +17,7 @@ from kafka.structs import TopicPartition
 
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
-from kafka_sandbox.proxied import ProxiedBroker, ProxiedBrokers
+from kafka_sandbox.network.proxied import ProxiedBroker, ProxiedBrokers
 from tests.support.leaders import TIMEOUT_S, elect_preferred, leaders, reassign
 
 

@@ -26,7 +26,7 @@ from kafka_ferry.config import load_flow
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from kafka_sandbox.proxied import Address, ProxiedBrokers
+from kafka_sandbox.network.proxied import ProxiedBrokers, ProxyAddress
 from tests.support.builders import create_topic
 from tests.support.flows import copy_planned, failures, plan_now, write_flow
 from tests.support.leaders import leaders
@@ -82,7 +82,7 @@ def fill(
 def peak_of_copying(
     folder: Path,
     source: KafkaCluster,
-    target: KafkaCluster | Address,
+    target: KafkaCluster | ProxyAddress,
     topic: str,
     **options: object,
 ) -> int:

@@ -14,7 +14,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from kafka_sandbox.proxied import ProxiedBrokers
+from kafka_sandbox.network.proxied import ProxiedBrokers
 from tests.faults.evidence import assert_copied, assert_ledger_tells
 from tests.faults.faults import CHECKPOINTS, COPIER, SPARK
 from tests.faults.generator import Generator

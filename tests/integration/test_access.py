@@ -18,10 +18,10 @@ from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import Acl, AclChange, Entity, QuotaChange
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.sync_topics import acls as acls_module
-from kafka_sandbox import jvm
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from kafka_sandbox.secure import Authority, SecureBroker
+from kafka_sandbox.java import jvm
+from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.access import (
     add_user,
     allow,

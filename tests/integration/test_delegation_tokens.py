@@ -12,7 +12,7 @@ from kafka_ferry.errors import AccessDenied
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.secure import Authority, SecureBroker
+from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.access import allow, deny
 from tests.support.builders import read_all
 from tests.support.command_line import ferry_process

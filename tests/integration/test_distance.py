@@ -17,8 +17,8 @@ from kafka_ferry.wire.partitions import read_ahead, scan
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.read_ahead import Depth
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.proxied import ProxiedBroker
-from kafka_sandbox.proxy import Proxy
+from kafka_sandbox.network.proxied import ProxiedBroker
+from kafka_sandbox.network.proxy import Proxy
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import (
     assert_same,

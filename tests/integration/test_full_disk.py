@@ -19,7 +19,7 @@ from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from kafka_sandbox.jars import KAFKA
+from kafka_sandbox.java.jars import KAFKA
 from kafka_sandbox.storage import format_storage
 from tests.support.builders import Record, create_topic, produce
 from tests.support.everywhere import wait_for_topic

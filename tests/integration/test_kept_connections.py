@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.wire import WireCluster, borrowed
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.proxy import Proxy
+from kafka_sandbox.network.proxy import Proxy
 from tests.support.flows import make_flow
 
 

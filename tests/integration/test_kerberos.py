@@ -18,7 +18,7 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, Fe
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import Connection, WireCluster, connected
 from kafka_sandbox.cluster import start_all
-from kafka_sandbox.kdc import REALM, Kdc, KerberosBroker, missing_tools
+from kafka_sandbox.logins.kdc import REALM, Kdc, KerberosBroker, missing_tools
 from tests.support.builders import read_all
 from tests.support.command_line import ferry_process
 from tests.support.flows import assert_same, copy_now, failures, remote

@@ -13,7 +13,7 @@ import pytest
 from kafka_ferry.model.rights import Right
 from kafka_ferry.runs.rights import NEEDS, NeededRight, needed_rights
 from kafka_sandbox.cluster import start_all
-from kafka_sandbox.secure import Authority, SecureBroker
+from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.access import rules_of
 from tests.support.kafka_tools import acls
 from tests.support.proof import recount_here

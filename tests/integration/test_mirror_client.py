@@ -23,9 +23,9 @@ from kafka_ferry.groups.routes import Route, routes
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.runs import Run
-from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.jars import KAFKA, class_path, java
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import KAFKA, class_path, java
 from kafka_sandbox.mirrormaker2 import MIRROR, mirror_classpath
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import copy_now, failures, ledger_of, make_flow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.secure import Authority, SecureBroker
+from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.access import allow
 from tests.support.command_line import ferry_process
 from tests.support.flows import assert_same, copy_now, failures, remote

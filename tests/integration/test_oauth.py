@@ -23,8 +23,8 @@ from kafka_ferry.runs import Run
 from kafka_ferry.spark.serialized_flow import packed, unpacked
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.secure import Authority
-from kafka_sandbox.token_broker import TokenBroker
+from kafka_sandbox.logins.secure import Authority
+from kafka_sandbox.logins.token_broker import TokenBroker
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import (
     assert_same,

@@ -18,7 +18,7 @@ from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from kafka_sandbox.jars import line
+from kafka_sandbox.java.jars import line
 from tests.support.builders import Record, create_topic, delete_before, produce, set_config
 from tests.support.flows import assert_same, copy_now, failures, make_flow, plan_now, remote
 from tests.support.groups import cluster_of, commit_alone, member

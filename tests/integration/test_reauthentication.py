@@ -16,7 +16,7 @@ from kafka_ferry.errors import AccessDenied
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.wire import Connection
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.secure import Authority, SecureBroker
+from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, failures, plan_now
 from tests.support.secure import login

@@ -21,13 +21,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafka_sandbox import clusters, jvm
+from kafka_sandbox import clusters
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.demo_data import COMPRESSIONS, fill
+from kafka_sandbox.demo.data import COMPRESSIONS, fill
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import KAFKA
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import KAFKA
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
 from tests.support.waiting import wait_until
 

@@ -22,7 +22,7 @@ from kafka_ferry.spark.session import SparkSource
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.markers import may_write_markers
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.secure import Authority, Identity, SecureBroker
+from kafka_sandbox.logins.secure import Authority, Identity, SecureBroker
 from tests.support.access import deny
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import assert_same, copy_now, failures, plan_now, remote

@@ -30,9 +30,9 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.takeover import takeover
 from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.runs.takeover.takeover import Takeover, read_offsets
-from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.jars import kafka
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import kafka
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
 from tests.support.command_line import Called, ferry

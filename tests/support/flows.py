@@ -17,14 +17,14 @@ from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.schemas.ids import stored_schemas
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.proxied import Address
+from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.builders import ConsumedRecord, read_all
 
 
 def write_flow(
     folder: Path,
-    source: KafkaCluster | Address,
-    target: KafkaCluster | Address,
+    source: KafkaCluster | ProxyAddress,
+    target: KafkaCluster | ProxyAddress,
     topics: Iterable[str],
     *,
     into: str = "backup",

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from kafka_ferry.memory_file import memory_file
-from kafka_sandbox.secure import Identity
+from kafka_sandbox.logins.secure import Identity
 
 AUDIENCE = "kafka"
 SECRET = "cl1ent-s3cret"

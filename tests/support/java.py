@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from kafka_sandbox.jars import STREAMS, Jars, class_path, java
+from kafka_sandbox.java.jars import STREAMS, Jars, class_path, java
 
 _SOURCES = Path(__file__).resolve().parents[1] / "java"
 _LIMITS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

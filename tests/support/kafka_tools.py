@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.java import jvm
 
 EARLIEST, LATEST = -2, -1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafka_sandbox.broker import QUICK_CLEANER, Broker
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.jars import line
+from kafka_sandbox.java.jars import line
 from kafka_sandbox.zookeeper import ZooKeeperBroker
 
 # The oldest with today's batches and transactions, the oldest that preserves offsets, the first

@@ -28,7 +28,7 @@ from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.runs.rights import NeededRight, Side
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.access.acls import create_acls, delete_acls, describe_acls
-from kafka_sandbox.secure import SecureBroker
+from kafka_sandbox.logins.secure import SecureBroker
 from tests.support.access import add_user, allow, set_quota
 from tests.support.builders import (
     Record,

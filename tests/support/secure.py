@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
-from kafka_sandbox.jars import java
-from kafka_sandbox.secure import Authority, Identity
+from kafka_sandbox.java.jars import java
+from kafka_sandbox.logins.secure import Authority, Identity
 
 PASSWORD = "store-5ecret"
 """Of every store that is made here."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from kafka_sandbox.jars import SCALA_VERSION, Jars, class_path
+from kafka_sandbox.java.jars import SCALA_VERSION, Jars, class_path
 
 _SPARK = version("pyspark")
 # Spark has them already.

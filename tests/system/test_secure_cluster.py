@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_sandbox.cluster import KafkaCluster
-from kafka_sandbox.secure import Authority, SecureBroker
+from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same
 from tests.support.spark_cluster import SparkCluster

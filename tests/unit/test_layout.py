@@ -5,22 +5,34 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import benchmarks
 import kafka_ferry
 import kafka_ferry_airflow
+import kafka_sandbox
 
 from .held_elsewhere import AIRFLOW, HELD_BY, OF_SEVERAL, OUTSIDE
 
 MOST = 15
-FOLDERS = sorted(
-    file.parent
-    for package in (kafka_ferry, kafka_ferry_airflow)
-    for file in Path(package.__file__).parent.rglob("__init__.py")
-)
-INCLUDE = Path(kafka_ferry.__file__).parents[1]
 TESTS = Path(__file__).parents[1]
+PROJECT = TESTS.parent
+INCLUDE = PROJECT / "include"
+
+
+def folders(*packages: ModuleType) -> list[Path]:
+    """The folder of each package and all below it."""
+    return sorted(
+        file.parent
+        for package in packages
+        for file in Path(str(package.__file__)).parent.rglob("__init__.py")
+    )
+
+
+LIBRARY = folders(kafka_ferry, kafka_ferry_airflow)
+FOLDERS = LIBRARY + folders(kafka_sandbox, benchmarks)
 
 
 def unit_test(module: str) -> str:
@@ -44,7 +56,7 @@ def within(folder: str) -> str:
 
 ALL = {
     f"{folder.relative_to(INCLUDE)}/{file.stem}"
-    for folder in FOLDERS
+    for folder in LIBRARY
     for file in folder.glob("*.py")
     if not file.stem.startswith("__")
 }
@@ -56,11 +68,11 @@ def modules(folder: Path) -> list[str]:
 
 
 def test_no_folder_has_more_than_fifteen_modules() -> None:
-    wide = {str(it.relative_to(INCLUDE)): len(modules(it)) for it in FOLDERS}
+    wide = {str(it.relative_to(PROJECT)): len(modules(it)) for it in FOLDERS}
     assert {folder: count for folder, count in wide.items() if count > MOST} == {}
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: str(it.relative_to(INCLUDE)))
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: str(it.relative_to(PROJECT)))
 def test_a_folder_says_in_a_line_what_its_subject_is(folder: Path) -> None:
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     assert text

@@ -36,7 +36,7 @@ from kafka.protocol.producer import (
 )
 
 from kafka_sandbox.scripted import logs, metadata, transactions
-from kafka_sandbox.scripted.content import Content, Request
+from kafka_sandbox.scripted.content import ReceivedRequest, ScriptedContent
 
 # Before the versions that name topics by their ids alone, and those of the second transaction protocol.
 _NEWEST: Final = {
@@ -55,7 +55,7 @@ _NEWEST: Final = {
 }
 
 
-def _api_versions(_content: Content, _request: Request) -> Any:
+def _api_versions(_content: ScriptedContent, _request: ReceivedRequest) -> Any:
     return ApiVersionsResponse(
         api_keys=[
             ApiVersionsResponse.ApiVersion(
@@ -68,7 +68,7 @@ def _api_versions(_content: Content, _request: Request) -> Any:
     )
 
 
-_ANSWERS: Final[Mapping[Any, Callable[[Content, Request], Any]]] = {
+_ANSWERS: Final[Mapping[Any, Callable[[ScriptedContent, ReceivedRequest], Any]]] = {
     ApiVersionsRequest: _api_versions,
     MetadataRequest: metadata.metadata,
     FindCoordinatorRequest: metadata.coordinator,
@@ -112,7 +112,7 @@ class Answers:
         content: what the cluster holds.
     """
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: ScriptedContent) -> None:
         self._content = content
         self._known: dict[tuple[int, int, int, bytes], bytes] = {}
 
@@ -129,5 +129,5 @@ class Answers:
 
     def _computed(self, node: int, request_class: Any, version: int, body: memoryview) -> bytes:
         message = request_class.decode(body, version=version)
-        answer = _ANSWERS[request_class](self._content, Request(message, version, node))
+        answer = _ANSWERS[request_class](self._content, ReceivedRequest(message, version, node))
         return bytes(answer.encode(version=version))

@@ -15,7 +15,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 
 from kafka_sandbox.broker import HOST
 from kafka_sandbox.scripted.answers import REQUESTS, Answers
-from kafka_sandbox.scripted.content import Address, Content, ScriptedTopic
+from kafka_sandbox.scripted.content import BrokerAddress, ScriptedContent, ScriptedTopic
 
 _HEAD: Final = struct.Struct(">hhih")
 _BOOTSTRAP: Final = 3
@@ -108,9 +108,9 @@ class ScriptedCluster:
         self._thread.join()
         self._loop.close()
 
-    def _addresses(self) -> dict[int, Address]:
+    def _addresses(self) -> dict[int, BrokerAddress]:
         return {
-            node: Address(HOST, server.sockets[0].getsockname()[1])
+            node: BrokerAddress(HOST, server.sockets[0].getsockname()[1])
             for node, server in self._servers.items()
         }
 
@@ -123,7 +123,7 @@ class ScriptedCluster:
                 await self._serve(node, reader, writer)
 
             self._servers[node] = await asyncio.start_server(serve, HOST, 0)
-        self.content = Content(self._topics, self._addresses(), self._cluster_id)
+        self.content = ScriptedContent(self._topics, self._addresses(), self._cluster_id)
         self._answers = Answers(self.content)
 
     async def _stop(self) -> None:

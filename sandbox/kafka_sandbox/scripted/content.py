@@ -24,14 +24,14 @@ _LAST_OFFSET_DELTA: Final = slice(23, 27)
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 
 
-class Address(NamedTuple):
+class BrokerAddress(NamedTuple):
     """Where a broker listens."""
 
     host: str
     port: int
 
 
-class Request(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request that a broker was sent.
 
     Attributes:
@@ -45,7 +45,7 @@ class Request(NamedTuple):
     node: int
 
 
-class Place(NamedTuple):
+class ScriptedPartition(NamedTuple):
     """A partition."""
 
     topic: str
@@ -121,7 +121,7 @@ class _Log:
     batches: list[tuple[int, bytes]] = field(default_factory=list)
 
 
-class Content:
+class ScriptedContent:
     """The topics of a scripted cluster, and the little that it remembers of writers.
 
     Args:
@@ -139,51 +139,54 @@ class Content:
     """
 
     def __init__(
-        self, topics: Iterable[ScriptedTopic], addresses: Mapping[int, Address], cluster_id: str
+        self,
+        topics: Iterable[ScriptedTopic],
+        addresses: Mapping[int, BrokerAddress],
+        cluster_id: str,
     ) -> None:
         self.topics = {topic.name: topic for topic in topics}
         self.addresses = addresses
         self.cluster_id = cluster_id
-        self.committed: dict[str, dict[Place, tuple[int, int, str]]] = {}
+        self.committed: dict[str, dict[ScriptedPartition, tuple[int, int, str]]] = {}
         self.producers: dict[str, tuple[int, int]] = {}
-        self.transactions: dict[str, set[Place]] = {}
+        self.transactions: dict[str, set[ScriptedPartition]] = {}
         self._names = {topic.topic_id: topic.name for topic in self.topics.values()}
         self._first = {name: number for number, name in enumerate(self.topics)}
-        self._logs: dict[Place, _Log] = {}
+        self._logs: dict[ScriptedPartition, _Log] = {}
 
     def name_of(self, topic_id: uuid.UUID | None) -> str:
         """The name of the topic with this id, "" where there is none."""
         return self._names.get(topic_id, "") if topic_id else ""
 
-    def replicas(self, place: Place) -> list[int]:
+    def replicas(self, place: ScriptedPartition) -> list[int]:
         """The brokers that have a partition, its leader first."""
         first = self._first[place.topic] + place.partition
         brokers = len(self.addresses)
         return [(first + number) % brokers + 1 for number in range(min(REPLICAS, brokers))]
 
-    def coordinator(self, key: str) -> tuple[int, Address]:
+    def coordinator(self, key: str) -> tuple[int, BrokerAddress]:
         """The broker that coordinates a group or a transactional id."""
         node = sum(key.encode()) % len(self.addresses) + 1
         return node, self.addresses[node]
 
-    def knows(self, place: Place) -> bool:
+    def knows(self, place: ScriptedPartition) -> bool:
         """Whether there is such a partition."""
         topic = self.topics.get(place.topic)
         return topic is not None and 0 <= place.partition < topic.partitions
 
-    def end(self, place: Place) -> int:
+    def end(self, place: ScriptedPartition) -> int:
         """The end of a partition's log."""
         log = self._logs.get(place)
         return log.end if log else self.topics[place.topic].end
 
-    def fetch(self, place: Place, offset: int, max_bytes: int) -> bytes:
+    def fetch(self, place: ScriptedPartition, offset: int, max_bytes: int) -> bytes:
         """The batches of a partition from an offset on, about so many bytes."""
         topic = self.topics[place.topic]
         if log := self._logs.get(place):
             return b"".join(_until(_from(log.batches, offset), max_bytes))
         return topic.fetch(offset, max_bytes) if offset < topic.end else b""
 
-    def append(self, place: Place, batch: bytes) -> int:
+    def append(self, place: ScriptedPartition, batch: bytes) -> int:
         """Write a batch to a partition; returns its base offset."""
         topic = self.topics[place.topic]
         log = self._logs.setdefault(place, _Log(topic.end))
@@ -194,12 +197,12 @@ class Content:
             log.batches.append((log.end, stored))
         return base
 
-    def end_transaction(self, places: Iterable[Place]) -> None:
+    def end_transaction(self, places: Iterable[ScriptedPartition]) -> None:
         """Add the marker of a transaction, which has an offset, to each of its partitions."""
         for place in places:
             self._logs.setdefault(place, _Log(self.topics[place.topic].end)).end += 1
 
-    def commit(self, group: str, offsets: Mapping[Place, tuple[int, int, str]]) -> None:
+    def commit(self, group: str, offsets: Mapping[ScriptedPartition, tuple[int, int, str]]) -> None:
         """Commit offsets of a group."""
         self.committed.setdefault(group, {}).update(offsets)
 

@@ -16,9 +16,9 @@ from kafka.protocol.producer import ProduceResponse
 from kafka_sandbox.scripted.content import (
     EPOCH,
     UNKNOWN_TOPIC_OR_PARTITION,
-    Content,
-    Place,
-    Request,
+    ReceivedRequest,
+    ScriptedContent,
+    ScriptedPartition,
 )
 
 _NOT_LEADER: Final = 6
@@ -27,7 +27,7 @@ _LATEST: Final = -1
 _BY_NAME: Final = 12
 
 
-def offsets(content: Content, request: Request) -> Any:
+def offsets(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Says where logs start and end, and what they had at a time."""
     of_topic = ListOffsetsResponse.ListOffsetsTopicResponse
     return ListOffsetsResponse(
@@ -35,7 +35,12 @@ def offsets(content: Content, request: Request) -> Any:
             of_topic(
                 name=topic.name,
                 partitions=[
-                    _offset(content, Place(topic.name, entry.partition_index), entry, request.node)
+                    _offset(
+                        content,
+                        ScriptedPartition(topic.name, entry.partition_index),
+                        entry,
+                        request.node,
+                    )
                     for entry in topic.partitions
                 ],
             )
@@ -44,7 +49,7 @@ def offsets(content: Content, request: Request) -> Any:
     )
 
 
-def _offset(content: Content, place: Place, asked: Any, node: int) -> Any:
+def _offset(content: ScriptedContent, place: ScriptedPartition, asked: Any, node: int) -> Any:
     entry = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
     if error := _error(content, place, node):
         return entry(partition_index=place.partition, error_code=error)
@@ -56,20 +61,20 @@ def _offset(content: Content, place: Place, asked: Any, node: int) -> Any:
     return entry(partition_index=place.partition, offset=offset, timestamp=at, leader_epoch=EPOCH)
 
 
-def _error(content: Content, place: Place, node: int) -> int:
+def _error(content: ScriptedContent, place: ScriptedPartition, node: int) -> int:
     if not content.knows(place):
         return UNKNOWN_TOPIC_OR_PARTITION
     return 0 if content.replicas(place)[0] == node else _NOT_LEADER
 
 
-def epochs(content: Content, request: Request) -> Any:
+def epochs(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Says where leader epochs end."""
     of_topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
     topics = []
     for topic in request.message.topics:
         entries = []
         for asked in topic.partitions:
-            place = Place(topic.topic, asked.partition)
+            place = ScriptedPartition(topic.topic, asked.partition)
             error = _error(content, place, request.node)
             entries.append(
                 of_topic.EpochEndOffset(
@@ -83,7 +88,7 @@ def epochs(content: Content, request: Request) -> Any:
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def sizes(content: Content, request: Request) -> Any:
+def sizes(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Says how large logs are."""
     result = DescribeLogDirsResponse.DescribeLogDirsResult
     topics = []
@@ -100,7 +105,7 @@ def sizes(content: Content, request: Request) -> Any:
     return DescribeLogDirsResponse(results=[result(log_dir="/kafka", topics=topics)])
 
 
-def fetch(content: Content, request: Request) -> Any:
+def fetch(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Gives batches."""
     of_topic = FetchResponse.FetchableTopicResponse
     left, topics = request.message.max_bytes, []
@@ -108,7 +113,7 @@ def fetch(content: Content, request: Request) -> Any:
         name = topic.topic if request.version <= _BY_NAME else content.name_of(topic.topic_id)
         entries = []
         for asked in topic.partitions:
-            place = Place(name, asked.partition)
+            place = ScriptedPartition(name, asked.partition)
             error, records = _error(content, place, request.node), b""
             if not error and left > 0:
                 most = min(left, asked.partition_max_bytes)
@@ -131,14 +136,14 @@ def fetch(content: Content, request: Request) -> Any:
     return FetchResponse(responses=topics)
 
 
-def produce(content: Content, request: Request) -> Any:
+def produce(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Takes batches."""
     of_topic = ProduceResponse.TopicProduceResponse
     topics = []
     for topic in request.message.topic_data:
         entries = []
         for asked in topic.partition_data:
-            place = Place(topic.name, asked.index)
+            place = ScriptedPartition(topic.name, asked.index)
             error = _error(content, place, request.node)
             base = -1 if error else content.append(place, bytes(asked.records))
             entries.append(
@@ -155,7 +160,7 @@ def produce(content: Content, request: Request) -> Any:
     return ProduceResponse(responses=topics)
 
 
-def producers(content: Content, request: Request) -> Any:
+def producers(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Says that no transaction is open on any partition."""
     of_topic = DescribeProducersResponse.TopicResponse
     return DescribeProducersResponse(
@@ -165,7 +170,9 @@ def producers(content: Content, request: Request) -> Any:
                 partitions=[
                     of_topic.PartitionResponse(
                         partition_index=number,
-                        error_code=_error(content, Place(topic.name, number), request.node),
+                        error_code=_error(
+                            content, ScriptedPartition(topic.name, number), request.node
+                        ),
                         active_producers=[],
                     )
                     for number in topic.partition_indexes

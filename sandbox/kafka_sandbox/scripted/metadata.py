@@ -10,9 +10,9 @@ from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 from kafka_sandbox.scripted.content import (
     EPOCH,
     UNKNOWN_TOPIC_OR_PARTITION,
-    Content,
-    Place,
-    Request,
+    ReceivedRequest,
+    ScriptedContent,
+    ScriptedPartition,
 )
 
 _DEFAULT_CONFIG: Final = 5
@@ -55,7 +55,7 @@ CONFIGS: Final = {
 """The configs of every topic: the defaults of Kafka 4."""
 
 
-def metadata(content: Content, request: Request) -> Any:
+def metadata(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Says where the brokers are, and who leads which partition."""
     names = list(content.topics) if request.message.topics is None else _named(content, request)
     if not names and request.version == 0:
@@ -71,18 +71,18 @@ def metadata(content: Content, request: Request) -> Any:
     )
 
 
-def _named(content: Content, request: Any) -> list[str]:
+def _named(content: ScriptedContent, request: Any) -> list[str]:
     return [topic.name or content.name_of(topic.topic_id) for topic in request.message.topics]
 
 
-def _described(content: Content, name: str) -> Any:
+def _described(content: ScriptedContent, name: str) -> Any:
     entry = MetadataResponse.MetadataResponseTopic
     topic = content.topics.get(name)
     if topic is None:
         return entry(error_code=UNKNOWN_TOPIC_OR_PARTITION, name=name, partitions=[])
     partitions = []
     for number in range(topic.partitions):
-        replicas = content.replicas(Place(name, number))
+        replicas = content.replicas(ScriptedPartition(name, number))
         partitions.append(
             entry.MetadataResponsePartition(
                 partition_index=number,
@@ -96,7 +96,7 @@ def _described(content: Content, name: str) -> Any:
     return entry(name=name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def coordinator(content: Content, request: Request) -> Any:
+def coordinator(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Says which broker coordinates a group or a transactional id."""
     if request.version < _MANY:
         of, at = content.coordinator(request.message.key)
@@ -110,7 +110,7 @@ def coordinator(content: Content, request: Request) -> Any:
     return FindCoordinatorResponse(coordinators=coordinators)
 
 
-def configs(_content: Content, request: Request) -> Any:
+def configs(_content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Describes topics, which all have the defaults."""
     result = DescribeConfigsResponse.DescribeConfigsResult
     entries = [

@@ -17,14 +17,14 @@ from kafka.protocol.producer import (
     TxnOffsetCommitResponse,
 )
 
-from kafka_sandbox.scripted.content import Content, Place, Request
+from kafka_sandbox.scripted.content import ReceivedRequest, ScriptedContent, ScriptedPartition
 
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 # The first version that asks for several groups.
 _MANY: Final = 8
 
 
-def groups(content: Content, request: Request) -> Any:
+def groups(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Lists the groups that this broker coordinates."""
     own = [name for name in content.committed if content.coordinator(name)[0] == request.node]
     listed = ListGroupsResponse.ListedGroup
@@ -36,7 +36,7 @@ def groups(content: Content, request: Request) -> Any:
     )
 
 
-def committed(content: Content, request: Request) -> Any:
+def committed(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Gives the committed offsets of groups."""
     if request.version < _MANY:
         of_topic: Any = OffsetFetchResponse.OffsetFetchResponseTopic
@@ -56,19 +56,21 @@ def committed(content: Content, request: Request) -> Any:
     return OffsetFetchResponse(groups=groups)
 
 
-def _grouped(places: Iterable[tuple[Place, Any]]) -> Iterator[tuple[str, list[Any]]]:
+def _grouped(places: Iterable[tuple[ScriptedPartition, Any]]) -> Iterator[tuple[str, list[Any]]]:
     """Entries by topic, in their order."""
     for topic, entries in groupby(places, key=lambda it: it[0].topic):
         yield topic, [entry for _, entry in entries]
 
 
 def _committed(
-    content: Content, group: str, topics: Any, entry: Any
+    content: ScriptedContent, group: str, topics: Any, entry: Any
 ) -> list[tuple[str, list[Any]]]:
     known = content.committed.get(group, {})
     asked = sorted(known)
     if topics is not None:
-        asked = [Place(it.name, number) for it in topics for number in it.partition_indexes]
+        asked = [
+            ScriptedPartition(it.name, number) for it in topics for number in it.partition_indexes
+        ]
     found = []
     for place in asked:
         offset, epoch, metadata = known.get(place, (-1, -1, ""))
@@ -82,7 +84,7 @@ def _committed(
     return list(_grouped(found))
 
 
-def producer(content: Content, request: Request) -> Any:
+def producer(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Gives a producer its id, and begins an epoch."""
     name = request.message.transactional_id or ""
     number, epoch = content.producers.get(name, (len(content.producers) + 1, -1))
@@ -91,7 +93,7 @@ def producer(content: Content, request: Request) -> Any:
     return InitProducerIdResponse(producer_id=number, producer_epoch=epoch + 1)
 
 
-def add_partitions(content: Content, request: Request) -> Any:
+def add_partitions(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Adds partitions to a transaction."""
     result = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     in_transaction = content.transactions.setdefault(
@@ -99,7 +101,7 @@ def add_partitions(content: Content, request: Request) -> Any:
     )
     topics = []
     for topic in request.message.v3_and_below_topics:
-        in_transaction |= {Place(topic.name, number) for number in topic.partitions}
+        in_transaction |= {ScriptedPartition(topic.name, number) for number in topic.partitions}
         entries = [
             result.AddPartitionsToTxnPartitionResult(partition_index=number)
             for number in topic.partitions
@@ -108,12 +110,12 @@ def add_partitions(content: Content, request: Request) -> Any:
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
 
 
-def add_group(_content: Content, _request: Request) -> Any:
+def add_group(_content: ScriptedContent, _request: ReceivedRequest) -> Any:
     """Adds a group to a transaction."""
     return AddOffsetsToTxnResponse()
 
 
-def commit(content: Content, request: Request) -> Any:
+def commit(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Commits offsets, without waiting for the transaction to end."""
     of_topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
     topics, offsets = [], {}
@@ -121,7 +123,7 @@ def commit(content: Content, request: Request) -> Any:
         entries = []
         for asked in topic.partitions:
             number = asked.partition_index
-            offsets[Place(topic.name, number)] = (
+            offsets[ScriptedPartition(topic.name, number)] = (
                 asked.committed_offset,
                 asked.committed_leader_epoch,
                 asked.committed_metadata or "",
@@ -132,13 +134,13 @@ def commit(content: Content, request: Request) -> Any:
     return TxnOffsetCommitResponse(topics=topics)
 
 
-def end(content: Content, request: Request) -> Any:
+def end(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Ends a transaction."""
     content.end_transaction(content.transactions.pop(request.message.transactional_id, ()))
     return EndTxnResponse()
 
 
-def transactions(content: Content, request: Request) -> Any:
+def transactions(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Says that every known transaction is complete."""
     state = DescribeTransactionsResponse.TransactionState
     states = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_sandbox.secure import Authority, Identity
+from kafka_sandbox.logins.secure import Authority, Identity
 
 
 @pytest.fixture(scope="session")

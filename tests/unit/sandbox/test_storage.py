@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sandbox import jvm
-from kafka_sandbox.jars import KAFKA
+from kafka_sandbox.java import jvm
+from kafka_sandbox.java.jars import KAFKA
 from kafka_sandbox.storage import format_storage, new_id
 
 

@@ -21,7 +21,7 @@ from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.registry import RegistryRefused, open_registry
-from kafka_sandbox.secure import Authority, Identity
+from kafka_sandbox.logins.secure import Authority, Identity
 from tests.support.identity_provider import SECRET, identity_provider
 from tests.unit.config.builders import a_cluster
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.spark.serialized_flow import packed, unpacked
-from kafka_sandbox.secure import Authority
+from kafka_sandbox.logins.secure import Authority
 from tests.support.secure import PASSWORD, key_store
 
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 from kafka_ferry.config.client.keystores import key_pair, trusted_certificates, without_stores
 from kafka_ferry.config.client.pem import KeyPair
 from kafka_ferry.errors import ConfigError
-from kafka_sandbox.secure import Authority, Identity
+from kafka_sandbox.logins.secure import Authority, Identity
 from tests.support.secure import KINDS, PASSWORD, key_store, keytool, trust_store
 
 FILE = "flow.yaml: primary"

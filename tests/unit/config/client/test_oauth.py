@@ -10,7 +10,7 @@ from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
 from kafka_ferry.config.client.jaas import parse_login
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin, Renewal, oauth_login
 from kafka_ferry.errors import ConfigError
-from kafka_sandbox.secure import Authority
+from kafka_sandbox.logins.secure import Authority
 
 PACKAGE = "org.apache.kafka.common.security.oauthbearer."
 MODULE = f"{PACKAGE}OAuthBearerLoginModule"

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.clusters import Clusters
-from benchmarks.copiers import Copier, Job
-from benchmarks.runs import Copied
-from benchmarks.topics import Topic
+from benchmarks.copies.clusters import Clusters
+from benchmarks.copies.copiers import Copier, Job
+from benchmarks.copies.topics import BenchmarkTopic
+from benchmarks.figures.runs import Copied
 
 _MIRRORED_BEFORE = 1_000
 
@@ -52,7 +52,7 @@ class WholeTopic:
     name: str
     copiers: Sequence[Copier]
     clusters: Clusters
-    topic: Topic
+    topic: BenchmarkTopic
     records: int
     options: Mapping[str, object] = field(default_factory=dict)
     connector: Mapping[str, str] = field(default_factory=dict)
@@ -79,17 +79,17 @@ class WholeTopic:
 class GrowingTopics:
     """A topic for each copier, mirrored once before anything is measured, that may grow."""
 
-    def __init__(self, clusters: Clusters, topic: Topic) -> None:
+    def __init__(self, clusters: Clusters, topic: BenchmarkTopic) -> None:
         self._clusters = clusters
         self._like = topic
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, BenchmarkTopic] = {}
         self._all: dict[str, int] = {}
 
     def prepare(self, copier: Copier) -> None:
         """Write the copier's topic and let it mirror it, if it has not yet."""
         if copier.name not in self._topics:
             like, name = self._like, f"{self._like.name}-{_slug(copier)}"
-            topic = Topic(name, like.partitions, like.size, like.batch, like.transaction)
+            topic = BenchmarkTopic(name, like.partitions, like.size, like.batch, like.transaction)
             self._topics[copier.name] = topic.create(self._clusters.source.bootstrap)
             copier.copy(self.grow(copier, _MIRRORED_BEFORE))
 
@@ -128,12 +128,14 @@ def everyday_loads(
     clusters: Clusters, ferries: Sequence[Copier], others: Sequence[Copier], records: int, size: int
 ) -> list[Load]:
     """Nothing new, a little that is new, and much of it; the others run all the time or copy something."""
-    growing = GrowingTopics(clusters, Topic("small", 6, size))
+    growing = GrowingTopics(clusters, BenchmarkTopic("small", 6, size))
     both = [*ferries, *others]
     return [
         NewRecords("nothing new", ferries, growing, 0),
         NewRecords("1,000 new records", both, growing, 1_000),
-        WholeTopic(f"{records:,} records", both, clusters, Topic("large", 8, size), records),
+        WholeTopic(
+            f"{records:,} records", both, clusters, BenchmarkTopic("large", 8, size), records
+        ),
     ]
 
 

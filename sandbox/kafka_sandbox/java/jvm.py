@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from kafka_sandbox.jars import KAFKA, Jars, class_path, java
+from kafka_sandbox.java.jars import KAFKA, Jars, class_path, java
 
 # The quick compiler alone and the simple collector: on two cores a broker answers sooner and needs
 # less memory, and even after millions of records it is no slower.

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_sandbox import checksums, ivy
 from kafka_sandbox.errors import SandboxError
+from kafka_sandbox.java import checksums, ivy
 
 KAFKA_VERSION = "4.3.1"
 SCALA_VERSION = "2.13"
 SLF4J_VERSION = "2.0.17"
 
-SANDBOX = Path(__file__).resolve().parents[2] / ".sandbox"
+SANDBOX = Path(__file__).resolve().parents[3] / ".sandbox"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_sandbox.broker import HOST
-from kafka_sandbox.proxy import Proxy
+from kafka_sandbox.network.proxy import Proxy
 
 
 @pytest.fixture

@@ -22,12 +22,14 @@ from rich.logging import RichHandler
 from rich.table import Table
 
 from kafka_sandbox import airflow as sandbox
-from kafka_sandbox import clusters, demo_data, demo_group
+from kafka_sandbox import clusters
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi, DagRunResult
 from kafka_sandbox.cluster import start_all
-from kafka_sandbox.demo_group import Unread
-from kafka_sandbox.demo_offsets import Shown, shown
+from kafka_sandbox.demo import data as demo_data
+from kafka_sandbox.demo import group as demo_group
+from kafka_sandbox.demo.group import Unread
+from kafka_sandbox.demo.offsets import Shown, shown
 from kafka_sandbox.errors import SandboxError
 
 FLOW_FILE = sandbox.PROJECT / "include" / "configs" / "primary_to_backup.yaml"

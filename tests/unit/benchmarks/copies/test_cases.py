@@ -1,4 +1,4 @@
-from benchmarks.cases import ACCURACY, CASES, EVERYDAY
+from benchmarks.copies.cases import ACCURACY, CASES, EVERYDAY
 
 
 def test_each_part_has_a_name_of_its_own() -> None:

@@ -11,11 +11,11 @@ import psutil
 
 from kafka_sandbox.broker import HOST, Broker, free_port
 from kafka_sandbox.brokers import Brokers
-from kafka_sandbox.proxy import Proxy
+from kafka_sandbox.network.proxy import Proxy
 
 
 @dataclass(frozen=True)
-class Address:
+class ProxyAddress:
     """Where clients begin, for helpers that ask a broker for nothing else."""
 
     bootstrap: str
@@ -50,9 +50,9 @@ class ProxiedBroker(Broker):
         }
 
     @property
-    def proxied(self) -> Address:
+    def proxied(self) -> ProxyAddress:
         """The way through the proxy."""
-        return Address(self.proxy.bootstrap)
+        return ProxyAddress(self.proxy.bootstrap)
 
     def wipe(self) -> None:
         """Stop broker and proxies, and delete the broker's directory."""
@@ -70,9 +70,9 @@ class ProxiedBrokers(Brokers):
         super().__init__(directory, kind=ProxiedBroker, **options)
 
     @property
-    def proxied(self) -> Address:
+    def proxied(self) -> ProxyAddress:
         """The way through the proxies."""
-        return Address(",".join(broker.proxy.bootstrap for broker in self.brokers.values()))
+        return ProxyAddress(",".join(broker.proxy.bootstrap for broker in self.brokers.values()))
 
     def cut_off(self, node: int, seconds: float) -> None:
         """Let nothing pass for a while between a broker and the other ones; clients reach all of them."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from kafka_sandbox.demo_offsets import Shown, until_the_end
+from kafka_sandbox.demo.offsets import Shown, until_the_end
 from kafka_sandbox.errors import SandboxError
 
 GROUP = "billing"

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from kafka_sandbox.jars import KAFKA_VERSION, java
+from kafka_sandbox.java.jars import KAFKA_VERSION, java
 
 _ASK = """
 import json, platform

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from kafka_sandbox import demo
+from kafka_sandbox.demo import __main__ as demo
 
 
 def test_a_wait_is_named_before_it_begins_even_where_there_is_no_terminal(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from benchmarks.process_tree import Usage
+from benchmarks.figures.process_tree import Usage
 
 Figures = dict[str, float]
 """By the names of ``LABELS``."""

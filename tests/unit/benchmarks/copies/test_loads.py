@@ -2,10 +2,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
-from benchmarks.copiers import Job
-from benchmarks.loads import copies
-from benchmarks.process_tree import Usage
-from benchmarks.runs import Figures
+from benchmarks.copies.copiers import Job
+from benchmarks.copies.loads import copies
+from benchmarks.figures.process_tree import Usage
+from benchmarks.figures.runs import Figures
 
 
 @dataclass
@@ -38,12 +38,14 @@ class Load:
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Each copy takes ten seconds, or rather the pause before it."""
     found = SimpleNamespace(now=0)
-    monkeypatch.setattr("benchmarks.loads.time", SimpleNamespace(monotonic=lambda: found.now))
+    monkeypatch.setattr(
+        "benchmarks.copies.loads.time", SimpleNamespace(monotonic=lambda: found.now)
+    )
 
     def sync() -> None:
         found.now += 10
 
-    monkeypatch.setattr("benchmarks.loads.os", SimpleNamespace(sync=sync))
+    monkeypatch.setattr("benchmarks.copies.loads.os", SimpleNamespace(sync=sync))
     return found
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal
 
-from benchmarks import proc
+from benchmarks.figures import proc
 
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _SHARE_OF_A_CORE = 0.05

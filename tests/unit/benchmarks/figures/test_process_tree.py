@@ -2,7 +2,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.process_tree import Process, ProcessTree, Usage
+from benchmarks.figures.process_tree import Process, ProcessTree, Usage
 
 MIB = 1 << 20
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.clusters import Clusters
-from benchmarks.process_tree import ProcessTree, Usage
-from benchmarks.runs import Figures, figures_of
+from benchmarks.copies.clusters import Clusters
+from benchmarks.figures.process_tree import ProcessTree, Usage
+from benchmarks.figures.runs import Figures, figures_of
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 
 _MM2_TIMEOUT_S = 900

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kafka_sandbox.secure import Authority, SecureBroker
+from kafka_sandbox.logins.secure import Authority, SecureBroker
 
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
 _MECHANISM: Final = "oauthbearer"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_sandbox.cluster import start_all
-from kafka_sandbox.proxied import ProxiedBroker
-from kafka_sandbox.proxy import Link
+from kafka_sandbox.network.proxied import ProxiedBroker
+from kafka_sandbox.network.proxy import Link
 
 _TIDY = {"log.segment.delete.delay.ms": "1000"}
 """A deleted topic's files go at once, and not in the middle of a later copy."""

@@ -1,6 +1,6 @@
 import pytest
-from benchmarks.process_tree import Process, Usage
-from benchmarks.runs import COMPARED, LABELS, Copied, Figures, figures_of, medians, ratios
+from benchmarks.figures.process_tree import Process, Usage
+from benchmarks.figures.runs import COMPARED, LABELS, Copied, Figures, figures_of, medians, ratios
 
 NOTHING = Usage(0.0, 0, (), (), 0.0)
 MIB = 1 << 20

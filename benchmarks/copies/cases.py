@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.clusters import Clusters
-from benchmarks.copiers import Copier
-from benchmarks.loads import WholeTopic
-from benchmarks.topics import Topic
+from benchmarks.copies.clusters import Clusters
+from benchmarks.copies.copiers import Copier
+from benchmarks.copies.loads import WholeTopic
+from benchmarks.copies.topics import BenchmarkTopic
 
 PARTITIONS = 8
 
 
 @dataclass(frozen=True)
-class Case:
+class TopicCase:
     """A topic whose producer batched in some way, and how it is copied.
 
     Attributes:
@@ -35,7 +35,7 @@ class Case:
         self, clusters: Clusters, copiers: Sequence[Copier], records: int, size: int
     ) -> WholeTopic:
         """The case as a load."""
-        topic = Topic(self.topic, PARTITIONS, size, self.batch, self.transaction)
+        topic = BenchmarkTopic(self.topic, PARTITIONS, size, self.batch, self.transaction)
         count = int(records * self.share)
         return WholeTopic(self.topic, copiers, clusters, topic, count, self.options)
 
@@ -43,18 +43,18 @@ class Case:
 PRESERVED: dict[str, object] = {"offsets": "preserved"}
 UNJOINED: dict[str, object] = {"join.batches.below": 0}
 CASES = (
-    Case("large-batches", 1_000_000),
-    Case("16-KiB-batches", 16_384),
-    Case("16-KiB-unjoined", 16_384, UNJOINED),
-    Case("4-KiB-batches", 4_096),
-    Case("4-KiB-unjoined", 4_096, UNJOINED),
-    Case("large-preserved", 1_000_000, PRESERVED),
-    Case("16-KiB-preserved", 16_384, PRESERVED),
-    Case("4-KiB-preserved", 4_096, PRESERVED),
+    TopicCase("large-batches", 1_000_000),
+    TopicCase("16-KiB-batches", 16_384),
+    TopicCase("16-KiB-unjoined", 16_384, UNJOINED),
+    TopicCase("4-KiB-batches", 4_096),
+    TopicCase("4-KiB-unjoined", 4_096, UNJOINED),
+    TopicCase("large-preserved", 1_000_000, PRESERVED),
+    TopicCase("16-KiB-preserved", 16_384, PRESERVED),
+    TopicCase("4-KiB-preserved", 4_096, PRESERVED),
     # 1,000 transactions of 100 records: 8,000 offsets without one.
-    Case("transactions", 16_384, {}, 100, 0.1),
-    Case("transactions-preserved", 16_384, PRESERVED, 100, 0.1),
-    Case("transactions-markers", 16_384, PRESERVED | {"fill": "markers"}, 100, 0.1),
+    TopicCase("transactions", 16_384, {}, 100, 0.1),
+    TopicCase("transactions-preserved", 16_384, PRESERVED, 100, 0.1),
+    TopicCase("transactions-markers", 16_384, PRESERVED | {"fill": "markers"}, 100, 0.1),
 )
 EVERYDAY = "everyday"
 ACCURACY = "accuracy"

@@ -20,7 +20,7 @@ MARK = "test"
 
 
 @dataclass(frozen=True)
-class Topic:
+class BenchmarkTopic:
     """A topic, and how its records are written.
 
     Attributes:
@@ -43,7 +43,7 @@ class Topic:
     marked: int = 0
     schema_id: int = 0
 
-    def create(self, bootstrap: str) -> Topic:
+    def create(self, bootstrap: str) -> BenchmarkTopic:
         """Create it, empty."""
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
         admin.create_topics([NewTopic(self.name, self.partitions, 1)])[self.name].result()

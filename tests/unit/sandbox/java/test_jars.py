@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sandbox import checksums, ivy
-from kafka_sandbox import jars as jars_module
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.jars import KAFKA, STREAMS, Jars, class_path, kafka
+from kafka_sandbox.java import checksums, ivy
+from kafka_sandbox.java import jars as jars_module
+from kafka_sandbox.java.jars import KAFKA, STREAMS, Jars, class_path, kafka
 from kafka_sandbox.mirrormaker2 import MIRROR
 from tests.support.spark_kafka import SOURCE, TOKENS
 

@@ -1,0 +1,1 @@
+"""What the benchmarks copy, by which program, and between which brokers."""

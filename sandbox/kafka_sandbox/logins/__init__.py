@@ -1,0 +1,1 @@
+"""Brokers that clients log in to: TLS, SCRAM, tokens, Kerberos."""

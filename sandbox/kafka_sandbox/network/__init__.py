@@ -1,0 +1,1 @@
+"""Networks that fail or are long, between real clients and real brokers."""

@@ -98,6 +98,11 @@ def test_the_schema_registry_page_has_flows_that_are_valid(tmp_path: Path) -> No
     assert flow.schemas_subjects == ("com[.]acme[.].*",)
 
 
+def test_the_index_names_every_page() -> None:
+    named = set(re.findall(r"\]\(([\w/-]+\.md)", (DOCS / "index.md").read_text()))
+    assert named | {"index.md"} == {it.relative_to(DOCS).as_posix() for it in DOCS.rglob("*.md")}
+
+
 def test_there_are_recipes() -> None:
     assert len(RECIPES) == 8
 

@@ -53,7 +53,7 @@ test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorM
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))
 
-screenshots: setup ## Take the pictures of the docs anew, from the tests in a browser
+screenshots: setup ## Take the pictures of the docs again, from the tests in a browser
 	@pytest -q tests/system/test_ui_backfill.py tests/system/test_page_in_browser.py
 	@python -m tests.support.pictures
 

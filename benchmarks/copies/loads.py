@@ -64,7 +64,7 @@ class WholeTopic:
         self.topic.create(source).write(source, self.records)
 
     def job(self, copier: Copier, repetition: int) -> Job:
-        """A source alias that nobody has used, and with it a remote topic and positions."""
+        """A source alias that is new, and with it a remote topic and positions of its own."""
         alias = f"{self.topic.name}-{_slug(copier)}-{repetition}"
         copied = self.copied or self.records
         return Job(self.topic.name, alias, copied, copied, self.options, self.connector)

@@ -79,7 +79,7 @@ class ProcessTree:
 
     Args:
         interval: seconds between samples of the memory, at least.
-        grace: seconds that what is left behind gets to end before it is killed.
+        grace: seconds that processes that are left over get to end before they are killed.
     """
 
     def __init__(self, *, interval: float = 0.1, grace: float = 10) -> None:
@@ -141,7 +141,7 @@ class ProcessTree:
             known = self._seen.get((pid, began))
             ours = known.kind == "driver" if known else parents[pid] == os.getpid()
             kind: Kind = "JVM" if name == "java" else "driver" if ours else "worker"
-            # The last peak and not the largest: a program that is replaced by another one starts anew.
+            # The last peak and not the largest: a program that is replaced by another one starts at zero.
             self._seen[pid, began] = Process(name, kind, peak)
         self._peak_pss = max(self._peak_pss, pss)
 

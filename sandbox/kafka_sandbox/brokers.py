@@ -21,7 +21,7 @@ from kafka_sandbox.java.jars import KAFKA_VERSION
 from kafka_sandbox.storage import new_id
 
 # Six brokers on two cores may be silent for seconds, and are not dead.
-_PATIENT = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"}
+_SLOW_MACHINE = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"}
 # A follower hears of a new partition only when its fetch of the others is answered.
 _QUICK = {"replica.fetch.wait.max.ms": "200"}
 # Nothing changes for clients that do not say in which rack they are.
@@ -89,7 +89,7 @@ class Brokers(KafkaCluster):
                     "node.id": str(node),
                     "broker.rack": f"r{node}",
                     "controller.quorum.voters": voters,
-                    **_PATIENT,
+                    **_SLOW_MACHINE,
                     **_QUICK,
                     **_NEAREST,
                     **dict.fromkeys(_REPLICATION, str(min(count, 3))),

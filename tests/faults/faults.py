@@ -122,7 +122,7 @@ def delete_records(storm: Storm) -> bool:
     if before == log.start:
         return False
     oldest = TopicPartition(topic.name, number, before)
-    # Nobody would answer for a client that is gone.
+    # No process would answer for a client that is gone.
     admin = AdminClient({"bootstrap.servers": source.bootstrap})
     admin.delete_records([oldest])[oldest].result(timeout=30)
     # A source that takes its deletion back is none that a copy could equal.

@@ -20,7 +20,7 @@ from tests.support.spark_cluster import SparkCluster
 # How often, within a storm, all that consumers of the target see is compared.
 _LOOKS = 4
 # Or else the faults that can hit a run at its start would crowd out those that hit its copying.
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 _TICK_S = 0.05
 
 
@@ -72,7 +72,7 @@ class Storm:
 
     def _hits(self, fault: Fault) -> bool:
         """Strike as soon as there is something to hit; False if that takes too long."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
             self._keep_running(_TICK_S)
             if fault.strike(self):

@@ -242,7 +242,7 @@ def copy_and_measure(file: str) -> None:
     flow = load_flow(file)
     plan = plan_now(flow)
     before = _memory("VmRSS")
-    # From here on the kernel notes the peak anew.
+    # From here on the kernel notes the peak again.
     Path("/proc/self/clear_refs").write_text("5")
     outcomes = copy_planned(flow, plan)
     peak = _memory("VmHWM") - before

@@ -1,4 +1,4 @@
-"""ACLs, quotas and SCRAM users follow the source, and nobody else's are touched."""
+"""ACLs, quotas and SCRAM users follow the source, and those of other clients stay."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RATE = "consumer_byte_rate"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureBroker, KafkaCluster]]:
-    """A broker that lets nobody do what no rule allows, and one without an authorizer."""
+    """A broker with an authorizer that allows only what an ACL allows, and one without an authorizer."""
     home = tmp_path_factory.mktemp("access")
     strict = {"allow.everyone.if.no.acl.found": "false"}
     guarded = SecureBroker(home / "guarded", Authority("test"), dict([WEAK]), config=strict)
@@ -62,7 +62,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureBro
 
 @pytest.fixture
 def guarded(others: tuple[SecureBroker, KafkaCluster]) -> SecureBroker:
-    """Lets nobody do what no rule allows, but who does not log in."""
+    """Allows a login only what an ACL allows, and a client without a login everything."""
     return others[0]
 
 
@@ -110,7 +110,7 @@ def logged_in(flow: Flow, side: str, broker: SecureBroker, user: str, password: 
 # ACLs
 
 
-def test_rules_follow_the_source_and_nobody_elses_are_touched(
+def test_acls_follow_the_source_and_those_of_other_clients_stay(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, unique: Unique
 ) -> None:
     flow = make_flow(folder, primary, backup, [topic])
@@ -127,7 +127,7 @@ def test_rules_follow_the_source_and_nobody_elses_are_touched(
     wait_until(lambda: rules_on(backup, copy) == rules(*mine, theirs))
     assert plan_now(flow, "run-2").access.acl_changes == ()
 
-    # The source has one rule less, and one that somebody has given on the target already.
+    # The source has one ACL less, and one that the target has already.
     forget(primary, f"topic {topic}: {anna} ALLOW ALL")
     allow(primary, f"topic {topic}: {carl} ALLOW READ")
     third = plan_now(flow, "run-3")
@@ -211,7 +211,7 @@ def test_a_rule_that_is_refused_stops_none_but_those_that_it_was_to_narrow(
     assert rules_on(backup, remote(flow, other)) == rules(
         f"topic {remote(flow, other)}: anna ALLOW READ"
     )
-    # What was refused is not the flow's, should somebody create it.
+    # What was refused is not the flow's, should another client create it.
     assert ledger_of(flow).applied().acls == rules_on(backup, remote(flow, other))
 
 
@@ -248,7 +248,7 @@ def test_a_run_killed_before_it_creates_a_rule_leaves_nothing_that_it_claims(
     forget(primary, f"topic {topic}: anna ALLOW READ")
     plan_now(flow, "run-2")
 
-    # The same rule, by somebody else's hand.
+    # The same ACL, created by another client.
     allow(backup, f"topic {copy}: anna ALLOW READ")
 
     assert plan_now(flow, "run-3").access.acl_changes == ()
@@ -274,7 +274,7 @@ def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
     wait_until(lambda: not rules_on(backup, copy))
 
 
-def test_what_somebody_does_between_plan_and_change_is_left_alone(
+def test_changes_by_another_client_between_plan_and_run_are_left_alone(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = make_flow(folder, primary, backup, [topic])
@@ -492,7 +492,7 @@ def test_no_password_is_in_what_a_run_writes_or_says(
 
 @pytest.fixture
 def client(primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Iterator[Entity]:
-    """A client that nobody else is, whose quotas are deleted in the end."""
+    """A client id that no other test has, whose quotas are deleted in the end."""
     entity = (("client-id", unique("client")),)
     yield entity
     for broker in (primary, backup):
@@ -516,9 +516,9 @@ def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
     name, user = client[0][1], unique("anna")
     flow = quota_flow(folder, primary, backup, topic)
     whole = (*client, ("user", user))
-    everybody, address = (("user", None),), (("ip", "10.9.8.7"),)
+    all_users, address = (("user", None),), (("ip", "10.9.8.7"),)
     set_quota(primary, whole, RATE, 1_048_576)
-    set_quota(primary, everybody, "request_percentage", 12.5)
+    set_quota(primary, all_users, "request_percentage", 12.5)
     set_quota(primary, address, "connection_creation_rate", 7)
     try:
         plan_now(flow)
@@ -535,22 +535,22 @@ def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
         ).stdout
         assert f"{RATE}=1048576.0" in printed
         quotas = quotas_of(backup)
-        assert quotas[everybody, "request_percentage"] == 12.5
+        assert quotas[all_users, "request_percentage"] == 12.5
         assert quotas[address, "connection_creation_rate"] == 7
         assert plan_now(flow, "run-2").access.quota_changes == ()
     finally:
         for entity, key in (
             (whole, RATE),
-            (everybody, "request_percentage"),
+            (all_users, "request_percentage"),
             (address, "connection_creation_rate"),
         ):
             set_quota(primary, entity, key, None)
     plan_now(flow, "run-3")
-    wait_until(lambda: not {whole, everybody, address} & {it for it, _ in quotas_of(backup)})
+    wait_until(lambda: not {whole, all_users, address} & {it for it, _ in quotas_of(backup)})
 
 
 @pytest.mark.parametrize(("policy", "value"), [("keep", 5.0), ("overwrite", 2048.0)])
-def test_somebody_elses_quota_is_named_and_kept_unless_the_flow_says_otherwise(
+def test_another_clients_quota_is_named_and_kept_unless_the_flow_says_otherwise(
     folder: Path,
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -598,7 +598,7 @@ def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
     wait_until(lambda: (client, RATE) not in quotas_of(backup))
 
 
-def test_a_quota_that_somebody_changes_after_the_plan_waits_for_the_next(
+def test_a_quota_that_another_client_changes_after_the_plan_waits_for_the_next(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, client: Entity
 ) -> None:
     flow = quota_flow(folder, primary, backup, topic)

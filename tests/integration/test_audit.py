@@ -1,4 +1,4 @@
-"""Copies that anybody made are audited: each fault that was planted is found, and nothing else."""
+"""Copies of any mirror are audited: each fault that was planted is found, and nothing else."""
 
 from __future__ import annotations
 

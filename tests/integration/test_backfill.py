@@ -324,7 +324,7 @@ def test_a_separate_topic_takes_what_is_late(
     flow = flow.model_copy(update={"backfill_topic": "separate"})
     late = f"{remote(flow, topic)}.backfill"
     a_topic(backup, late)
-    write(backup, late, ("somebody's", at(1)))
+    write(backup, late, ("another client's", at(1)))
     assert "holds records that the flow has not copied" in str(
         plan_backfill(flow, day(1), "foreign").remarks.refused[0]
     )
@@ -368,7 +368,7 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
 
 
 @pytest.mark.long
-def test_a_topic_that_was_made_anew_has_nothing_of_the_old_ones_history(
+def test_a_topic_that_was_recreated_has_nothing_of_the_old_ones_history(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     latest = latest.model_copy(update={"on_source_topic_recreated": "append"})
@@ -376,12 +376,12 @@ def test_a_topic_that_was_made_anew_has_nothing_of_the_old_ones_history(
     ordinary(latest, "first")
     backfill(latest, day(1), "old")
     recreate_topic(primary, orders, retention_ms="-1")
-    write(primary, orders, ("anew", at(1)))
+    write(primary, orders, ("recreated", at(1)))
     # Its own runs copy all of it.
     assert plan_backfill(latest, day(1), "new").ranges == ()
     ordinary(latest, "second")
     assert backfill(latest, day(1), "again").counts.records == 0
-    assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "anew"]
+    assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "recreated"]
 
 
 def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_more(

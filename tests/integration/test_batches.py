@@ -231,7 +231,7 @@ def test_a_log_that_begins_inside_a_batch_is_copied_from_there(
 def test_uncommitted_records_are_copied_only_by_a_flow_that_asks_for_them(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
-    """MirrorMaker 2 situation 14, the other way round: somebody wants just what it does."""
+    """MirrorMaker 2 situation 14, the other way round: a flow wants just what MirrorMaker 2 does."""
     topic = unique("uncommitted")
     create_topic(primary.bootstrap, topic)
     for number, abort in enumerate([False, True, False]):

@@ -307,11 +307,11 @@ def test_records_deleted_before_the_position_are_no_loss_and_after_it_are_named(
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_topic_that_was_made_anew_is_refused_by_name(
+def test_a_topic_that_was_recreated_is_refused_by_name(
     side: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
 
-    topic = unique("anew")
+    topic = unique("recreated")
     create_topic(primary.bootstrap, topic)
     produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(30)])
     flow = make_flow(folder, primary, backup, [topic])

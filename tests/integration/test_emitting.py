@@ -130,7 +130,7 @@ def test_only_what_has_changed_is_written_and_the_newest_stands_last(
     ]
 
 
-def test_checkpoints_are_written_again_to_a_topic_that_was_made_anew(
+def test_checkpoints_are_written_again_to_a_topic_that_was_recreated(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic])
@@ -324,7 +324,7 @@ def test_offset_syncs_name_records_ever_closer_to_the_last_one(
     assert later[0].upstream == 0
 
 
-def test_a_topic_that_was_made_anew_begins_its_offset_syncs_anew(
+def test_a_topic_that_was_recreated_begins_its_offset_syncs_again(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     options = {
@@ -383,7 +383,7 @@ def test_a_missing_right_is_named_with_what_switches_the_topic_off_and_others_ar
     assert len(heartbeats_in(backup, "heartbeats", folder.name)) == 1
 
 
-def test_whoever_may_not_read_checkpoints_writes_all_of_them(
+def test_without_the_right_to_read_checkpoints_all_are_written_again(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic], sync_topic_acls_enabled=False)

@@ -235,7 +235,7 @@ def test_a_group_in_use_and_one_without_offsets_there_are_named(
     write(primary, this.orders, "a", range(4))
     for group in (this.group, stuck):
         commit_alone(primary, group, at(this.orders, 1, 1))
-    assert failures(copy_now(this.there)) == []  # And nobody verifies it.
+    assert failures(copy_now(this.there)) == []  # And no run verifies it.
     remote = f"{folder.name}.{this.orders}"
     with running_application(backup.bootstrap, this.group, [remote], this.processed):
         wait_until(lambda: len(lines(this.processed)) == 4)

@@ -1,4 +1,4 @@
-"""Whoever may commit in groups of the source cannot have a topic left out as if it had come from the target."""
+"""A client that may commit in groups of the source cannot have a topic left out as if it came from the target."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_no_ledger_on_the_source_says_of_origins_counts_for_nothing(
     create_topic(primary.bootstrap, topic)
     produce(primary.bootstrap, topic, [Record(b"k", b"v")] * 10)
     flow = make_flow(folder, primary, backup, [topic])
-    # A flow that nobody has, and the opposite one.
+    # A flow that does not exist, and the opposite one.
     strangers = [f"ferry.{unique('nobody')}->{flow.source.alias}"]
     strangers.append(f"ferry.{flow.target.alias}->{flow.source.alias}")
     for group in strangers:

@@ -203,7 +203,7 @@ def test_one_bad_partition_does_not_fail_the_others(
     assert all("UNKNOWN_TOPIC_OR_PARTITION" in sentence for sentence in told[:2])
     assert "OFFSET_METADATA_TOO_LARGE" in told[2]
     assert seen(primary, group) == good
-    # Nobody waits for a topic to come.
+    # No request waits for a topic to come.
     assert time.monotonic() - began < 5
 
 
@@ -332,7 +332,7 @@ def test_a_group_of_another_type_is_refused_by_name(
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """A broker on which whoever does not log in is bound by ACLs."""
+    """A broker on which a client without a login is bound by ACLs."""
     folder = tmp_path_factory.mktemp("strict")
     with Broker(folder, config={"super.users": "User:nobody"}) as broker:
         yield broker

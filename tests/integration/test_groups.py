@@ -211,7 +211,7 @@ def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
     with member(backup, group, there, group_protocol=protocol):
         moves = first.sync_groups()
         with monkeypatch.context() as before:
-            # The look was taken when nobody was there yet.
+            # The group was looked at before it had members.
             idle = {group: Group(group, state="Empty")}
             before.setattr(GroupControl, "described", lambda *_: idle)
             late = first.sync_groups()
@@ -437,14 +437,14 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
 
     assert [one.action for _, one in moves.partitions()] == ["deleted", "deleted"]
     assert group not in groups_of(backup)
-    # Nothing of it is left to delete, and a new one of its name begins anew.
+    # Nothing of it is left to delete, and a new one of its name begins again.
     assert this.sync_groups().groups == ()
     commit(primary, group, {(topic, 0): 2})
     assert only(this.sync_groups()).action == "written"
     assert committed(backup, group) == {(remote(flow, topic), 0): 2}
 
 
-def test_only_what_is_gone_is_deleted_and_only_what_nobody_has_changed(
+def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(
     syncing: Callable[..., Flow],
     primary: KafkaCluster,
     backup: KafkaCluster,

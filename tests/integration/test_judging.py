@@ -99,7 +99,7 @@ def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
         "groups",
     }
 
-    # Somebody changes a config while a run is under way, and a user's file has a mistake in it.
+    # Another client changes a config while a run is under way, and a user's file has a mistake in it.
     produce(primary.bootstrap, topic, [Record(b"k", b"v", partition=0)])
     (folder / "expectations" / "all.yaml").write_text(OWN)
     run = planned(flow, "run-2")

@@ -23,7 +23,7 @@ def proxy(primary: KafkaCluster) -> Iterator[Proxy]:
 
 
 def asked(cluster: WireCluster) -> object:
-    """Whoever answers, which is one connection as long as there is an open one."""
+    """Any broker, which is one connection as long as there is an open one."""
     cluster.nodes()
     return cluster.any_connection()
 

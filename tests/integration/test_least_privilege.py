@@ -36,7 +36,7 @@ from tests.support.rights import (
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    """Two brokers on which nobody who logs in may do anything that no ACL allows."""
+    """Two brokers on which a client with a login may do only what an ACL allows."""
     home, authority = tmp_path_factory.mktemp("least"), Authority("root")
     strict = {"allow.everyone.if.no.acl.found": "false"}
     found = [

@@ -15,7 +15,7 @@ from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import copy_now, ledger_of, make_flow
 
 FOREIGN = [
-    Record(b"somebody else's", b"not json"),
+    Record(b"another client's", b"not json"),
     Record(b"a key and nothing else", None),
     Record(None, b"\xff\xfe"),
     Record(None, b""),
@@ -25,7 +25,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("foreign", FOREIGN, ids=lambda record: str(record.key))
-def test_a_record_of_somebody_else_is_named(
+def test_a_record_of_another_client_is_named(
     primary: KafkaCluster,
     backup: KafkaCluster,
     folder: Path,
@@ -55,7 +55,7 @@ def test_a_record_of_somebody_else_is_named(
 def test_runs_that_append_at_the_same_time_all_come_to_it(
     primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Callable[[str], str]
 ) -> None:
-    """As a backfill's run does beside one of the timetable; each fences whoever is at it."""
+    """As a backfill's run does beside one of the timetable; each fences the other."""
     flow = make_flow(folder, primary, backup, [unique("orders")])
     create_topic(backup.bootstrap, ledger_topic(flow.source.alias))
     runs = [f"run-{number}" for number in range(12)]

@@ -180,10 +180,10 @@ def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(
     assert found[2].seconds == pytest.approx(7_200, abs=60)
 
 
-def test_a_topic_that_was_made_anew_is_behind_as_a_whole_and_one_that_is_gone_is_not_there(
+def test_a_topic_that_was_recreated_is_behind_as_a_whole_and_one_that_is_gone_is_not_there(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
-    topic = unique("anew")
+    topic = unique("recreated")
     create_topic(primary.bootstrap, topic)
     flow = make_flow(folder, primary, backup, [topic])
     produce(primary.bootstrap, topic, some(9, 0))
@@ -265,7 +265,7 @@ def test_preserved_offsets_have_ages_too(
 
 @pytest.fixture
 def flow_to(folder: Path) -> Callable[..., Flow]:
-    """A flow that tells its metrics; nobody connects to its clusters."""
+    """A flow that tells its metrics; no test connects to its clusters."""
 
     class NoBroker:
         bootstrap = "127.0.0.1:1"
@@ -273,7 +273,7 @@ def flow_to(folder: Path) -> Callable[..., Flow]:
     return lambda **options: make_flow(folder, NoBroker, NoBroker, ["x"], **options)  # type: ignore[arg-type]
 
 
-def test_a_file_is_replaced_whole_and_everybody_may_read_it(
+def test_a_file_is_replaced_whole_and_every_user_may_read_it(
     folder: Path, flow_to: Callable[..., Flow]
 ) -> None:
     flow = flow_to(metrics_prometheus_dir=str(folder / "a" / "b"))
@@ -447,7 +447,7 @@ def test_open_telemetry_hears_of_them_with_their_tags(
 
 
 @pytest.mark.long
-def test_an_airflow_that_tells_nobody_is_not_bothered(
+def test_an_airflow_without_metrics_is_sent_none(
     folder: Path, flow_to: Callable[..., Flow]
 ) -> None:
     with udp_receiver() as statsd:

@@ -383,7 +383,7 @@ def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read
         assert checkpoint.upstream == offset
         assert checkpoint.target == known[partition].target
         assert 0 <= checkpoint.downstream <= exact.offset
-        # Whoever has read all, or all but the last, reads nothing again.
+        # A group that has read all, or all but the last, reads nothing again.
         if offset >= ends[partition.partition] - 1:
             assert checkpoint.downstream == exact.offset
 

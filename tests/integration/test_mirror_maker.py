@@ -71,7 +71,7 @@ class MirrorMaker:
         return load_flows(file)
 
     @property
-    def left_behind(self) -> bytes:
+    def leftovers(self) -> bytes:
         """The content of all files that calls have made beside those that they were asked to write."""
         files = (path for path in self.folder.rglob("*") if path.is_file())
         return b"".join(path.read_bytes() for path in files if path.suffix != ".properties")
@@ -135,7 +135,7 @@ def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_i
     assert "NOTE --queue.size: " in done.stderr
     assert f"NOTE {sources[0]}: isolation.level: " in done.stderr
     assert SECRET not in done.stdout + done.stderr
-    assert SECRET.encode() not in mirror_maker.left_behind
+    assert SECRET.encode() not in mirror_maker.leftovers
 
     for cluster, mark, partitions in ((primary, "west", 2), (east, "east", 3)):
         produce(cluster.bootstrap, shared, records(f"{mark} again", 10, partitions))

@@ -1,4 +1,4 @@
-"""A position that somebody else has committed in the flow's group is not believed, and nothing is lost by it."""
+"""A position that another client has committed in the flow's group is not believed, and nothing is lost by it."""
 
 from __future__ import annotations
 

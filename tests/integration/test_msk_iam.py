@@ -109,7 +109,7 @@ def test_both_planes_get_in_with_a_signed_url(
     source, target = (backup, broker) if as_target else (broker, backup)
     topic = filled(source, unique("signed"))
     if not as_target:
-        # Nobody else may: it is the key's id that the broker knows the client by.
+        # No other login may: it is the key's id that the broker knows the client by.
         allow(broker, f"topic {topic}: {KEY} ALLOW ALL")
     secured = {**way, "sasl.mechanism": mechanism, **FORMS[mechanism]}
     sides = (plainly(backup), secured) if as_target else (secured, plainly(backup))

@@ -113,7 +113,7 @@ def over_tls(
 
 @pytest.mark.short("secret")
 @pytest.mark.parametrize("shown_to_it", ["secret", "assertion"])
-def test_a_run_through_tls_is_verified_and_leaves_no_secret_behind(
+def test_a_run_through_tls_is_verified_and_leaves_no_secret(
     shown_to_it: str,
     folder: Path,
     broker: TokenBroker,

@@ -133,7 +133,7 @@ def test_a_plan_says_about_how_many_bytes_there_are_to_copy(
 
 @pytest.fixture
 def reserved(tmp_path: Path) -> Iterator[KafkaCluster]:
-    """A broker that tells nobody how large its logs are."""
+    """A broker that does not tell how large its logs are."""
     broker = Broker(tmp_path / "reserved", config={"super.users": "User:nobody"})
     broker.start().wait_ready()
     deny(broker, "cluster kafka-cluster", "DESCRIBE")
@@ -190,7 +190,7 @@ def test_a_partition_whose_times_its_broker_cannot_tell_is_unknown_alone(
     assert "is not known" in said
 
 
-def test_a_remote_topic_that_nobody_can_read_is_refused_alone(
+def test_a_remote_topic_that_cannot_be_read_is_refused_alone(
     folder: Path, primary: Broker, damaged: Broker
 ) -> None:
     for topic in ("torn", "whole"):

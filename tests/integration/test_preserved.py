@@ -423,7 +423,7 @@ def test_a_writer_that_has_to_ask_who_writes_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     fill: str,
 ) -> None:
-    """Each answer is a new epoch of its producer, and the ledger's sequence numbers begin anew."""
+    """Each answer is a new epoch of its producer, and the ledger's sequence numbers begin again."""
     monkeypatch.setattr("kafka_ferry.copy.target.preserved.records._STALE_S", 0.0)
     topic = unique("asked")
     create_topic(primary.bootstrap, topic, 2)

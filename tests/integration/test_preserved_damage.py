@@ -187,7 +187,7 @@ def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
 
 
 @pytest.mark.long
-def test_a_remote_topic_that_was_made_anew_is_named_and_by_policy_filled_again(
+def test_a_remote_topic_that_was_recreated_is_named_and_by_policy_filled_again(
     copy: Copied,
 ) -> None:
     recreate_topic(copy.target, copy.remote.topic)
@@ -202,7 +202,7 @@ def test_a_remote_topic_that_was_made_anew_is_named_and_by_policy_filled_again(
 
 
 @pytest.mark.long
-def test_a_position_beyond_a_topic_made_anew_after_the_plan_is_named(copy: Copied) -> None:
+def test_a_position_beyond_a_topic_recreated_after_the_plan_is_named(copy: Copied) -> None:
     copy.more()
     plan = plan_now(copy.flow, "run-2")
     recreate_topic(copy.target, copy.remote.topic)
@@ -281,7 +281,7 @@ def rivals(
 def test_control_records_of_a_writer_that_was_taken_over_are_refused(
     rivals: Rivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # One that was taken for dead and asks nobody, such as a request that was long on its way.
+    # One that was taken for dead and asks no broker, such as a request that was long on its way.
     monkeypatch.setattr(control_records, "_SURE_S", 3600)
     rivals.new.write(rivals.range, gap(20, 22))
     rivals.new.send()

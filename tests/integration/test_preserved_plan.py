@@ -345,7 +345,7 @@ def test_a_target_that_has_lost_records_is_named(
     assert "ferry repair" in refusal.advice
 
 
-def test_a_topic_that_was_made_anew_is_not_appended_to(
+def test_a_topic_that_was_recreated_is_not_appended_to(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 30))
@@ -353,7 +353,7 @@ def test_a_topic_that_was_made_anew_is_not_appended_to(
     flow = make_flow(folder, primary, backup, [topic], **options)
     copied_to(flow, topic, 30, 30)
     recreate_topic(primary, topic)
-    produce(primary.bootstrap, topic, named("anew", 5))
+    produce(primary.bootstrap, topic, named("recreated", 5))
 
     refusal = refusal_of(plan_now(flow, "run-3"))
     assert "deleted and recreated" in refusal.reason

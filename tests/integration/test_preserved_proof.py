@@ -60,7 +60,7 @@ def judged(flow: Flow, run: str) -> RunReport:
     return report_of(flow, run)
 
 
-# What somebody has done to a log
+# What another client has done to a log
 
 
 def one(encoded: bytes) -> Batch:
@@ -159,12 +159,12 @@ CASES: dict[str, tuple[Callable[[Log], None] | None, set[str]]] = {
         with_another_producer,
         {HOLDS, NO_OTHER_PRODUCER, SAME_BYTES},
     ),
-    "somebody else in a gap": (with_a_record_of_theirs_in_a_gap, {NO_OTHER_PRODUCER}),
+    "another client in a gap": (with_a_record_of_theirs_in_a_gap, {NO_OTHER_PRODUCER}),
     "ours in a gap": (with_a_record_of_ours_in_a_gap, {NO_OTHER_PRODUCER, SAME_BYTES}),
     "a gap is missing at the end": (without_the_last_gap, {FAR_ENOUGH}),
-    "somebody else after the end": (with_a_record_of_theirs_after, {NOTHING_BEYOND}),
+    "another client after the end": (with_a_record_of_theirs_after, {NOTHING_BEYOND}),
     "ours after the end": (with_records_of_ours_after, set()),
-    "somebody else before the mirror": (with_a_record_before, {NOTHING_BEFORE}),
+    "another client before the mirror": (with_a_record_before, {NOTHING_BEFORE}),
 }
 
 
@@ -176,7 +176,7 @@ def topic_of(case: str) -> str:
 def found(
     tmp_path_factory: pytest.TempPathFactory, primary: KafkaCluster
 ) -> Iterator[dict[str, Found]]:
-    """What the verification of one run says of each case, after somebody has been at the target's logs."""
+    """What the verification of one run says of each case, after another client has changed the target's logs."""
     home = tmp_path_factory.mktemp("preserved-proof")
     target = Broker(home / "target")
     with target, pytest.MonkeyPatch.context() as monkeypatch:
@@ -184,7 +184,7 @@ def found(
         topics = {case: topic_of(case) for case in CASES}
         for topic in topics.values():
             write_history(primary, topic)
-        before = topics["somebody else before the mirror"]
+        before = topics["another client before the mirror"]
         delete_before(primary, before, 5)
         folder = home / home.name
         folder.mkdir()
@@ -216,7 +216,7 @@ def found(
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_verification_names_what_somebody_has_done_to_a_log(
+def test_the_verification_names_what_another_client_has_done_to_a_log(
     case: str, found: dict[str, Found]
 ) -> None:
     this = found[case]
@@ -233,17 +233,17 @@ def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
     assert recount.digest_comparable
     assert whole.partition.log.uncommitted == 0
     assert found["a batch is missing"].range.recount.target_records < 13
-    assert found["somebody else in a gap"].range.recount.foreign == 1
+    assert found["another client in a gap"].range.recount.foreign == 1
     assert found["a gap is missing at the end"].partition.log.unreached == 1
-    assert found["somebody else after the end"].partition.log.target_beyond == 1
+    assert found["another client after the end"].partition.log.target_beyond == 1
     assert found["ours after the end"].partition.log.uncommitted == 2
-    assert found["somebody else before the mirror"].partition.log.target_before == 1
+    assert found["another client before the mirror"].partition.log.target_before == 1
 
 
 # Through brokers that go on
 
 
-def test_an_open_transaction_of_somebody_else_is_seen_although_committed_readers_do_not_see_it(
+def test_an_open_transaction_of_another_client_is_seen_although_committed_readers_do_not_see_it(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("hanging")

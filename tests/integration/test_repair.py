@@ -162,7 +162,7 @@ def test_the_command_line_names_what_is_damaged_and_with_yes_gives_it_up(copy: C
     copy.assert_later_runs_go_on()
 
 
-def test_a_topic_of_somebody_else_is_not_given_up(copy: Copied, unique: Unique) -> None:
+def test_a_topic_of_another_client_is_not_given_up(copy: Copied, unique: Unique) -> None:
     stranger = unique("stranger")
     create_topic(copy.target.bootstrap, stranger)
     done = ferry_repair(copy, "--topic", stranger, "--yes")
@@ -226,7 +226,7 @@ def test_a_sequence_number_that_does_not_belong_is_found(copy: Copied) -> None:
 
 
 @pytest.mark.long
-def test_a_position_that_somebody_has_set_is_found_and_does_not_outlive_the_topic(
+def test_a_position_that_another_client_has_set_is_found_and_does_not_outlive_the_topic(
     copy: Copied,
 ) -> None:
     """kafka-consumer-groups.sh --reset-offsets leaves nothing beside the offset."""
@@ -239,16 +239,16 @@ def test_a_position_that_somebody_has_set_is_found_and_does_not_outlive_the_topi
 
 
 @pytest.mark.short("deleted")
-@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "recreated"])
+@pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "recreated"])
 def test_a_remote_topic_that_is_gone_is_copied_again_without_a_policy(
-    copy: Copied, anew: bool
+    copy: Copied, recreated: bool
 ) -> None:
-    if anew:
+    if recreated:
         recreate_topic(copy.target, copy.remote)
         foreign(copy)
     else:
         delete_topic(copy.target, copy.remote)
-    said = "recreated" if anew else "it was deleted on the target."
+    said = "recreated" if recreated else "it was deleted on the target."
     assert said in copy.look().problem
     assert plan_now(copy.flow, "run-2").remarks.refused
     repaired(copy)
@@ -268,7 +268,7 @@ def test_what_the_source_has_no_more_is_told_before_it_is_lost(copy: Copied) -> 
     copy.assert_the_next_run_copies_all()
 
 
-def test_a_copy_that_nobody_could_make_again_is_only_given_up_by_its_name(copy: Copied) -> None:
+def test_a_copy_that_could_not_be_made_again_is_only_given_up_by_its_name(copy: Copied) -> None:
     foreign(copy)
     delete_topic(copy.source, copy.topic)
     done = ferry_repair(copy, "--yes")
@@ -416,7 +416,7 @@ def test_a_log_that_was_cut_is_found_and_copied_again(
 
 
 def test_rights_that_are_missing_are_told(copy: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release stands, and the repair can be finished by whoever has the right."""
+    """The release stands, and a principal with the right can finish the repair."""
     foreign(copy)
     denied = FerryError("Not authorized.", advice="Grant DELETE.")
     with monkeypatch.context() as patch:

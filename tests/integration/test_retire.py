@@ -40,7 +40,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """A broker on which whoever does not log in is bound by ACLs."""
+    """A broker on which a client without a login is bound by ACLs."""
     home = tmp_path_factory.mktemp("strict")
     with Broker(home, config={"super.users": "User:nobody"}) as broker:
         yield broker
@@ -48,7 +48,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets so many hours pass, for whoever plans runs."""
+    """Lets so many hours pass, for the planner."""
     passed = 0.0
 
     def pass_by(hours: float) -> None:
@@ -121,14 +121,14 @@ def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with
 
     # A topic of the same name is a new one, copied from its start.
     create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("anew", 20))
+    produce(primary.bootstrap, topic, named("recreated", 20))
     assert failures(copy_now(flow, "run-6")) == []
     assert_same(primary, topic, backup, remote(flow, topic))
     assert copy_now(flow, "run-7") == []
 
 
 @pytest.mark.long
-def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_anew_the_next_time(
+def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_again_the_next_time(
     folder: Path,
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -156,7 +156,7 @@ def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_anew_the_next_time
 
 
 @pytest.mark.long
-def test_turning_it_off_begins_the_time_anew(
+def test_turning_it_off_begins_the_time_again(
     folder: Path,
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -271,7 +271,7 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
 
 
 @pytest.mark.long
-def test_where_groups_may_be_hidden_nobody_knows_who_else_copies_to_a_topic(
+def test_where_groups_may_be_hidden_other_flows_into_a_topic_are_unknown(
     folder: Path, primary: KafkaCluster, strict: KafkaCluster, unique: Unique
 ) -> None:
     """A broker leaves the groups that one may not see out of its list without a word."""
@@ -312,7 +312,7 @@ def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(
 @pytest.mark.short("deleted-preserved")
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 @pytest.mark.parametrize("call", ["missed", "released", "deleted"])
-def test_whoever_dies_while_retiring_a_topic_leaves_the_rest_to_the_next_run(
+def test_a_run_killed_while_it_retires_a_topic_leaves_the_rest_to_the_next_run(
     call: str,
     offsets: str,
     folder: Path,
@@ -348,7 +348,7 @@ def test_whoever_dies_while_retiring_a_topic_leaves_the_rest_to_the_next_run(
     assert (plan.remarks.unapplied, plan.remarks.refused, plan.remarks.notes) == ((), (), ())
     assert not exists(backup, remote(flow, topic))
     create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("anew", 20))
+    produce(primary.bootstrap, topic, named("recreated", 20))
     plan = plan_now(flow, "run-4")
     assert plan.remarks.refused == ()
     assert failures(copy_planned(flow, plan)) == []

@@ -32,7 +32,7 @@ TOPICS = ("open", "unreadable", "unwritable")
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Two brokers on which whoever does not log in is bound by ACLs."""
+    """Two brokers on which a client without a login is bound by ACLs."""
     home = tmp_path_factory.mktemp("strict")
     brokers = [Broker(home / name, config={"super.users": "User:nobody"}) for name in ("a", "b")]
     start_all(brokers)

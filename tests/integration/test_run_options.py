@@ -135,7 +135,7 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     assert copied(flow) == {orders: 250, payments: 250, gone: 50}
 
 
-def test_topics_that_nobody_has_and_patterns_that_are_none_are_refused(
+def test_topics_that_do_not_exist_and_invalid_patterns_are_refused(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("misspelt"), records=1)
@@ -186,7 +186,7 @@ def test_all_that_was_ever_copied_can_be_proved_again(
     assert judged("run-2") == {}
     assert judged("run-3", verify_all=True, topics=(orders,)) == {orders: 50}
     assert judged("run-4", everything=True) == {orders: 50, payments: 50}
-    produce(backup.bootstrap, remote(flow, orders), [Record(b"k", b"somebody else's")])
+    produce(backup.bootstrap, remote(flow, orders), [Record(b"k", b"another client's")])
     assert judged("run-5") == {}
     with pytest.raises(FerryError, match=orders):
         judged("run-6", verify_all=True)

@@ -37,7 +37,7 @@ WRONG = "wr0ng-pa5sword"
 # With what JAAS, SCRAM and Java's properties each have a meaning for.
 USERS = {"ann": WORD, "bob": WORD}
 SECONDS = 20
-"""The longest that anybody waits for what no patience can mend."""
+"""The longest that a client waits for an error that no retry can mend."""
 
 
 class Site(NamedTuple):
@@ -258,14 +258,14 @@ def test_the_command_line_says_so_too(folder: Path, site: Site, backup: KafkaClu
 def test_an_untrusted_certificate_is_told_at_once(
     as_target: bool, folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
-    changes = trust_store("PEM", folder, Authority("somebody else"))
+    changes = trust_store("PEM", folder, Authority("another client"))
     error = refusal(folder, site, backup, changes, as_target=as_target)
     assert error.exit_code == 4
     assert "shows a certificate that is not trusted" in error.message
     assert "ssl.truststore" in error.advice
 
 
-def test_a_certificate_for_another_host_is_told_at_once_unless_nobody_looks(
+def test_a_certificate_for_another_host_is_told_at_once_unless_host_names_are_not_checked(
     folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
     elsewhere = {
@@ -277,8 +277,8 @@ def test_a_certificate_for_another_host_is_told_at_once_unless_nobody_looks(
     assert "localhost" in error.message
     assert "ssl.endpoint.identification.algorithm" in error.advice
 
-    anybody = elsewhere | {"ssl.endpoint.identification.algorithm": ""}
-    way = ways(site, "SASL_SSL SCRAM-SHA-512") | anybody
+    unchecked = elsewhere | {"ssl.endpoint.identification.algorithm": ""}
+    way = ways(site, "SASL_SSL SCRAM-SHA-512") | unchecked
     assert not plan_now(secured_flow(folder, way, plainly(backup), "none-of-these")).ranges
 
 
@@ -300,7 +300,7 @@ def test_what_the_file_has_wrong_is_told_by_file_and_key(
 
 
 @pytest.mark.parametrize("as_target", [False, True], ids=["source", "target"])
-@pytest.mark.parametrize("shown", ["nothing", "somebody else's"])
+@pytest.mark.parametrize("shown", ["nothing", "another client's"])
 def test_a_client_that_the_broker_does_not_trust_is_told_at_once(
     shown: str, as_target: bool, folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
@@ -308,8 +308,8 @@ def test_a_client_that_the_broker_does_not_trust_is_told_at_once(
         "bootstrap.servers": site.broker.listener("REQUIRED"),
         "security.protocol": "SSL",
     }
-    if shown == "somebody else's":
-        changes |= key_store("PEM", folder, Authority("somebody else").issue("ferry"))
+    if shown == "another client's":
+        changes |= key_store("PEM", folder, Authority("another client").issue("ferry"))
     error = refusal(folder, site, backup, changes, as_target=as_target)
     assert error.exit_code == 4
     assert "refused the TLS connection" in error.message
@@ -401,7 +401,7 @@ def test_stores_that_spark_would_write_to_a_file_are_refused(
     assert not any(WORD.encode() in content for content in contents(spark_files))
 
 
-def test_a_whole_run_leaves_no_secret_behind_and_its_tasks_need_no_files(
+def test_a_whole_run_leaves_no_secret_and_its_tasks_need_no_files(
     folder: Path,
     site: Site,
     unique: Unique,

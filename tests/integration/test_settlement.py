@@ -99,7 +99,7 @@ def test_a_transaction_ends_everywhere_as_it_was_decided(
     assert open_on(cluster, [left_open], producer.producer_id) == {left_open: 0}
     assert read_all(broker.bootstrap, topic)[1] == []
 
-    # As by the next process: whoever held the transactional id is fenced first.
+    # As by the next process: the holder of the transactional id is fenced first.
     ending = last_ending(coordination, topic)
     producer.start()
     settlement_of(cluster, coordination, producer).settle(ending, [left_open], [])
@@ -133,7 +133,7 @@ def test_offsets_that_were_left_pending_end_as_they_were_decided(
     assert committed_offsets(coordination, GROUP, [tp])[tp].offset == 7
 
 
-def test_where_nobody_knows_how_it_was_to_end_it_is_named(
+def test_where_its_outcome_is_unknown_it_is_named(
     broker: KafkaCluster, cluster: WireCluster, coordination: WireCluster, unique: Unique
 ) -> None:
     topic = unique("unknown")
@@ -148,7 +148,7 @@ def test_where_nobody_knows_how_it_was_to_end_it_is_named(
         )
 
 
-def test_a_producer_that_nobody_has_used_has_nothing_to_end(
+def test_a_producer_that_has_sent_nothing_has_nothing_to_end(
     coordination: WireCluster, unique: Unique
 ) -> None:
     assert last_ending(coordination, unique("never")) == Ending(TransactionOutcome.UNKNOWN)

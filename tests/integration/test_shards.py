@@ -69,7 +69,7 @@ def runs_begun(flow: Flow) -> list[tuple[str, str]]:
     return [(row["run"], row["assignment"]) for row in rows if row["type"] == "run"]
 
 
-def test_shards_that_copy_at_once_disturb_nobody(
+def test_shards_that_copy_at_once_do_not_disturb_each_other(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topics: list[str]
 ) -> None:
     flow = make_flow(folder, primary, backup, topics, shards=2)

@@ -77,7 +77,7 @@ def test_one_committed_record_after_aborted_ones_makes_it_foreign(
     assert "on.foreign.records: adopt" in refusal.advice
 
 
-def test_records_in_a_remote_topic_that_others_made_anew_are_foreign(
+def test_records_in_a_remote_topic_that_others_recreated_are_foreign(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """Its name is in the ledger; the topic is another one."""
@@ -96,11 +96,11 @@ def test_records_in_a_remote_topic_that_others_made_anew_are_foreign(
 
 
 @pytest.mark.long
-def test_foreign_records_are_seen_where_both_topics_were_made_anew_too(
+def test_foreign_records_are_seen_where_both_topics_were_recreated_too(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """The positions of the old pair say nothing of the new one."""
-    topic = unique("anew")
+    topic = unique("recreated")
     create_topic(primary.bootstrap, topic)
     produce(primary.bootstrap, topic, named("old", 30))
     flow = make_flow(folder, primary, backup, [topic])
@@ -121,7 +121,7 @@ def test_foreign_records_are_seen_where_both_topics_were_made_anew_too(
 
 @pytest.fixture
 def strict(folder: Path) -> Iterator[KafkaCluster]:
-    """A target on which whoever does not log in is bound by ACLs."""
+    """A target on which a client without a login is bound by ACLs."""
     broker = Broker(folder / "strict", config={"super.users": "User:nobody"})
     with broker:
         yield broker

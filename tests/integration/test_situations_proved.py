@@ -56,14 +56,14 @@ def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(
     assert values(backup, remote(flow, topic)) == [b"0", b"1", b"4"]
 
 
-def test_both_lives_of_a_topic_that_was_made_anew_are_proved_in_one_remote_topic(
+def test_both_incarnations_of_a_topic_that_was_recreated_are_proved_in_one_remote_topic(
     folder: Any, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("appended")
     create_topic(primary.bootstrap, topic)
     flow = make_flow(folder, primary, backup, [topic], on_source_topic_recreated="append")
     write(primary, topic, b"old 0", b"old 1", b"old 2")
-    # Nobody verifies this run: the next one has to.
+    # This run is not verified: the next one has to.
     assert not failures(copy_now(flow, "run-1"))
     recreate_topic(primary, topic)
     write(primary, topic, b"new 0", b"new 1")

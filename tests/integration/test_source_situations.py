@@ -81,7 +81,7 @@ def test_records_deleted_before_they_were_copied_are_named_as_lost(
     backup: KafkaCluster,
     unique: Unique,
 ) -> None:
-    """MirrorMaker 2 situation 1: retention passes the position, and nobody hears of the gap."""
+    """MirrorMaker 2 situation 1: retention passes the position, and the gap goes unnoticed."""
     topic, other = unique("truncated"), unique("other")
     for name in (topic, other):
         create_topic(primary.bootstrap, name)
@@ -229,7 +229,7 @@ def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
 
 @pytest.mark.parametrize("count", [10, 50], ids=["shorter", "longer"])
 @pytest.mark.short("shorter")
-def test_a_topic_made_anew_goes_whole_after_the_old_one_or_nowhere(
+def test_a_topic_recreated_goes_whole_after_the_old_one_or_nowhere(
     count: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situations 3 and 4: the new topic is taken for the old one.
@@ -237,7 +237,7 @@ def test_a_topic_made_anew_goes_whole_after_the_old_one_or_nowhere(
     Shorter than the position, its records are appended without a word (3); longer, those before
     the position are never copied (4).
     """
-    topic = unique("anew")
+    topic = unique("recreated")
     create_topic(primary.bootstrap, topic)
     produce(primary.bootstrap, topic, named("old", 30))
     failing = make_flow(folder, primary, backup, [topic])
@@ -266,7 +266,7 @@ def test_a_topic_made_anew_goes_whole_after_the_old_one_or_nowhere(
 @pytest.mark.short("first run-append", "later run-fail")
 @pytest.mark.parametrize("policy", ["fail", "append"])
 @pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
-def test_a_topic_made_anew_between_plan_and_copy_is_not_taken_for_the_old_one(
+def test_a_topic_recreated_between_plan_and_copy_is_not_taken_for_the_old_one(
     copied: bool,
     policy: str,
     folder: Path,
@@ -275,7 +275,7 @@ def test_a_topic_made_anew_between_plan_and_copy_is_not_taken_for_the_old_one(
     unique: Unique,
 ) -> None:
     """MirrorMaker 2 situation 4, in the worst moment."""
-    topic, other = unique("anew"), unique("other")
+    topic, other = unique("recreated"), unique("other")
     for name in (topic, other):
         create_topic(primary.bootstrap, name)
         produce(primary.bootstrap, name, named("old", 30))
@@ -361,7 +361,7 @@ def test_an_empty_topic_is_created_and_stays_empty(
 
 
 @pytest.mark.parametrize(("offsets", "side"), [("translated", "target"), ("preserved", "source")])
-def test_an_empty_topic_that_is_made_anew_is_copied_on(
+def test_an_empty_topic_that_is_recreated_is_copied_on(
     folder: Path,
     primary: KafkaCluster,
     backup: KafkaCluster,

@@ -105,7 +105,7 @@ def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_
         (checkpoint / "commits" / name).unlink()
     (file,) = (checkpoint / "ranges").iterdir()
     given = json.loads(file.read_text())
-    # The first micro-batch has what was planned, and the next one what somebody has put there.
+    # The first micro-batch has what was planned, and the next one what was put there since.
     forged = [it | {"remote_topic": elsewhere, "start": 0} for it in given["ranges"]]
     later = given | {"attempt": "forged", "at": given["at"] + 1, "ranges": forged}
     (checkpoint / "ranges" / "forged.json").write_text(json.dumps(later))
@@ -248,7 +248,7 @@ def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
     mirrored: Run, backup: KafkaCluster, spark: SparkSource
 ) -> None:
     (topic,) = mirrored.flow.topics
-    produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"somebody else's")])
+    produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"another client's")])
 
     with pytest.raises(VerificationFailed, match=f"{topic}-0"):
         mirrored.verify(spark)
@@ -256,7 +256,7 @@ def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
     assert failed_expectations(mirrored) == ["nothing lies beyond what the ledger knows"]
 
 
-def test_a_ledger_of_somebody_else_that_cannot_be_read_changes_nothing(
+def test_a_ledger_of_another_flow_that_cannot_be_read_changes_nothing(
     mirrored: Run,
     backup: KafkaCluster,
     spark: SparkSource,
@@ -267,7 +267,7 @@ def test_a_ledger_of_somebody_else_that_cannot_be_read_changes_nothing(
     theirs = ledger_topic(unique("theirs"))
     create_topic(backup.bootstrap, theirs)
     produce(backup.bootstrap, theirs, [Record(value=b"of a newer release")])
-    produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"somebody else's")])
+    produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"another client's")])
 
     with pytest.raises(VerificationFailed, match=f"{topic}-0"):
         mirrored.verify(spark)
@@ -341,12 +341,10 @@ def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
     assert report["records"] < 3000, "the first run should have copied a part"
     assert_same(primary, topic, backup, remote(flow, topic))
     ledger = read_all(backup.bootstrap, f"ferry-ledger.{flow.source.alias}.internal")[0]
-    left_behind = [
-        path.read_bytes() for path in folder.rglob("*") if path.is_file() and path != file
-    ]
+    leftovers = [path.read_bytes() for path in folder.rglob("*") if path.is_file() and path != file]
     said = [second.stdout.encode(), second.stderr.encode(), *(r.value or b"" for r in ledger)]
     assert len(ledger) > 2
-    assert not any(SECRET in content for content in [*left_behind, *said])
+    assert not any(SECRET in content for content in [*leftovers, *said])
 
 
 def add_secret(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whoever is killed, fenced or started twice: nothing is lost, and nothing is there twice."""
+"""A writer is killed, fenced or started twice: nothing is lost, and nothing is there twice."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
         mm2.wait_until_copied(backup.bootstrap, {remote(flow, live): copied_by_now + 200})
         mm2.kill()
     produce(primary.bootstrap, live, some(40, 2, "after"))
-    produce(backup.bootstrap, remote(flow, foreign), [Record(value=b"somebody else's")])
+    produce(backup.bootstrap, remote(flow, foreign), [Record(value=b"another client's")])
     before = seen(backup, remote(flow, live))
 
     tried = {t.topic: t for t in Takeover(flow, settle_s=1.5).from_mirrormaker2(dry_run=True)}
@@ -228,7 +228,7 @@ def stored(flow: Flow) -> list[ConnectOffset]:
 
 
 def wait_less(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> None:
-    """Take over while MirrorMaker 2 runs, without the patience for one that was killed."""
+    """Take over while MirrorMaker 2 runs, without the wait for one that was killed."""
     with monkeypatch.context() as context:
         context.setattr("kafka_ferry.runs.takeover.liveness._SESSION_S", 0.5)
         Takeover(flow).from_mirrormaker2()

@@ -159,7 +159,7 @@ def test_a_remote_topic_with_too_few_partitions_is_grown(
 def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
-    """MirrorMaker 2 situation 8: nobody hears that keys go elsewhere on the target."""
+    """MirrorMaker 2 situation 8: keys go elsewhere on the target, unnoticed."""
     topic = unique("more")
     create_topic(primary.bootstrap, topic, partitions=2)
     produce(primary.bootstrap, topic, named("first", 20))

@@ -275,7 +275,7 @@ def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
     assert unchanged(plan_now(flow, "run-2"))
     assert overrides(backup, remote(flow, topic)) == {"retention.ms": "1000000"}
 
-    # Whoever turns it on later finds the flow's own value, and no drift.
+    # A run with it turned on later finds the flow's own value, and no drift.
     flow = make_flow(folder, primary, backup, [topic])
     plan = plan_now(flow, "run-3")
     assert (len(plan.topics.config_changes), plan.topics.drifts) == (1, ())
@@ -286,7 +286,7 @@ def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
 
 
 @pytest.mark.parametrize("policy", ["keep", "overwrite"])
-def test_what_somebody_else_set_on_the_target_is_named_and_kept_or_overwritten(
+def test_what_another_client_set_on_the_target_is_named_and_kept_or_overwritten(
     policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 wipes such an override within ten minutes, and says nothing."""
@@ -365,7 +365,7 @@ def test_two_flows_into_one_topic_do_not_overwrite_each_other(
     assert overrides(backup, topic) == {"retention.ms": "1000000"}
 
 
-def test_what_somebody_changes_while_a_plan_waits_is_left_alone_and_named(
+def test_what_another_client_changes_while_a_plan_waits_is_left_alone_and_named(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic, lost = unique("approved"), unique("lost")
@@ -585,12 +585,12 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
 
 @pytest.mark.short(
     "the source changes again-altered-after",
-    "somebody changes it-announced-before",
-    "somebody changes it-confirmed-after",
+    "another client changes it-announced-before",
+    "another client changes it-confirmed-after",
 )
 @BEFORE_AND_AFTER
 @pytest.mark.parametrize("call", CALLS_TO_ALTER)
-@pytest.mark.parametrize("then", ["the source changes again", "somebody changes it"])
+@pytest.mark.parametrize("then", ["the source changes again", "another client changes it"])
 def test_what_a_run_changed_before_it_died_is_the_flows_own(
     then: str,
     call: str,
@@ -620,7 +620,7 @@ def test_what_a_run_changed_before_it_died_is_the_flows_own(
 
     plan = plan_now(flow, "run-3")
 
-    drifted = ["retention.ms"] if then == "somebody changes it" else []
+    drifted = ["retention.ms"] if then == "another client changes it" else []
     assert [it.name for it in plan.topics.drifts] == drifted
     assert plan.remarks.unapplied == ()
     assert overrides(backup, name) == want
@@ -688,7 +688,7 @@ def test_creations_of_topics_that_exist_by_then_are_compared(
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Somebody was faster: the topic is theirs, and so is what it has set."""
+    """Another client was faster: the topic is its own, and so is what it has set."""
     monkeypatch.setattr(topic_configs, "_PAUSES_S", (0.01, 0.1))
     topic = unique("faster")
     create_topic(primary.bootstrap, topic, retention_ms="1000000")

@@ -1,4 +1,4 @@
-"""Topologies of three clusters and more, end to end: who has which topics, and that no record goes round."""
+"""Topologies of three clusters and more, end to end: which cluster has which topics, and no replication loops."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_aggregation_into_one_topic(
     assert values(a, "orders") == ["a0", "a1"]
 
 
-def test_what_no_ledger_knows_is_somebody_elses_in_a_shared_topic_too(
+def test_what_no_ledger_knows_is_another_clients_in_a_shared_topic_too(
     folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
@@ -214,7 +214,7 @@ def test_only_the_flows_into_the_clusters_that_are_named(folder: Path, clusters:
     assert topics_of(clusters["C"]) == {"A.orders", "B.payments"}
 
 
-# Nothing goes round
+# No replication loops
 
 
 def two_files(folder: Path, clusters: Clusters, *lines: str) -> tuple[Flow, ...]:
@@ -225,7 +225,7 @@ def two_files(folder: Path, clusters: Clusters, *lines: str) -> tuple[Flow, ...]
     return there, back
 
 
-@pytest.mark.short("records-Identity", "records-a class of somebody's own", "empty topics-renamed")
+@pytest.mark.short("records-Identity", "records-a user's class", "empty topics-renamed")
 @pytest.mark.parametrize(
     ("lines", "of_a", "of_b"),
     [
@@ -242,7 +242,7 @@ def two_files(folder: Path, clusters: Clusters, *lines: str) -> tuple[Flow, ...]
             {"orders", "payments"},
         ),
     ],
-    ids=["Default", "Identity", "renamed", "a class of somebody's own"],
+    ids=["Default", "Identity", "renamed", "a user's class"],
 )
 @pytest.mark.parametrize("texts", [("1", "2"), ()], ids=["records", "empty topics"])
 def test_topics_do_not_go_back_whatever_names_and_aliases_say(
@@ -302,7 +302,7 @@ def test_a_topic_that_was_copied_and_is_left_out_for_where_it_came_from_is_refus
     assert "this flow has copied it before" in str(refusal)
 
 
-def test_a_topic_that_was_made_anew_is_nobodys_copy(folder: Path, clusters: Clusters) -> None:
+def test_a_topic_that_was_recreated_is_no_copy(folder: Path, clusters: Clusters) -> None:
     there, back = two_files(folder, clusters, IDENTITY)
     write(clusters["A"], "orders", "1")
     copy_all([there], "there")
@@ -350,7 +350,7 @@ def test_what_was_known_of_origins_stays_while_they_cannot_be_read(
 
 @contextmanager
 def denied(broker: KafkaCluster, group: str) -> Iterator[None]:
-    """Meanwhile nobody may look at a group."""
+    """Meanwhile no principal may look at a group."""
     about = (ResourceType.GROUP, group, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*")
     rule = AclBinding(*about, AclOperation.ALL, AclPermissionType.DENY)
     like_it = AclBindingFilter(*about, AclOperation.ALL, AclPermissionType.DENY)
@@ -405,7 +405,7 @@ def test_latest_copies_what_comes_after_the_first_run_and_all_that_appears_later
     assert values(b, "A.orders") == []
     assert verified(flows[0], "first-0").state == "verified"
 
-    # Nobody remembers that quiet's position is its end, but the ledger.
+    # Only the ledger remembers that quiet's position is its end.
     client = AdminClient({"bootstrap.servers": b.bootstrap})
     client.delete_consumer_groups(["ferry.A->B"])["ferry.A->B"].result()
     for topic in ("orders", "quiet", "empty", "later"):

@@ -179,7 +179,7 @@ def test_what_has_no_answer_is_said_to_have_none(
     unknown = translate(flow, "--offset", "payments:0:3", "--offset", f"{topic}:0:3")
     no_partition = translate(flow, "--json", "--offset", f"{topic}:7:3")
     recreate_topic(primary, topic)
-    anew = translate(flow, "--offset", f"{topic}:0:3")
+    recreated = translate(flow, "--offset", f"{topic}:0:3")
 
     assert nobody.status == 10
     assert f"There is no group nobody-knows-me on {folder.name}" in nobody.err
@@ -188,8 +188,8 @@ def test_what_has_no_answer_is_said_to_have_none(
     assert no_partition.status == 2
     assert no_partition.offsets()[0]["to_offset"] is None
     assert "nothing was copied" in no_partition.offsets()[0]["reason"]
-    assert anew.status == 2
-    assert f"{topic}-0 at 3: nothing was copied" in anew.out
+    assert recreated.status == 2
+    assert f"{topic}-0 at 3: nothing was copied" in recreated.out
 
 
 def test_a_flow_that_was_never_run_has_nothing_to_translate_by(

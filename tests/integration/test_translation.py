@@ -200,10 +200,10 @@ def compacted(history: History, below: int) -> None:
     wait_until(is_compacted, 30)
 
 
-def test_a_topic_made_anew_is_translated_by_what_was_copied_of_it_alone(
+def test_a_topic_recreated_is_translated_by_what_was_copied_of_it_alone(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
-    topic = unique("anew")
+    topic = unique("recreated")
     create_topic(primary.bootstrap, topic)
     history = History(folder, primary, backup, topic, on_source_topic_recreated="append")
     history.write("old", 30)

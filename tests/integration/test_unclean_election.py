@@ -1,4 +1,4 @@
-"""A real unclean leader election in mid-life of a flow, on either side: what is lost is named, never hidden."""
+"""A real unclean leader election between runs of a flow, on either side: what is lost is named, never hidden."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _run(bootstrap: str, group: str, topics: str, processed: str) -> None:
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            # Whoever loses the group's offsets reads all of it again, which tests would see.
+            # A group that loses its offsets reads all of it again, which tests would see.
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",

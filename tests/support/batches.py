@@ -86,7 +86,7 @@ def a_batch(
     Args:
         records: the records, or how many of a plain sort.
         at: the base offset.
-        deltas: the offset of each record behind ``at``; 0, 1, 2 ... by default.
+        deltas: the offset of each record after ``at``; 0, 1, 2 ... by default.
         codec: compresses even where that does not pay.
         base_timestamp: what the records' timestamps are stored relative to.
         producer_id: of the producer; its epoch and sequence can be given as ``header``.
@@ -174,7 +174,7 @@ def a_message_set(
         at: the offset of the first one.
         magic: the message format.
         codec: 0 to 3.
-        deltas: the offset of each record behind ``at``; 0, 1, 2 ... by default.
+        deltas: the offset of each record after ``at``; 0, 1, 2 ... by default.
         append_time: makes them LogAppendTime messages that were appended then.
     """
     deltas = range(len(records)) if deltas is None else deltas

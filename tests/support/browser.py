@@ -21,7 +21,7 @@ _DEBIAN = "/usr/bin/chromium"
 # A page that needs anything from elsewhere shows it on any machine.
 _NO_INTERNET = ("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",)
 # A machine that runs brokers, Spark and Airflow beside the browser is slow at times.
-_PATIENCE_MS = 60_000
+_TIMEOUT_MS = 60_000
 
 
 def chromium() -> str:
@@ -46,7 +46,7 @@ def running_browser() -> Iterator[Browser]:
     arguments = ["--disable-dev-shm-usage", *_NO_INTERNET]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")
-    expect.set_options(timeout=_PATIENCE_MS)
+    expect.set_options(timeout=_TIMEOUT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
         try:
@@ -68,7 +68,7 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
         "reduced_motion": "reduce",
     }
     context = browser.new_context(**(usual | options))
-    context.set_default_timeout(_PATIENCE_MS)
+    context.set_default_timeout(_TIMEOUT_MS)
     return context
 
 
@@ -109,7 +109,7 @@ class People:
         self._contexts: list[BrowserContext] = []
 
     def page(self, user: str = "admin", *, dark: bool = False, **options: Any) -> Page:
-        """A new window of somebody who has logged in; still empty: ``goto`` takes paths.
+        """A new window of a user who has logged in; still empty: ``goto`` takes paths.
 
         Args:
             user: one of the Airflow's users.
@@ -122,7 +122,7 @@ class People:
         return context.new_page()
 
     def context(self, **options: Any) -> BrowserContext:
-        """An empty profile, of somebody who has not logged in."""
+        """An empty profile, of a user who has not logged in."""
         context = new_context(self._browser, base_url=self._airflow.url, **options)
         self._contexts.append(context)
         return context

@@ -282,7 +282,9 @@ def _consume(
     news_at = time.monotonic()
     while unread:
         if time.monotonic() > news_at + timeout:
-            raise TimeoutError(f"No end in sight in partitions {sorted(unread)}.") from denied
+            raise TimeoutError(
+                f"The end of partitions {sorted(unread)} was not reached."
+            ) from denied
         # With a time to wait, it waits for all of so many.
         first = consumer.poll(0.05)
         for message in [first, *consumer.consume(10_000, timeout=0)] if first is not None else ():

@@ -27,7 +27,7 @@ CHANGES = frozenset(
 
 
 class Killed(BaseException):
-    """Nobody catches it, so that nothing more is sent."""
+    """No code catches it, so that nothing more is sent."""
 
 
 @dataclass

@@ -132,7 +132,7 @@ class Mirror:
     # --- reading
 
     def unread(self, offset: int) -> list[int | None]:
-        """What was copied and whoever has committed ``offset`` on the source has not read, in order."""
+        """What was copied and a group that has committed ``offset`` on the source has not read, in order."""
         return [self.target[self.there[at]] for at in sorted(self.there) if at >= offset]
 
     def unread_on_target(self, offset: int) -> list[int | None]:

@@ -17,7 +17,7 @@ from kafka_sandbox.processes import OrphanGuard, last_lines
 _DEBIAN = "/usr/lib/postgresql"
 _START_S = 60.0
 _USER = "airflow"
-# What is lost when the machine stops is of no use to anybody.
+# What is lost when the machine stops is of no use.
 _QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
@@ -50,7 +50,7 @@ class Postgres:
     def __enter__(self) -> Postgres:
         self._folder = Path(tempfile.mkdtemp(prefix="ferry-postgres-"))
         if os.geteuid() == 0:
-            user = _somebody_else()
+            user = _unprivileged_user()
             os.chown(self._folder, user.pw_uid, user.pw_gid)
             self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         self._run("initdb", "--username", _USER, "--auth", "trust", "--no-sync", "--encoding=UTF8")
@@ -138,7 +138,7 @@ def _version(program: Path) -> int:
     return int(program.parts[-3])
 
 
-def _somebody_else() -> pwd.struct_passwd:
+def _unprivileged_user() -> pwd.struct_passwd:
     try:
         return pwd.getpwnam("postgres")
     except KeyError:

@@ -1,7 +1,7 @@
 """Log segments of a broker, read and written by hand: what no client of today can produce.
 
 A segment may only be written while its broker is stopped. The broker makes everything else that
-belongs to it (indexes, producer snapshots) anew at its start, where it is missing.
+belongs to it (indexes, producer snapshots) at its start, where it is missing.
 """
 
 from __future__ import annotations

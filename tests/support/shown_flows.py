@@ -56,7 +56,7 @@ class Past:
         reports: the newest of them that have a report.
         failed: runs before the last one, 0 for itself, in which partitions failed.
         lost: the same, in which records were lost.
-        drifts: what somebody has changed on the target by now.
+        drifts: what another client has changed on the target by now.
         seed: of all that is random.
     """
 
@@ -288,7 +288,7 @@ def big_topics(partitions: int) -> tuple[tuple[str, int], ...]:
 def add_shown_flow(
     configs: Path, folder: Path, past: Past, *, source: str
 ) -> tuple[str, list[str]]:
-    """Gives Airflow a flow with a past, and clusters that nobody can reach; its slug and its runs' ids.
+    """Gives Airflow a flow with a past, and clusters that cannot be reached; its slug and its runs' ids.
 
     Args:
         configs: where Airflow looks for flow files.

@@ -159,5 +159,5 @@ def people(
 
 @pytest.fixture
 def browser_page(people: People) -> Page:
-    """An empty window of somebody who has logged in as ``admin``."""
+    """An empty window of a user who has logged in as ``admin``."""
     return people.page()

@@ -93,7 +93,7 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     # The timetable starts it, for the hour that has ended.
     run_id = api.unpause_and_find_run(dag_id)
     assert run_id is not None and run_id.startswith("scheduled__")
-    # Its task is killed, and Airflow lets it wait for another try; nobody does.
+    # Its task is killed, and Airflow lets it wait for another try, which does not come.
     kill_spark_with(api, dag_id, run_id, lambda task: psutil.Process(task["pid"]).kill())
     wait_until(lambda: api.task(dag_id, run_id, "mirror")["state"] == "up_for_retry", 60)
     api.clear(dag_id, run_id, "mirror")
@@ -133,7 +133,7 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
 
 
 @pytest.mark.long
-def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_it_done_before(
+def test_what_airflow_was_killed_in_is_done_after_its_start_and_cannot_be_marked_done_before(
     tmp_path: Path,
     configs: Path,
     airflow: Airflow,
@@ -156,7 +156,7 @@ def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_
     # Scheduler, supervisor and task are gone in one moment, and only the task's watcher is left.
     kill_spark_with(api, dag_id, run_id, lambda _: airflow.kill())
     airflow.start().wait_healthy(RETRY_S)
-    # Its scheduler takes the task for lost and begins it anew, and somebody calls it done.
+    # Its scheduler takes the task for lost and starts it again, and a user marks it done.
     kill_spark_with(api, dag_id, run_id, lambda _: api.mark(dag_id, run_id, "mirror", "success"))
     said = api.wait(dag_id, run_id)
 

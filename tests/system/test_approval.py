@@ -72,7 +72,7 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     assert f"rejected the plan of {source}->backup: nothing was changed or copied" in rejected.log
     assert topics_of(backup) == before
 
-    # Planned anew, in the same run, and approved: it does what it has shown.
+    # Planned again, in the same run, and approved: it does what it has shown.
     api.clear(dag_id, run_id, "plan")
     assert f"create {source}.{topic}: 2 partitions" in api.question(dag_id, run_id, "approve")
     api.answer(dag_id, run_id, "approve", "Approve")
@@ -83,7 +83,7 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     (certificate,) = find_certificates(load_flow(configs / f"{source}.yaml")).all
     assert certificate.header.approved_by == "admin"
 
-    # Only records: nobody is asked.
+    # Only records: no user is asked.
     produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(50)])
     unasked = api.trigger(dag_id)
     wait_until(lambda: api.task(dag_id, unasked, "mirror")["state"] in ("success", "failed"), 300)

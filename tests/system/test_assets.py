@@ -57,7 +57,7 @@ def test_a_topic_that_is_proved_says_until_when_it_is_complete(flow: Flow) -> No
     }
 
 
-def test_a_topic_of_which_there_was_nothing_new_is_complete_too_unless_nobody_asks(
+def test_a_topic_of_which_there_was_nothing_new_is_complete_too_unless_only_copies_are_told(
     flow: Flow,
 ) -> None:
     assert told(flow, ORDERS, CLICKS).keys() == {"us/eu.orders", "us/eu.clicks"}

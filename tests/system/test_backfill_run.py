@@ -99,7 +99,7 @@ def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tell
     assert ended.state == "success"
     assert ended.tasks == {**dict.fromkeys(STEPS, "skipped"), "plan": "success"}
 
-    # A pool that nobody has made came into being by itself.
+    # A pool that no user has made was created by the run.
     assert api.pool(pool)["slots"] == 2
 
     # An event for each run that has proved something, with what it has proved.

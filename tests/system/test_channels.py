@@ -158,7 +158,7 @@ def test_a_late_run_is_told_to_who_asks_for_it_unless_it_has_failed_by_then(
 
     with http_receiver() as receiver:
         connect(monkeypatch, "pager", conn_type="http", host=receiver.url)
-        # Nobody is there; the others are told all the same.
+        # No server is there; the others are told all the same.
         connect(monkeypatch, "dead", conn_type="http", host=f"http://127.0.0.1:{free_port()}")
         asyncio.run(deadline_missed(flow_file(tmp_path), "eu->us", late_run(state)))
 

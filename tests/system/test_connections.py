@@ -1,4 +1,4 @@
-"""Airflow's Kafka connections reach the library and Spark's driver, and nothing that anybody can read."""
+"""Airflow's Kafka connections reach the library and Spark's driver, and nothing that others can read."""
 # Airflow reads its environment when it is imported.
 # ruff: noqa: PLC0415
 

@@ -247,7 +247,7 @@ def test_a_run_that_is_started_by_hand_has_a_form(load: Load) -> None:
             stored.params.deep_merge(bad).validate()
 
 
-def test_spark_jobs_share_a_pool_only_where_somebody_makes_it(
+def test_spark_jobs_share_a_pool_only_where_a_user_makes_it(
     load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kafka_ferry_airflow import pools

@@ -111,7 +111,7 @@ def test_an_emergencys_tasks_lead_to_the_flow(links: Links) -> None:
 
 
 def test_tasks_of_others_have_no_button(links: Links) -> None:
-    assert links(dag="somebody_elses") == links(dag="mirror_eu_to_nowhere") == {}
+    assert links(dag="another_clients") == links(dag="mirror_eu_to_nowhere") == {}
 
 
 def test_a_damaged_file_takes_one_button_away_and_no_other(flow: Flow, links: Links) -> None:

@@ -41,7 +41,7 @@ def mail() -> Iterator[MailReceiver]:
 
 
 def connect(api: AirflowApi, tmp_path: Path, web: HttpReceiver, mail: MailReceiver) -> None:
-    """Creates the connections that the channels name; nobody listens at the last one's address."""
+    """Creates the connections that the channels name; no server listens at the last one's address."""
     no_tls = {"from_email": "ferry@example.org", "disable_ssl": True, "disable_tls": True}
     no_tls |= {"retry_limit": 1}
     connections = [

@@ -1,4 +1,4 @@
-"""The API behind the page Mirrors, in a real Airflow: what it answers, and to whom."""
+"""The API of the page Mirrors, in a real Airflow: what it answers, and to whom."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def admin(airflow: Airflow, runs: list[str]) -> Iterator[httpx.Client]:
 
 
 def client(airflow: Airflow, user: str | None) -> httpx.Client:
-    """Somebody's requests; nobody's without a name."""
+    """A user's requests; without a name, those of a client that has not logged in."""
     headers = {}
     if user:
         login = {"username": user, "password": airflow.password_of(user)}
@@ -70,9 +70,9 @@ def routes(run: str) -> list[str]:
     ]
 
 
-def test_nobody_sees_anything_without_a_login(airflow: Airflow, runs: list[str]) -> None:
-    with client(airflow, None) as nobody:
-        assert {nobody.get(path).status_code for path in routes(runs[0])} == {401}
+def test_without_a_login_there_is_nothing_to_see(airflow: Airflow, runs: list[str]) -> None:
+    with client(airflow, None) as stranger:
+        assert {stranger.get(path).status_code for path in routes(runs[0])} == {401}
 
 
 def test_who_may_look_sees_all_of_it(airflow: Airflow, runs: list[str]) -> None:
@@ -130,7 +130,7 @@ def test_a_run_shows_its_ranges_and_groups_their_offsets(
     assert groups["rows"][0]["action"] == "held" and "in use" in groups["rows"][0]["reason"]
 
 
-def test_reports_and_data_docs_are_pages_that_are_nobody(
+def test_reports_and_data_docs_are_pages_without_an_origin(
     admin: httpx.Client, runs: list[str]
 ) -> None:
     report = f"{FLOW}/runs/{quote(runs[0], safe='')}/report"

@@ -104,7 +104,7 @@ def test_from_the_navigation_to_a_failed_partition(people: People, runs: list[st
     expect(page.get_by_text(re.compile("51.100 of 183"))).to_be_visible()
     page.get_by_role("searchbox", name="Search partitions").fill("clicks 47")
     expect(partitions.locator("tbody tr")).to_have_count(1)
-    # The address is all that there is to know: back and forth, and to send to somebody else.
+    # The address is all that there is to know: back and forth, and to send to another client.
     page.reload()
     expect(partitions.locator("tbody tr")).to_have_count(1)
     assert errors == []

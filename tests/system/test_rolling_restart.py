@@ -30,7 +30,7 @@ STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Iterator[tuple[Brokers, Brokers]]:
-    """A source and a target of three brokers each, which nobody else uses."""
+    """A source and a target of three brokers each, which no other test uses."""
     both = [Brokers(tmp_path / name, config=QUICK_CLEANER) for name in ("source", "target")]
     try:
         start_all(both)

@@ -115,7 +115,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     # The dialogs are higher than a usual window.
     page = people.page(viewport={"width": 1280, "height": 1000})
 
-    # Nobody has made the source's connection yet: the first task fails at once, and says so.
+    # The source's connection does not exist yet: the first task fails at once, and says so.
     backfill(page, dag_id, wanted)
     wait_until(lambda: "failed" in api.runs(dag_id, "backfill").values(), 300)
     (run_id,) = api.runs(dag_id, "backfill")

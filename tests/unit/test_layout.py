@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
+import benchmarks
 import pytest
 
-import benchmarks
 import kafka_ferry
 import kafka_ferry_airflow
 import kafka_sandbox

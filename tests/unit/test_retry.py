@@ -10,7 +10,7 @@ AWAY = ClusterUnreachable("The cluster is away.")
 
 @pytest.fixture(autouse=True)
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nobody really waits; the clock moves all the same."""
+    """No test really waits; the clock moves all the same."""
     waits: list[float] = []
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waits.append))
     clock = SimpleNamespace(monotonic=lambda: 1_000 + sum(waits))
@@ -95,7 +95,7 @@ def test_the_first_tries_come_quickly(slept: list[float]) -> None:
     assert sum(slept) <= 0.02 + 0.04 + 0.08
 
 
-def test_a_patient_function_takes_and_gives_what_it_did() -> None:
+def test_a_retried_function_takes_and_gives_what_it_did() -> None:
     tries = []
 
     @retried
@@ -111,7 +111,7 @@ def test_a_patient_function_takes_and_gives_what_it_did() -> None:
     assert (add.__name__, add.__doc__) == ("add", "Adds.")
 
 
-def test_every_call_of_a_patient_function_has_its_own_minute(slept: list[float]) -> None:
+def test_every_call_of_a_retried_function_has_its_own_minute(slept: list[float]) -> None:
     @retried
     def away() -> None:
         raise AWAY

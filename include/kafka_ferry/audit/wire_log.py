@@ -27,7 +27,7 @@ from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches,
 _64_BITS: Final = 2**64 - 1
 # Batches that become larger are read in pieces of about a mebibyte.
 _OPENED_AT_ONCE: Final = 16 * 1024 * 1024
-# Records this close to each other are read on, instead of asked for anew.
+# Records this close to each other are read on, instead of asked for again.
 _NEAR: Final = 5_000
 
 

@@ -60,7 +60,7 @@ class Case:
 Rule = tuple[Callable[[Case], bool], Reason | Rebuilt]
 
 
-# The first rule that holds decides; the comments name the broker's checks behind it.
+# The first rule that holds decides; the comments name the broker's own checks.
 DROPPED: Final[tuple[Rule, ...]] = (
     # A client's control batch is refused; no consumer sees the records of the other two.
     (lambda case: case.batch.header.is_control, Reason.CONTROL),

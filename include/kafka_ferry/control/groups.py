@@ -96,7 +96,7 @@ class GroupControl:
         """
         shared = {group.name: some for group, some in offsets.items() if group.type == "share"}
         others = {group.name: some for group, some in offsets.items() if group.type != "share"}
-        return _patiently(others, lambda left: commit_offsets(self._wire, left)) | _patiently(
+        return _with_retries(others, lambda left: commit_offsets(self._wire, left)) | _with_retries(
             shared, lambda left: alter_start_offsets(self._wire, left)
         )
 
@@ -119,8 +119,8 @@ class GroupControl:
             name: {tp: None for tp in some if tp not in kept.get(name, ())}
             for name, some in shared.items()
         }
-        refused = _patiently(others, lambda left: delete_offsets(self._wire, left))
-        refused |= _patiently(whole, lambda left: delete_start_offsets(self._wire, left))
+        refused = _with_retries(others, lambda left: delete_offsets(self._wire, left))
+        refused |= _with_retries(whole, lambda left: delete_start_offsets(self._wire, left))
         for name, errors in kept.items():
             refused.setdefault(name, {}).update(errors)
         return refused
@@ -171,7 +171,7 @@ def _is_dead(seen: Group | FerryError) -> bool:
     return isinstance(seen, Group) and seen.state == "Dead"
 
 
-def _patiently(
+def _with_retries(
     wanted: Mapping[str, Mapping[TopicPartition, _T]],
     ask: Callable[[Mapping[str, Mapping[TopicPartition, _T]]], Mapping[str, Refused]],
 ) -> dict[str, Refused]:

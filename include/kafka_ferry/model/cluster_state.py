@@ -41,7 +41,7 @@ class Topic:
         return "compact" in self.configs.get("cleanup.policy", "")
 
     @property
-    def stamps_anew(self) -> bool:
+    def stamps_append_time(self) -> bool:
         """Whether its brokers replace records' timestamps with the time of appending."""
         return self.configs.get("message.timestamp.type") == "LogAppendTime"
 

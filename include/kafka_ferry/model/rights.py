@@ -24,7 +24,7 @@ _DENIED: Final[Mapping[int, ResourceType]] = {
     31: "CLUSTER",
     53: "TRANSACTIONAL_ID",
 }
-# ``AclAuthorizer`` and ``StandardAuthorizer``: whoever may do these may also look.
+# ``AclAuthorizer`` and ``StandardAuthorizer``: a principal that may do these may also describe.
 _IMPLIED: Final = {
     "DESCRIBE": ("READ", "WRITE", "DELETE", "ALTER"),
     "DESCRIBE_CONFIGS": ("ALTER_CONFIGS",),

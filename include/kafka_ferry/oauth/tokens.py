@@ -61,7 +61,7 @@ def token_for(login: OAuthLogin) -> AccessToken:
             installed.
     """
     if login.is_file:
-        # Whoever renews the token replaces the file: each login reads it.
+        # The program that renews the token replaces the file: each login reads it.
         return _token_in_file(login)
     slot = _TOKENS.slot(login)
     with slot.lock:

@@ -286,7 +286,7 @@ def _unfaithful(pair: Pair) -> Refusal | None:
             f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
             "Take it over first: `ferry takeover --from mm2`.",
         )
-    if pair.remote and pair.remote.stamps_anew:
+    if pair.remote and pair.remote.stamps_append_time:
         return Refusal(
             pair.topic,
             f"{pair.remote_topic} on the target has message.timestamp.type=LogAppendTime, "

@@ -1,4 +1,4 @@
-"""The numbers behind a run's metrics, as the report stores them; ``report.metrics`` gives them their names."""
+"""The numbers of a run's metrics, as the report stores them; ``report.metrics`` gives them their names."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ NEEDS: Final[tuple[Need, ...]] = (
         "target",
         ("DESCRIBE",),
         _READER,
-        "to read what is there of these topics",
+        "to read the records of these topics",
         lambda flow: _if(bool(_emitted(flow, "target", read=True)), READER),
         when="the same",
     ),

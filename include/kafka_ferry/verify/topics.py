@@ -138,7 +138,7 @@ TOPICS: Final = Suite[TopicRow](
         ),
         Check(
             "drift",
-            "nobody else has changed the remote topic's configs",
+            "no other client has changed the remote topic's configs",
             "drifted_configs",
             lambda row: "; ".join(row.drifted),
             "on.config.drift decides whether that is kept or overwritten.",

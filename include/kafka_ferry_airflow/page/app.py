@@ -1,4 +1,4 @@
-"""The application behind the page: its API, its files, reports and Data Docs. Every route asks for a login."""
+"""The application that serves the page: its API, its files, reports and Data Docs. Every route asks for a login."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def fastapi_app(root: Path) -> dict[str, Any]:
-    """The application behind the page, made with the first request.
+    """The application that serves the page, made with the first request.
 
     Args:
         root: the folder that holds ``include/configs``: see ``project_root``.

@@ -13,7 +13,7 @@ from kafka_sandbox.errors import SandboxError
 
 _AT_ONCE = 1_000
 _PAUSE_S = 0.1
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 
 
 @dataclass
@@ -80,7 +80,7 @@ def until_the_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
     Raises:
         KafkaException: if the cluster does not answer.
     """
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while partitions:
         # It waits for so many, or for so long.
         for message in consumer.consume(_AT_ONCE, _PAUSE_S):
@@ -91,6 +91,6 @@ def until_the_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
                 partitions -= 1
             else:
                 raise KafkaException(error)
-            deadline = time.monotonic() + _PATIENCE_S
+            deadline = time.monotonic() + _TIMEOUT_S
         if time.monotonic() > deadline:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))

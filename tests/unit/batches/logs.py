@@ -126,7 +126,7 @@ class Log:
     def responses(
         self, start: int, end: int, sizes: Sequence[int], *, cut: int = 0, generous: bool = False
     ) -> Iterator[tuple[bytes, list[AbortedTransaction]]]:
-        """What a broker answers to somebody who reads ``[start, end)``.
+        """What a broker answers to a consumer that reads ``[start, end)``.
 
         Args:
             start: the first offset asked for.

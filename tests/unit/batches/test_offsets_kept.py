@@ -58,7 +58,7 @@ class Target:
 
     Attributes:
         end: its log's end.
-        seen: what a consumer sees, by offset; None is a control record, that nobody sees.
+        seen: what a consumer sees, by offset; None is a control record, that no consumer sees.
     """
 
     def __init__(self, end: int) -> None:
@@ -66,7 +66,7 @@ class Target:
         self.seen: dict[int, Consumed | None] = {}
 
     def write(self, found: Iterable[ConvertedBatch]) -> None:
-        """Write converted batches as somebody does who fills what is absent before and after their batches."""
+        """Write converted batches as a writer does that fills what is absent before and after their batches."""
         for converted in found:
             assert converted.start == self.end
             assert len(converted.runs) == (converted.batch is not None)
@@ -118,7 +118,7 @@ def test_the_target_shows_at_each_offset_what_the_source_shows_wherever_writers_
 
 @examples(200)
 @given(data=st.data(), log=logs(), first=keeping, second=keeping)
-def test_who_begins_anew_in_the_middle_writes_the_same_after_it(
+def test_who_begins_again_in_the_middle_writes_the_same_after_it(
     data: st.DataObject, log: Log, first: TopicLimits, second: TopicLimits
 ) -> None:
     at = data.draw(st.integers(log.start, log.end - 1))

@@ -128,7 +128,7 @@ def test_an_older_record_after_the_first_one_is_seen_although_no_header_tells() 
 
 
 def test_what_the_header_tells_for_certain_is_decided_unopened() -> None:
-    """The payload is no batch's: whoever opened it would fail."""
+    """The payload is no batch's: code that opened it would fail."""
     broken = with_payload(_one(1, 1, 1), b"broken")
     assert _converted(broken, TimeWindow(2, 4)).reasons == {Reason.OUTSIDE_WINDOW: 3}  # type: ignore[attr-defined]
     stamped = with_payload(_one(1, 1, 1, append_time=5), b"broken")

@@ -71,7 +71,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> dict[str, FerryError | Creation
 
 
 CREATION = Creation("west.orders", 3, 1, {})
-UNREACHABLE = ClusterUnreachable("Nobody answers.")
+UNREACHABLE = ClusterUnreachable("No broker answers.")
 DENIED = AccessDenied("No right.")
 
 
@@ -100,7 +100,7 @@ def test_a_flow_that_fails_does_not_stop_the_others_and_is_named_at_the_end(
     said = capsys.readouterr()
     assert said.out.splitlines()[0] == "west->north: topics to create: 1"
     assert said.err.splitlines() == [
-        "ERROR: west->east: Nobody answers.",
+        "ERROR: west->east: No broker answers.",
         "ERROR: east->west: No right.",
         "ERROR: 2 of 3 flows failed: west->east, east->west",
     ]

@@ -1,4 +1,4 @@
-"""The way back of a flow."""
+"""The reverse flow of a flow."""
 
 from __future__ import annotations
 

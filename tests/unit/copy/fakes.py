@@ -16,7 +16,7 @@ STEP = 10
 
 
 class Clock:
-    """Stands for the module ``time``: it moves only when somebody waits."""
+    """Stands for the module ``time``: it moves only when code waits."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -35,7 +35,7 @@ class FakeSource:
     """Gives each range in converted batches of ten offsets, all ranges in turn.
 
     Attributes:
-        clock: moved on by whoever waits in vain.
+        clock: moved on by a wait in vain.
         failures: ranges that fail, once their offset is reached.
         breaks: raised by the reads with these numbers, counted over all readers from 0.
         silent: reads with these numbers bring nothing before their time is over.

@@ -128,7 +128,7 @@ def test_the_writer_takes_over_before_anything_is_read(source: FakeSource) -> No
     assert source.readers == []
 
 
-def test_a_topic_that_was_made_anew_fails_and_the_others_are_copied(source: FakeSource) -> None:
+def test_a_topic_that_was_recreated_fails_and_the_others_are_copied(source: FakeSource) -> None:
     writer = FakeWriter(positions={ORDERS.source: Position(7, "another id")})
     failed, *others = copied(ALL, source, writer, ALL_AT_ONCE)
     assert others == done(PAYMENTS, CLICKS)
@@ -138,14 +138,14 @@ def test_a_topic_that_was_made_anew_fails_and_the_others_are_copied(source: Fake
     assert writer.copied(ORDERS.source) is None
 
 
-def test_a_topic_that_was_made_anew_begins_at_the_plans_start_where_the_flow_appends_it(
+def test_a_topic_that_was_recreated_begins_at_the_plans_start_where_the_flow_appends_it(
     source: FakeSource,
 ) -> None:
-    anew = a_range(start=3)
-    writer = FakeWriter(positions={anew.source: Position(25, "id of the old one")})
+    recreated = a_range(start=3)
+    writer = FakeWriter(positions={recreated.source: Position(25, "id of the old one")})
     limits = replace(ALL_AT_ONCE, append_recreated=True)
-    assert copied([anew], source, writer, limits) == done(anew)
-    assert writer.copied(anew.source) == (3, 40)
+    assert copied([recreated], source, writer, limits) == done(recreated)
+    assert writer.copied(recreated.source) == (3, 40)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_an_empty_range_of_a_partition_that_the_target_knows_nothing_of_is_recor
     assert writer.refreshed == {}
 
 
-def test_an_empty_range_whose_position_is_behind_is_copied(source: FakeSource) -> None:
+def test_an_empty_range_that_its_position_has_not_reached_is_copied(source: FakeSource) -> None:
     writer = FakeWriter(positions={EMPTY.source: position(15)})
     assert copied([EMPTY], source, writer, ALL_AT_ONCE) == done(EMPTY)
     assert writer.copied(EMPTY.source) == (15, 40)
@@ -338,7 +338,7 @@ def test_what_was_committed_and_is_never_shown_fails_alone(source: FakeSource) -
     assert payments.position == 40
 
 
-def test_a_transaction_begun_anew_has_its_whole_time(source: FakeSource) -> None:
+def test_a_transaction_begun_again_has_its_whole_time(source: FakeSource) -> None:
     source.silent = [1]
     writer = FakeWriter(on_commit=once(StartOver("An answer was lost."), 0))
     assert copied([ORDERS], source, writer, Limits(10**9, 3_000)) == done(ORDERS)
@@ -347,7 +347,7 @@ def test_a_transaction_begun_anew_has_its_whole_time(source: FakeSource) -> None
     assert second.timeouts[:2] == [1.0, 3.0]
 
 
-def test_the_time_for_retries_begins_anew_whenever_something_was_committed(
+def test_the_time_for_retries_begins_again_whenever_something_was_committed(
     source: FakeSource, clock: Clock
 ) -> None:
     """Nine failures before each of four commits."""
@@ -387,7 +387,7 @@ def test_what_was_committed_before_a_fence_stays_and_is_no_failure(source: FakeS
     fenced = Fenced("Another run took over.")
     writer = FakeWriter(
         on_commit=once(fenced, 3),
-        # Whoever tried again would be fenced again, for ever.
+        # A writer that tried again would be fenced again, for ever.
         on_take_over=lambda number: fenced if number else None,
     )
     first, second = copied([short, ORDERS], source, writer, EACH_READ)
@@ -521,7 +521,7 @@ def test_a_transaction_ends_in_time_though_the_source_is_silent(source: FakeSour
     writer = FakeWriter()
     copied([a_range(end=50)], source, writer, Limits(10**9, 3_000))
     assert committed_sizes(writer) == [20, 10, 20]
-    # Nobody waits for the source longer than until the transaction must end.
+    # The copier does not wait for the source longer than until the transaction must end.
     assert source.readers[0].timeouts[1:3] == [3.0, 3.0]
 
 

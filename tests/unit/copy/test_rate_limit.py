@@ -1,4 +1,4 @@
-"""Keeping to a number of bytes a second; the clock is a stand-in that moves when somebody waits."""
+"""Keeping to a number of bytes a second; the clock is a stand-in that moves when code waits."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_of_a_pause_no_more_than_a_second_is_made_up_for(clock: Clock) -> None:
     assert rate.wait_s == pytest.approx(1)
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_without_a_limit_there_is_no_wait() -> None:
     rate = RateLimit()
     rate.spend(batch_of(10**9, 10**9))
     assert rate.wait_s <= 0
@@ -90,7 +90,7 @@ def test_a_copy_takes_as_long_as_its_limit_says_and_commits_in_time(
         RateLimit(Rate(100)),
     )
 
-    # 100 converted batches of 50 bytes; nobody waits after the last one.
+    # 100 converted batches of 50 bytes; there is no wait after the last one.
     assert clock.now - began == pytest.approx(49.5, abs=0.1)
     assert outcome.position == 1000 and outcome.failure is None
     assert writer.copied(ORDERS.source) == (0, 1000)

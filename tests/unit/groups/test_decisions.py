@@ -64,7 +64,7 @@ def after(
 @pytest.mark.parametrize(
     ("there", "last", "action", "reason"),
     [
-        # Nothing is there, whoever may have been.
+        # Nothing is there now, whatever was there before.
         (None, None, "written", ""),
         (None, (500, 50), "written", ""),
         (-1, None, "written", ""),
@@ -74,7 +74,7 @@ def after(
         (10, (490, 49), "written", ""),
         (50, None, "unchanged", ""),
         (50, (500, 50), "unchanged", ""),
-        # It never goes back beyond what somebody else has committed.
+        # It never goes back beyond what another client has committed.
         (51, None, "held", AHEAD.format(51)),
         (51, (500, 50), "held", AHEAD.format(51)),
         (51, (-1, -1), "held", AHEAD.format(51)),
@@ -104,7 +104,7 @@ def test_an_offset_is_written_unless_a_rule_holds_it(
     [
         (60, (600, 60), "written"),
         (55, (600, 60), "written"),
-        # Somebody has read on since.
+        # A consumer has read on since.
         (61, (600, 60), "held"),
         # The group is where it was: a log has changed.
         (60, (500, 60), "held"),
@@ -258,7 +258,7 @@ def test_an_offset_after_the_sources_own_end_is_held() -> None:
     [
         ((LogBounds(0, 0), LogBounds(0, 0)), 0, ""),
         ((LogBounds(7, 7), LogBounds(0, 4)), 4, ""),
-        # Something is there that nobody has copied yet, or that the group has still to read.
+        # Something is there that no run has copied yet, or that the group has still to read.
         ((LogBounds(0, 7), LogBounds(0, 0)), None, NOT_COPIED),
         ((LogBounds(8, 8), LogBounds(0, 0)), None, NOT_COPIED),
         ((None, LogBounds(0, 0)), None, NOT_COPIED),

@@ -187,7 +187,7 @@ def test_where_the_opposite_flow_has_not_come_to_yet_what_others_may_have_writte
     preserved = routes(own, TOPICS, ids, opposite=opposite)
 
     assert shared[ORDERS].map.translate(8) == (0, "gap")
-    # Nobody else can write where offsets are preserved.
+    # No other client can write where offsets are preserved.
     assert preserved[ORDERS].map.translate(8) == (8, "exact")
 
 

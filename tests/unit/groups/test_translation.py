@@ -268,7 +268,7 @@ def test_answers_stay_within_the_log(mirror: Mirror, log_start: int, length: int
 # --- a topic that is written on both clusters, and copied both ways
 
 
-def lives_of_two() -> st.SearchStrategy[TwoWay]:
+def histories_of_two() -> st.SearchStrategy[TwoWay]:
     """What applications and flows do on both sides."""
     events = ("write_here", "write_there", "copy_there", "copy_here")
 
@@ -281,7 +281,7 @@ def lives_of_two() -> st.SearchStrategy[TwoWay]:
     return st.lists(st.tuples(st.sampled_from(events), st.integers(0, 6)), max_size=25).map(lived)
 
 
-@given(lives_of_two())
+@given(histories_of_two())
 @examples(200)
 def test_where_records_go_both_ways_nothing_of_either_side_is_skipped(both: TwoWay) -> None:
     map_ = OffsetMap.of(both.to_there, both.to_here)
@@ -296,7 +296,7 @@ def test_where_records_go_both_ways_nothing_of_either_side_is_skipped(both: TwoW
             assert set(both.here[: answer.offset]) - {None} <= set(both.there[:offset])
 
 
-@given(lives_of_two())
+@given(histories_of_two())
 def test_when_both_flows_have_ended_the_first_record_read_is_unread(both: TwoWay) -> None:
     for _ in range(2):
         both.copy_there(len(both.here))
@@ -331,7 +331,7 @@ def test_what_the_other_side_has_not_been_given_yet_is_read_first() -> None:
 CAME = [a_range(0, 10, [(0, 0, 10)])]
 
 
-def test_a_marker_between_two_transactions_is_nothing_that_somebody_has_not_read() -> None:
+def test_a_marker_between_two_transactions_is_nothing_unread() -> None:
     both = OffsetMap.of([a_range(0, 12, [(10, 10, 2)]), a_range(12, 15, [(12, 13, 3)])], CAME)
     assert [both.translate(at) for at in (9, 10, 12, 15)] == [
         (9, "exact"),

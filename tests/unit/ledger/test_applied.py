@@ -61,7 +61,7 @@ def test_a_quota_may_have_its_old_value_or_its_new_one_until_the_change_is_confi
     assert folded(*made, changed(2.5, 1.0)).quotas == {(USER, RATE): {1.0, 2.5}}
     assert folded(*made, changed(None, 1.0)).quotas == {(USER, RATE): {1.0, None}}
     assert folded(*made, changed(None, 1.0), changed(None, None)).quotas == {}
-    # 9 was somebody else's value: it is not the flow's own.
+    # 9 was another client's value: it is not the flow's own.
     assert folded(changed(1.0, 9.0)).quotas == {(USER, RATE): {1.0}}
 
 

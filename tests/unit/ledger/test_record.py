@@ -260,7 +260,7 @@ def test_what_is_no_entry_says_where_it_is_and_what_is_wrong(value: bytes, names
 
 
 def test_a_record_without_a_value_is_no_entry() -> None:
-    """Somebody's tombstone: ``message.value()`` is None then."""
+    """A tombstone of another client: ``message.value()`` is None then."""
     with pytest.raises(LedgerError, match="offset 12"):
         decode(None, at=WHERE)  # type: ignore[arg-type]
 

@@ -211,7 +211,7 @@ def test_files_are_merged_when_there_are_many(
         assert len(files(tmp_path)) == expected
 
 
-def test_a_table_that_was_deleted_is_made_anew(
+def test_a_table_that_was_deleted_is_recreated(
     table: LedgerTable, ledger: Topic, tmp_path: Path
 ) -> None:
     in_steps(table, ledger, 2)
@@ -244,7 +244,7 @@ def test_what_two_runs_projected_at_once_is_there_once(
     assert table.read() == once.read()
 
 
-def test_a_file_that_is_missing_among_others_is_made_anew(
+def test_a_file_that_is_missing_among_others_is_recreated(
     table: LedgerTable, ledger: Topic, tmp_path: Path
 ) -> None:
     in_steps(table, ledger, 2)
@@ -367,13 +367,13 @@ def test_other_flows_entries_are_left_out_and_passed_over(
     assert (table.positions(), table.last_run(), table.verified_through()) == ({}, None, 0)
 
 
-def test_a_ledger_that_is_made_anew_is_read_from_its_start(
+def test_a_ledger_that_is_recreated_is_read_from_its_start(
     table: LedgerTable, ledger: Topic
 ) -> None:
     """The plan itself advises to delete the ledger's topic, to copy everything again."""
     project(table, ledger, LEDGER)
-    anew = [(0, a_run("run-3")), (2, a_transaction(a_copied_range(0, 4), run="run-3"))]
-    assert project(table, ledger, anew) == 3
+    recreated = [(0, a_run("run-3")), (2, a_transaction(a_copied_range(0, 4), run="run-3"))]
+    assert project(table, ledger, recreated) == 3
     assert [row["run"] for row in table.read().to_pylist()] == ["run-3", "run-3"]
 
 
@@ -402,7 +402,7 @@ def longer(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
         ([(0, a_run()), (12, verified()), (14, a_run("run-2"))], [(0, a_run()), (12, verified())]),
     ],
 )
-def test_a_table_that_says_what_the_topic_does_not_is_made_anew(
+def test_a_table_that_says_what_the_topic_does_not_is_recreated(
     ledger: Topic,
     tmp_path: Path,
     table_has: list[tuple[int, Entry]],
@@ -437,7 +437,7 @@ def test_a_table_is_compared_once_and_by_what_lies_near_its_end(
 def test_where_copying_had_come_to_is_told_by_partition_and_topics(
     table: LedgerTable, ledger: Topic
 ) -> None:
-    anew = a_copied_range(0, 4, topic_id="another id")
+    recreated = a_copied_range(0, 4, topic_id="another id")
     project(
         table,
         ledger,
@@ -445,7 +445,7 @@ def test_where_copying_had_come_to_is_told_by_partition_and_topics(
             (0, a_transaction(a_copied_range(0, 10), a_copied_range(0, 7, topic="payments"))),
             (2, a_transaction(a_copied_range(10, 20))),
             (4, a_backfill(a_copied_range(0, 3))),
-            (6, a_transaction(anew)),
+            (6, a_transaction(recreated)),
             (8, a_transaction(a_copied_range(20, 30))),
         ],
     )
@@ -474,8 +474,8 @@ def test_the_last_position_of_a_partition_wins(table: LedgerTable, ledger: Topic
 
 def test_the_last_position_wins_though_it_is_a_lower_one(table: LedgerTable, ledger: Topic) -> None:
     """A topic that was recreated begins at 0 again."""
-    anew = a_copied_range(0, 4, topic_id="another id")
-    project(table, ledger, [*LEDGER, (18, a_transaction(anew))])
+    recreated = a_copied_range(0, 4, topic_id="another id")
+    project(table, ledger, [*LEDGER, (18, a_transaction(recreated))])
     position = table.positions()[TopicPartition("primary.orders", 0)]
     assert (position.offset, position.topic_id) == (4, "another id")
 
@@ -494,7 +494,7 @@ def test_the_last_run_is_the_newest_one_of_the_flow(table: LedgerTable, ledger: 
         ([0], 0),
         ([0, 2], 2),
         ([0, 2, 1], 2),
-        # Of what is yet to come nothing was verified, whoever says so.
+        # Of what is yet to come nothing was verified, whatever a record says.
         ([0, 2, 30], 2),
         ([1], 0),
     ],
@@ -628,7 +628,7 @@ def test_a_backfill_moves_no_position_and_is_among_the_ranges(
     assert windows == [None, Window(NOW - 1_000, NOW)]
 
 
-# What a power cut, or somebody else, leaves in its folder
+# What a power cut, or another client, leaves in its folder
 
 
 def torn(content: bytes) -> dict[str, bytes]:
@@ -644,7 +644,7 @@ def torn(content: bytes) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("how", torn(b"").keys())
-def test_what_cannot_be_read_is_projected_anew(
+def test_what_cannot_be_read_is_projected_again(
     ledger: Topic, tmp_path: Path, how: str, number: int
 ) -> None:
     first = LedgerTable(StateFolder(str(tmp_path)), FLOW)
@@ -672,7 +672,7 @@ def test_a_file_is_torn_while_files_are_merged(
     assert table.read() == before
 
 
-def test_whoever_only_reads_is_told_what_to_do(
+def test_a_command_that_only_reads_says_what_to_do(
     table: LedgerTable, ledger: Topic, tmp_path: Path
 ) -> None:
     project(table, ledger, LEDGER)

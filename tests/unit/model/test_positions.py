@@ -114,7 +114,7 @@ def changed(**fields: object) -> str:
         "[" * 5_000,
     ],
 )
-def test_metadata_of_somebody_else_tells_nothing(text: str) -> None:
+def test_metadata_of_another_client_tells_nothing(text: str) -> None:
     assert PositionMetadata.decode(text) is None
     assert position_of(42, text) == Position(42)
 

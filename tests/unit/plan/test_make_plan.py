@@ -185,7 +185,7 @@ def test_an_empty_topic_is_created_too() -> None:
     assert plan.offsets == 0
 
 
-def test_a_remote_topic_is_created_with_the_configs_that_somebody_set() -> None:
+def test_a_remote_topic_is_created_with_the_configs_that_were_set() -> None:
     copied = {"cleanup.policy": "compact", "retention.ms": "1000", "max.message.bytes": "5"}
     left_out = {
         "compression.type": "zstd",
@@ -264,7 +264,7 @@ def test_a_topic_that_can_be_a_faithful_copy_is_not_refused(
     ids=["the source's topic was recreated", "the remote topic was recreated"],
 )
 @pytest.mark.parametrize(("offset", "refused"), [(0, False), (1, True)])
-def test_a_topic_of_which_nothing_was_copied_may_be_made_anew(
+def test_a_topic_of_which_nothing_was_copied_may_be_recreated(
     stored: dict[str, str], offset: int, refused: bool
 ) -> None:
     plan = plan_of_one(at(offset, **stored))

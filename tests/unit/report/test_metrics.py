@@ -229,7 +229,7 @@ VALUES = {
     "action": set(get_args(Action)),
     "kind": {s.tags["kind"] for s in samples(REPORT) if s.name == "run-problems"},
 }
-# A name that is no word of the language, with what selects among its series behind it.
+# A name that is no word of the language, and after it what selects among its series.
 _METRIC = re.compile(r"\b([a-z]+_[a-z_]+)\b(?!\()(?:\{([^}]*)\})?")
 
 

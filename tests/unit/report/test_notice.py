@@ -103,7 +103,7 @@ def test_what_may_pass_by_itself_is_told_as_such() -> None:
     assert "may pass" not in lasting_.advice
 
 
-def test_a_step_of_which_nobody_knows_how_it_ended_was_killed() -> None:
+def test_a_step_that_did_not_say_how_it_ended_was_killed() -> None:
     (told,) = failures([StepEnd("mirror")], None)
 
     assert told.headline == "the task mirror failed"

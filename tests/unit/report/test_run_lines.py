@@ -36,7 +36,7 @@ def test_topics_come_with_their_sums_the_largest_first() -> None:
     ]
 
 
-def test_one_topic_needs_no_sum_and_what_nobody_knows_is_a_dash() -> None:
+def test_one_topic_needs_no_sum_and_what_is_unknown_is_a_dash() -> None:
     assert lines_of(row("a", behind=None))[1:] == ["a 1 0 0 bytes - -"]
 
 
@@ -46,7 +46,7 @@ def test_of_very_many_topics_the_smallest_are_one_row() -> None:
     assert lines[-2].startswith("10 others 10 0 55 bytes")
 
 
-def test_what_is_out_of_the_ordinary_is_counted_behind_the_table() -> None:
+def test_what_is_out_of_the_ordinary_is_counted_after_the_table() -> None:
     said = lines_of(row("a"), failures=("a-0 stopped.",), losses=("a-0 [1, 2)", "a-0 [5, 6)"))
     assert said[2:] == ["failed: 1", "lost: 2"]
 

@@ -27,7 +27,7 @@ def test_a_summary_has_the_numbers_of_the_report() -> None:
     assert summary.scope.is_whole
 
 
-def test_a_lag_that_nobody_could_tell_is_none_and_not_0() -> None:
+def test_an_unknown_lag_is_none_and_not_0() -> None:
     lag = summarise(changed(REPORT, measures=None)).lag
     assert (lag.records_behind, lag.seconds_behind) == (None, None)
 

@@ -107,8 +107,8 @@ def test_each_thing_that_failed_with_groups_is_in_the_steps_record(run: Run) -> 
     assert (record.transient, record.exit_code) == (True, 10)
 
 
-def test_a_sync_of_groups_that_is_repeated_leaves_no_older_groups_behind(run: Run) -> None:
-    moves = GroupMoves(5, notes=("Nobody may be seen.",))
+def test_a_sync_of_groups_that_is_repeated_keeps_no_older_groups(run: Run) -> None:
+    moves = GroupMoves(5, notes=("No group may be seen.",))
     run._folder.save_groups(moves)
     assert run._folder.groups() == moves
 
@@ -118,7 +118,7 @@ def test_a_sync_of_groups_that_is_repeated_leaves_no_older_groups_behind(run: Ru
     assert run._folder.groups() is None
 
 
-def test_a_verification_that_is_repeated_leaves_no_older_verdict_behind(run: Run) -> None:
+def test_a_verification_that_is_repeated_keeps_no_older_verdict(run: Run) -> None:
     run._folder.save_reconciliation(Reconciliation(verdict=Verdict(success=True)))
 
     with pytest.raises(RuntimeError), run._folder.step("verify"):

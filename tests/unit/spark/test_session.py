@@ -64,7 +64,7 @@ def test_a_start_that_fails_says_so_where_the_session_is_asked_for() -> None:
 
 
 def test_the_next_one_starts_when_the_last_one_has_stopped() -> None:
-    """Spark gives a session that is being stopped to whoever asks for one meanwhile."""
+    """Spark gives a session that is being stopped to code that asks for one meanwhile."""
     may_stop, order = threading.Event(), list[str]()
 
     class Slow(Session):

@@ -66,7 +66,7 @@ def test_only_offsets_that_the_group_has_are_judged() -> None:
     assert not group_rows(moves(None), {}, logs)
 
 
-def test_what_nobody_could_look_at_is_no_proof() -> None:
+def test_what_could_not_be_looked_at_is_no_proof() -> None:
     verdict = unjudged_groups(Verdict(success=True), "backup does not answer.", Terms("f", "r"))
     assert not verdict.success
     assert len(verdict.failures) == 2

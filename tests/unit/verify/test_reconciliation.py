@@ -203,7 +203,7 @@ class TestRangesOfAPartition:
             0,
         )
 
-    def test_of_a_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
+    def test_of_a_topic_recreated_are_not_taken_for_copied_twice(self) -> None:
         old = [tile(0, 100, 1), tile(100, 200, 2)]
         new = [tile(0, 150, 3, topic_id="another")]
         rows = partition_rows(
@@ -220,7 +220,7 @@ class TestRangesOfAPartition:
             (150, 150, 4),
         ]
 
-    def test_of_a_remote_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
+    def test_of_a_remote_topic_recreated_are_not_taken_for_copied_twice(self) -> None:
         rows = partition_rows([tile(0, 9, 1), tile(0, 9, 2, remote_topic_id="x")], [], {}, {}, {})
         assert [row.coverage.overlap_offsets for row in rows] == [0, 0]
 
@@ -348,7 +348,7 @@ class TestRecordsBeyondTheLedger:
     def test_are_counted_for_their_partition(self) -> None:
         assert only_row(tile(0, 9), recounts={TARGET: beyond(3)}).log.target_beyond == 3
 
-    def test_of_a_partition_that_nobody_copied_are_a_row_of_their_own(self) -> None:
+    def test_of_a_partition_that_was_not_copied_are_a_row_of_their_own(self) -> None:
         stray = TopicPartition("eu.other", 0)
         first, second = partition_rows([tile(0, 9)], [], {}, {stray: beyond(2)}, {})
         assert (first.topic, first.remote_topic, first.log.target_beyond) == ("", "eu.other", 2)

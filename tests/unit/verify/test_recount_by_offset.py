@@ -91,9 +91,9 @@ class TestARange:
             "a record in a gap",
             "no gap at all",
             "a record in a gap after nothing",
-            "somebody else's in a gap",
+            "another client's in a gap",
             "of a producer without an id in a gap",
-            "somebody else's in the place of ours",
+            "another client's in the place of ours",
             "of a transaction in the place of ours",
             "shifted by one",
         ],
@@ -219,7 +219,7 @@ class TestWhatTheTargetHasRemovedSince:
         (it,) = found(RANGE, FIRST, emptied).ranges
         assert (it.records, it.foreign, it.across) == (8, 0, 0)
 
-    def test_may_have_been_nothing_but_the_batch_was_written_anew(self) -> None:
+    def test_may_have_been_nothing_but_the_batch_was_rewritten(self) -> None:
         (it,) = found(RANGE, FIRST, ours(110, 10, attributes=0x40)).ranges
         assert (it.records, it.rewritten) == (18, 1)
 

@@ -23,7 +23,7 @@ def claimed(*targets: int, preserved: bool = False) -> RangeClaim:
 
 
 def counted(log: str, claims: list[RangeClaim]) -> PartitionRecount:
-    """What a recount finds in a log: ``x`` is a record that nobody claims, ``.`` none at all."""
+    """What a recount finds in a log: ``x`` is a record that no flow claims, ``.`` none at all."""
     starts = sorted(
         (it.target, number) for number, claim in enumerate(claims) for it in claim.segments
     )
@@ -58,7 +58,7 @@ def counted(log: str, claims: list[RangeClaim]) -> PartitionRecount:
         ("bxabab", [1, 0], 0),
     ],
 )
-def test_records_that_nobody_claims_are_found_whatever_others_claim(
+def test_records_that_no_flow_claims_are_found_whatever_others_claim(
     log: str, foreign: list[int], beyond: int
 ) -> None:
     own = [claimed(at) for at, what in enumerate(log) if what == "a"]
@@ -91,7 +91,7 @@ def test_only_where_something_is_strange_others_are_asked(
     assert list(with_strangers({TP: found}, {TP: [claim]})) == ([TP] if strange else [])
 
 
-def test_where_the_target_has_producers_of_its_own_nobody_is_a_stranger() -> None:
+def test_where_the_target_has_producers_of_its_own_no_record_is_foreign() -> None:
     mine = [claimed(0, 2)]
     found = without_locals({TP: counted("ox o x".replace(" ", ""), mine)}, {TP: mine})[TP]
     assert (found.ranges[0].foreign, found.beyond) == (0, 0)

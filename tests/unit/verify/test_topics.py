@@ -43,7 +43,7 @@ def test_partitions_that_are_not_there_are_counted() -> None:
     assert row(plan, there(9)).missing_partitions == 0
 
 
-def test_configs_that_the_flow_has_set_and_somebody_changed_are_named() -> None:
+def test_configs_that_the_flow_has_set_and_another_client_changed_are_named() -> None:
     found = row(
         a_plan(), there(retention_ms="1", segment_ms="5"), retention_ms="2", segment_ms="5", a_b="c"
     )

@@ -261,7 +261,7 @@ def speaking(newest: Mapping[int, int]) -> ScriptedBroker:
 
 
 def reach_only(places: Collection[tuple[str, int]], patch: pytest.MonkeyPatch) -> None:
-    """Let nobody be asked for the address of a broker whose name was mutated, and no silence last."""
+    """Look up no address of a broker whose name was mutated, and no silence last."""
     connect = connection.socket.create_connection
 
     def only_there(address: tuple[str, int], timeout: float) -> Any:
@@ -280,7 +280,7 @@ def named(value: object) -> str | None:
 
 VERSIONS = versions({kind.request.API_KEY: kind.version for kind in KINDS})
 
-# Counts and lengths that nobody means: as a signed number of 1, 2, 4 bytes, as a varint, endless.
+# Counts and lengths that no broker means: as a signed number of 1, 2, 4 bytes, as a varint, endless.
 _ABSURD = st.sampled_from(
     [
         b"\xff",

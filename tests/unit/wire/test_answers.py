@@ -190,7 +190,7 @@ def test_control_records_without_the_right_are_refused_with_advice(broker: Scrip
     assert "fill: transactions" in caught.value.advice
 
 
-def test_a_partition_that_nobody_asked_for_is_refused(broker: ScriptedBroker) -> None:
+def test_a_partition_that_was_not_asked_for_is_refused(broker: ScriptedBroker) -> None:
     with pytest.raises(ClusterUnreachable, match="answered for orders-1, unasked"):
         calling(broker, lambda cluster, _: fetch_all(cluster, OTHER), {})
 
@@ -201,7 +201,7 @@ def test_a_partition_is_answered_for_once(broker: ScriptedBroker) -> None:
         calling(broker, CALLS[1][1], {FETCH_13: FETCH_13.answer()})
 
 
-def test_a_topic_id_that_nobody_asked_for_is_refused(broker: ScriptedBroker) -> None:
+def test_a_topic_id_that_was_not_asked_for_is_refused(broker: ScriptedBroker) -> None:
     other = printed(type("Id", (), {"bytes": bytes(16)})())
     with pytest.raises(ClusterUnreachable, match="unasked"):
         calling(broker, lambda cluster, _: fetch_all(cluster, ASKED, topic_id=other), {})

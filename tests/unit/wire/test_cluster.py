@@ -50,7 +50,7 @@ def cluster_of(*brokers: ScriptedBroker, **settings: object) -> WireCluster:
     return WireCluster("backup", {**defaults, **settings})
 
 
-def test_a_broker_that_nobody_has_asked_for_yet_is_learned(start: Starting) -> None:
+def test_a_broker_that_was_not_asked_yet_is_learned(start: Starting) -> None:
     brokers = {1: start(), 2: start(), 3: start()}
     say_where(brokers)
     with cluster_of(brokers[1]) as cluster:

@@ -130,7 +130,7 @@ def test_whatever_else_is_transient_here_is_so_for_kafka_python_too() -> None:
 
 
 @pytest.mark.parametrize("code", [128, 999, 32_767])
-def test_a_code_that_nobody_knows_yet_is_final_and_keeps_its_number(code: int) -> None:
+def test_a_code_that_is_not_known_yet_is_final_and_keeps_its_number(code: int) -> None:
     error = fault(code, "Reading orders-0")
     assert isinstance(error, BrokerError)
     assert (error.code, error.transient) == (code, False)

@@ -15,7 +15,7 @@ CARRIED: Final = "carried."
 
 @dataclass(frozen=True, slots=True)
 class LoginFile:
-    """A file that each fetch of a token reads anew, so that it may be replaced at any time.
+    """A file that each fetch of a token reads again, so that it may be replaced at any time.
 
     Attributes:
         path: where it is; "" if there is only its content, which an Airflow connection may hold.

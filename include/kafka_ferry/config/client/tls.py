@@ -83,7 +83,7 @@ def kafka_python_tls(properties: Mapping[str, str], file: str) -> dict[str, obje
 
 
 def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
-    # Python reads a private key only from a file; this one is in memory, and a kill leaves nothing behind.
+    # Python reads a private key only from a file; this one is in memory, and a kill leaves no file.
     with memory_file(pair.key + pair.certificates) as both:
         context.load_cert_chain(both)
 

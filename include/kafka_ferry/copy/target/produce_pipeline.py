@@ -20,7 +20,7 @@ from kafka_ferry.wire.transactions.producer import produce_request
 
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
 # A broker handles one request of a connection at a time. It remembers five batches of a producer, to recognize
-# repeated ones; here none is repeated: what is refused or lost is written anew, by a new epoch.
+# repeated ones; here none is repeated: what is refused or lost is written again, in a new epoch.
 _IN_FLIGHT_BYTES: Final = 5 * _REQUEST_BYTES
 FAR_S: Final = 0.02
 """The least round trip of a distant broker, in seconds: its answers come later, however quick it is."""

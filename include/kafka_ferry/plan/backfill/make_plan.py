@@ -336,7 +336,7 @@ class _Topic:
                 f"{name} on the target holds records that the flow has not copied.",
                 "Move them elsewhere, or set backfill.topic: same.",
             )
-        if self._remote and self._remote.stamps_anew:
+        if self._remote and self._remote.stamps_append_time:
             return (
                 f"{name} on the target has message.timestamp.type=LogAppendTime, which would "
                 "replace the records' timestamps.",

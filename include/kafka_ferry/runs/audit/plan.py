@@ -144,7 +144,7 @@ def _unfit(ours: Topic, remote: Topic, terms: AuditTerms) -> str:
         return ""
     if ours.is_compacted or remote.is_compacted:
         return _NO_WINDOW
-    return _NO_TIMES if remote.stamps_anew else ""
+    return _NO_TIMES if remote.stamps_append_time else ""
 
 
 def _pairs(ours: Topic, remote: Topic, here: Extents, there: Extents) -> list[AuditPair]:
@@ -158,7 +158,7 @@ def _pairs(ours: Topic, remote: Topic, here: Extents, there: Extents) -> list[Au
             source=here.get(TopicPartition(ours.name, number), gone),
             target=there.get(TopicPartition(remote.name, number), gone),
             by="keys" if is_compacted else "order",
-            times=not remote.stamps_anew,
+            times=not remote.stamps_append_time,
         )
         for number in range(max(ours.partitions, remote.partitions))
     ]

@@ -164,7 +164,7 @@ class Aligner:
 
 def _why_not(pair: Pair) -> str:
     """Why a topic cannot be taken over, regardless of its records; "" if it can."""
-    if pair.remote and pair.remote.stamps_anew:
+    if pair.remote and pair.remote.stamps_append_time:
         return (
             "it has message.timestamp.type=LogAppendTime, so that its records have lost their times. "
             "Delete it, and the next run copies it again."

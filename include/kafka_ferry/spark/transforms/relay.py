@@ -81,7 +81,7 @@ def feed(
 
     Args:
         tasks: the tasks by Spark's partition numbers.
-        name: of the job; nobody else can guess it.
+        name: of the job; no other process can guess it.
     """
 
     def emit(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -175,12 +175,12 @@ def send_fetch(
     expected: Mapping[TopicPartition, Expected] | None = None,
     committed: bool = True,
     rack: str = "",
-    lane: int = 0,
+    number: int = 0,
 ) -> PendingFetch:
     """Send what ``fetch`` sends, without waiting for the answer.
 
     Args and errors as in ``fetch``; ``rack`` lets a leader name a replica that is in the same one (KIP-392),
-    and ``lane`` is the number of the broker's connection.
+    and ``number`` that of the broker's connection.
     """
     checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
     names = {check.topic_id: tp.topic for tp, check in checks.items()}
@@ -188,7 +188,7 @@ def send_fetch(
     request.rack_id = rack
     request.max_wait_ms = max_wait_ms
     request.isolation_level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
-    connection = cluster.connection(node, lane)
+    connection = cluster.connection(node, number)
     connection.send(request, newest=_BY_NAME if "" in names else None)
     return PendingFetch(cluster, node, connection, frozenset(offsets), names, committed)
 
@@ -235,7 +235,7 @@ class PendingFetch:
             self.cluster.require_answers(left, ())
 
     def _fetched(self, partition: TopicPartition, data: Any) -> Fetched:
-        parted = data.diverging_epoch
+        diverging = data.diverging_epoch
         return Fetched(
             partition=partition,
             records=data.records or b"",
@@ -246,7 +246,7 @@ class PendingFetch:
             end=data.last_stable_offset if self.committed else data.high_watermark,
             error=data.error_code,
             alone=len(self.partitions) == 1,
-            diverged_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
+            diverged_at=diverging.end_offset if diverging and diverging.end_offset >= 0 else None,
             preferred_replica=data.preferred_read_replica,
         )
 

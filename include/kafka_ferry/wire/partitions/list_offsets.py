@@ -36,7 +36,7 @@ def offsets_listed(
         cluster: the cluster to ask.
         node: the broker that leads the partitions.
         times: by partition, in milliseconds since 1970, ``EARLIEST`` or ``LATEST``.
-        isolation: Kafka's number of the level that ``LATEST`` is for; by default whoever reads it.
+        isolation: Kafka's number of the level that ``LATEST`` is for; by default the reader's.
 
     Returns:
         A question whose answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises

@@ -29,7 +29,7 @@ NEAR_S: Final = 0.005
 # What one answer more would save, in answers.
 _WORTH: Final = 0.1
 # A connection of its own, so that others may ask the broker something meanwhile.
-_LANE: Final = 1
+_CONNECTION: Final = 1
 _LEAST_AHEAD: Final = 3
 MOST_AHEAD: Final = 8
 """So many requests are sent ahead at most."""
@@ -205,6 +205,6 @@ class AheadReader:
                 partition_max_bytes=self._max_bytes,
                 max_wait_ms=0,
                 committed=self._committed,
-                lane=_LANE,
+                number=_CONNECTION,
             )
             self._in_flight.append((guess, pending))

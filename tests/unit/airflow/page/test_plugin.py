@@ -25,7 +25,7 @@ async def ignore(_: Message) -> None:
     return None
 
 
-def test_nothing_is_made_before_somebody_asks_and_then_once_for_all() -> None:
+def test_nothing_is_made_before_the_first_request_and_then_once_for_all() -> None:
     made: list[int] = []
     calls: list[str] = []
 

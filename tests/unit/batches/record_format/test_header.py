@@ -139,7 +139,7 @@ def test_a_batch_stands_for_its_compacted_offsets_too() -> None:
         (INT32, INT32, INT32 - 1),
     ],
 )
-def test_the_sequence_begins_anew_after_two_to_the_31st(
+def test_the_sequence_begins_again_after_two_to_the_31st(
     sequence: int, count: int, following: int
 ) -> None:
     assert next_sequence(sequence, count) == following

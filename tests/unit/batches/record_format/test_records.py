@@ -49,7 +49,7 @@ sizes = st.sampled_from([0, 1, 50, 52, 110, 130, 8_170, 8_190, 16_370, 16_390])
     append_time=st.none() | st.integers(-1, 2**45),
     base_timestamp=st.none() | st.integers(0, 2**45),
 )
-def test_a_batch_written_anew_holds_the_records_as_consumers_saw_them(
+def test_a_batch_rewritten_holds_the_records_as_consumers_saw_them(
     logged: dict[int, Record],
     codec: int,
     at: int,

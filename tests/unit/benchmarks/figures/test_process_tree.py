@@ -22,7 +22,7 @@ def test_the_time_of_a_grandchild_counts_whose_parent_has_gone() -> None:
     assert tree.usage.outlived == ()
 
 
-def test_the_time_of_a_process_counts_that_nobody_waits_for() -> None:
+def test_the_time_of_a_process_counts_that_no_process_waits_for() -> None:
     """As of Spark's Python workers."""
     ignoring = "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
     # A parent that ignores its children waits until there are none.

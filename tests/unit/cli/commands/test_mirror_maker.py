@@ -99,7 +99,7 @@ def test_code_of_ones_own_is_refused_with_the_reason(
         (("--num.stream", "3"), "--num.streams"),
     ],
 )
-def test_a_wrong_option_is_named_and_nobody_is_asked(
+def test_a_wrong_option_is_named_and_no_cluster_is_asked(
     mirror_maker: MirrorMaker, arguments: tuple[str, ...], said: str
 ) -> None:
     result = mirror_maker("--whitelist", "orders", *arguments)

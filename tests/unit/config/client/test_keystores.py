@@ -318,6 +318,6 @@ def test_stores_are_replaced_by_what_is_in_them(
     assert key_pair(whole, FILE) == key_pair(properties, FILE)
 
 
-def test_stores_that_nobody_uses_are_not_read() -> None:
+def test_stores_that_are_not_used_are_not_read() -> None:
     properties = {"ssl.truststore.location": "/nowhere", "security.protocol": "SASL_PLAINTEXT"}
     assert without_stores(properties, FILE) == {"security.protocol": "SASL_PLAINTEXT"}

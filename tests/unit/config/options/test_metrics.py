@@ -19,7 +19,7 @@ def pushing_to(url: str) -> Flow:
     return a_flow(**{"metrics.prometheus.push.url": url})
 
 
-def test_nobody_is_told_by_default_and_then_of_each_partition() -> None:
+def test_nothing_is_told_by_default_and_then_each_partition() -> None:
     flow = a_flow()
     assert flow.metrics_prometheus_dir is None
     assert flow.metrics_prometheus_push_url is None

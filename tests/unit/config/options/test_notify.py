@@ -23,7 +23,7 @@ def notifying(given: Any) -> tuple[Channel, ...]:
     return a_flow(notify=given).notify
 
 
-def test_nobody_is_notified_by_default() -> None:
+def test_no_channel_is_notified_by_default() -> None:
     assert a_flow().notify == ()
 
 

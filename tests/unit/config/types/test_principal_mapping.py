@@ -54,7 +54,7 @@ def test_without_rules_names_stay() -> None:
     assert PrincipalRules().name_of("User:anna") == "User:anna"
 
 
-def test_everybody_is_nobodys_name() -> None:
+def test_all_users_is_no_principals_name() -> None:
     rules = PrincipalRules(("RULE:User:app-(.*)/User:$1/",))
     assert rules.name_of("User:*") == "User:*"
 

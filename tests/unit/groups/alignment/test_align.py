@@ -91,12 +91,12 @@ def test_what_the_target_has_lost_is_not_missed() -> None:
 @pytest.mark.parametrize(
     ("target", "position"),
     [
-        ([0, 1, 77, 2], None),  # somebody else's
+        ([0, 1, 77, 2], None),  # another client's
         ([77, 0, 1], None),
         ([0, 1, 3], None),  # a gap
         ([0, 1], 4),  # less than the mirror says
         ([1, 0], None),  # another order
-        ([77, 78], None),  # all of it somebody else's
+        ([77, 78], None),  # all of it another client's
     ],
 )
 def test_what_does_not_follow_is_refused(target: list[int], position: int | None) -> None:
@@ -128,7 +128,7 @@ def test_records_that_are_all_alike_are_counted() -> None:
     assert found.segments == (Segment(0, 0, 5),)
 
 
-def test_where_several_answers_would_fit_the_position_decides_or_nobody_does() -> None:
+def test_where_several_answers_would_fit_the_position_decides_or_none_is_given() -> None:
     source, target = log([7] * 9), log([7] * 3, offsets=[20, 21, 22])
     assert aligned(source, target, 6).segments == (Segment(3, 20, 3),)
     with pytest.raises(Misaligned, match="cannot be decided"):

@@ -56,7 +56,7 @@ def test_what_the_target_has_lost_is_not_missed() -> None:
     assert found[0].end == 3
 
 
-def test_records_of_somebody_else_are_refused_unless_the_source_may_have_lost_them() -> None:
+def test_records_of_another_client_are_refused_unless_the_source_may_have_lost_them() -> None:
     with pytest.raises(Misaligned, match="1 of its records are not the source's"):
         spread({0: log([1, 2])}, [log([1, 77])], {0: 1})
     assert spread({0: log([5, 6], start=4)}, [log([1, 5])], {0: 5})[0].end == 5

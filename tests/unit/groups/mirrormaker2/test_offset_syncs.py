@@ -106,18 +106,18 @@ def test_where_nothing_was_copied_there_is_none(offsets: OffsetMap) -> None:
     assert syncs_of(offsets) == []
 
 
-def test_a_record_behind_which_older_ones_lie_has_none() -> None:
-    # What was copied last comes first on the source: whoever is before it has to read all of it.
+def test_a_record_with_older_ones_after_it_has_none() -> None:
+    # What was copied last comes first on the source: a group that is before it has to read all of it.
     offsets = OffsetMap.of([a_range(100, 110, [(100, 0, 10)]), a_range(0, 100, [(0, 11, 100)])])
     assert {up for up, _ in pairs(offsets)} <= set(range(100, 110))
 
 
 EVENTS = ("write", "abort", "commit", "compact", "expire", "copy", "break_off", "begin_at_end")
 IN_ANY_ORDER = (*EVENTS, "copy_earlier", "cut", "copy_by_another")
-LIVES = st.lists(st.tuples(st.sampled_from(IN_ANY_ORDER), st.integers(0, 40)), max_size=30)
+HISTORIES = st.lists(st.tuples(st.sampled_from(IN_ANY_ORDER), st.integers(0, 40)), max_size=30)
 
 
-@given(LIVES)
+@given(HISTORIES)
 def test_mirrormaker_2_never_passes_over_what_a_group_has_not_read(
     steps: list[tuple[str, int]],
 ) -> None:

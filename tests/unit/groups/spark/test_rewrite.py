@@ -220,7 +220,7 @@ def test_topics_that_the_flow_does_not_copy_are_refused_even_if_clamped() -> Non
         # Nothing was there to read, and nothing is there.
         (0, None, LogBounds(0, 0), 0),
         (40, LogBounds(40, 40), LogBounds(0, 0), 0),
-        # It has read what nobody has copied.
+        # It has read what no run has copied.
         (40, None, LogBounds(0, 0), None),
         (40, LogBounds(0, 40), LogBounds(0, 0), None),
         # Whose records are these?

@@ -36,7 +36,7 @@ def quotas_of(
     ("source", "target", "ours", "becomes"),
     [
         (5.0, None, [], "set"),
-        (5.0, 5.0, [], None),  # somebody set the same
+        (5.0, 5.0, [], None),  # another client set the same
         (5.0, 5.0, [5.0], None),
         (6.0, 5.0, [5.0], "set"),
         (None, 5.0, [5.0], "set"),  # to nothing: the source has it no more
@@ -46,7 +46,7 @@ def quotas_of(
         (6.0, 7.0, [5.0], "drift"),
         (5.0, 7.0, [5.0], "drift"),
         (5.0, 7.0, [], "drift"),
-        (5.0, None, [5.0], "drift"),  # somebody deleted it
+        (5.0, None, [5.0], "drift"),  # another client deleted it
         # Killed between the ledger and the change.
         (6.0, 5.0, [5.0, 6.0], "set"),
         (5.0, None, [None, 5.0], "set"),
@@ -54,7 +54,7 @@ def quotas_of(
     ],
 )
 @pytest.mark.parametrize("policy", ["keep", "overwrite"])
-def test_a_quota_is_set_unless_somebody_else_set_it(
+def test_a_quota_is_set_unless_another_client_set_it(
     source: float | None,
     target: float | None,
     ours: list[float | None],

@@ -63,7 +63,7 @@ AGAIN = (
     [
         ([], NOTHING),
         ([ours(30, 130), ours(35, 135)], LogTail(10)),
-        # Control records fill gaps, whoever wrote them.
+        # Control records fill gaps, whichever producer wrote them.
         ([a_marker(at=30, producer_id=8, commit=True), ours(31, 130)], LogTail(5)),
         ([theirs(30)], LogTail(0, 30, OTHER.format(8))),
         ([a_batch(2, at=30)], LogTail(0, 30, OTHER.format(-1))),

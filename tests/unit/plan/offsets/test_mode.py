@@ -195,7 +195,7 @@ def test_uncommitted_records_have_no_offsets_to_preserve() -> None:
     assert "read_committed only" in the_refusal(planned(kept(), a_flow(**uncommitted))).reason
 
 
-def test_a_lost_remote_topic_is_decided_anew() -> None:
+def test_a_lost_remote_topic_is_decided_again() -> None:
     lost = state(KNOWN, mark=a_mark(False), target=())
     options: dict[str, Any] = {"on_target_topic_lost": "recopy", "offsets": "preserved"}
     plan = planned(lost, a_flow(**options))
@@ -225,7 +225,7 @@ RELEASED = frozenset([REMOTE.topic_id])
     ],
     ids=["kept", "switched to preserved", "auto", "switched to translated", "recreated"],
 )
-def test_a_remote_topic_that_was_given_up_is_begun_anew_whatever_the_policies_say(
+def test_a_remote_topic_that_was_given_up_is_begun_again_whatever_the_policies_say(
     offsets: Any, what: ClusterState
 ) -> None:
     plan = planned(what, a_flow(offsets=offsets))
@@ -387,7 +387,7 @@ def test_a_start_of_the_source_that_moved_is_followed(
     assert placed(planned(kept(bounds=bounds, remote=(bounds[0], 30)))) == stays
 
 
-def test_a_start_is_not_followed_that_the_target_has_passed_or_that_nobody_knows() -> None:
+def test_a_start_is_not_followed_that_the_target_has_passed_or_that_is_unknown() -> None:
     assert placed(planned(kept(bounds=(20, 30), remote=(25, 30)))) == []
     assert placed(planned(changed(kept(bounds=(20, 30)), target_bounds={}))) == []
 

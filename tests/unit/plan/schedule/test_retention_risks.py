@@ -57,7 +57,7 @@ def test_a_timetable_of_a_span_of_time_runs_again_after_it() -> None:
     assert pace_of(a_flow(schedule="PT15M"), NOW) == Pace(NOW + 15 * MINUTE, 15 * MINUTE)
 
 
-def test_without_a_timetable_nobody_knows() -> None:
+def test_without_a_timetable_the_next_run_is_unknown() -> None:
     flow = a_flow(schedule="")
     assert pace_of(flow, NOW) is None
     state = a_state(kept_for(MINUTE), expiring={TP: 40}, recent={TP: 10})

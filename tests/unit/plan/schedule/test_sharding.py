@@ -142,7 +142,7 @@ def test_records_count_where_the_bytes_of_a_partition_are_not_known() -> None:
 # Dividing
 
 
-def test_the_heaviest_go_first_and_to_whoever_has_the_least() -> None:
+def test_the_heaviest_go_first_and_to_the_shard_that_has_the_least() -> None:
     assert divided([5, 3, 3, 2, 2], 2) == [[0, 3], [1, 2, 4]]
     assert divided([], 3) == []
     assert divided([7], 3) == [[0]]
@@ -152,7 +152,7 @@ def test_the_heaviest_go_first_and_to_whoever_has_the_least() -> None:
     whole=st.integers(1_000, 10**12),
     loads=st.lists(st.integers(0, 10**12), min_size=1, max_size=90),
 )
-def test_shares_are_never_more_than_the_whole_and_nobody_has_none(
+def test_shares_are_never_more_than_the_whole_and_none_is_empty(
     whole: int, loads: list[int]
 ) -> None:
     found = shares(whole, loads)

@@ -42,7 +42,7 @@ def test_no_mark_is_missing(ids: Mapping[str, str], marks: Mapping[str, Mark]) -
 @pytest.mark.parametrize(
     ("mark", "becomes"),
     [
-        # Another source topic: whoever created the remote topic, created it.
+        # Another source topic: the flow that created the remote topic created it.
         (a_mark(topic_id="earlier"), a_mark()),
         (a_mark(topic_id="earlier", created=False), a_mark(created=False)),
         (a_mark(topic_id="earlier", given_back=True), a_mark(given_back=True)),

@@ -55,7 +55,7 @@ def test_positions_on_the_source_tell_where_a_topic_came_from(
     positions: list[tuple[int, Position]], origins: tuple[str, ...] | None
 ) -> None:
     listed = [(TopicPartition("orders", number), position) for number, position in positions]
-    listed.append((TopicPartition("of nobody's interest", 0), told(("Y",))))
+    listed.append((TopicPartition("not-of-interest", 0), told(("Y",))))
     assert origins_of({"orders": ORDERS}, listed).get("orders") == origins
 
 
@@ -131,8 +131,8 @@ def test_an_idle_partition_tells_its_origins_again_with_its_position() -> None:
 
 
 def test_what_the_source_does_not_say_is_a_note_of_the_plan() -> None:
-    plan = planned(a_state(a_source(), unknown=("nobody can tell.",)))
-    assert [str(note) for note in plan.remarks.notes] == ["nobody can tell."]
+    plan = planned(a_state(a_source(), unknown=("unknown.",)))
+    assert [str(note) for note in plan.remarks.notes] == ["unknown."]
     assert len(plan.ranges) == 1
 
 

@@ -161,7 +161,7 @@ CASES = {
     "the target's topic vanished": Case(
         copied_before(target=()), copied=(10, 50), created=True, **LOST
     ),
-    "the target's topic vanished, and nobody knows its id": Case(
+    "the target's topic vanished, and its id is unknown": Case(
         copied_before(Position(30), target=()), copied=(10, 50), created=True, **LOST
     ),
     "the target's topic vanished, and the source lost records too": Case(
@@ -203,13 +203,13 @@ CASES = {
         advice="Otherwise repair the topic.",
         copied=(10, 50),
     ),
-    "somebody else has moved the position on": Case(
+    "another client has moved the position on": Case(
         copied_before(moved={P0: 45}), copied=(30, 50), **moved_to(45)
     ),
-    "somebody else has moved the position back": Case(
+    "another client has moved the position back": Case(
         copied_before(at(50), moved={P0: 20}), copied=(50, 50), **moved_to(20, by_ledger=50)
     ),
-    "somebody else has moved the position beyond the log's end": Case(
+    "another client has moved the position beyond the log's end": Case(
         copied_before(moved={P0: 900}), copied=(30, 50), **moved_to(900)
     ),
     "the log was truncated": Case(
@@ -304,8 +304,8 @@ def test_what_is_copied_again_says_which_topic_it_belongs_to() -> None:
     """Else a position in the lost remote topic counts for the new one."""
     flow = a_flow(on_target_topic_lost="recopy")
     (lost,) = planned(copied_before(target=()), flow).ranges
-    (anew,) = planned(copied_before(at(30, remote_topic_id="another id")), flow).ranges
-    assert (lost.remote_topic_id, anew.remote_topic_id) == ("", "id of primary.orders")
+    (recreated,) = planned(copied_before(at(30, remote_topic_id="another id")), flow).ranges
+    assert (lost.remote_topic_id, recreated.remote_topic_id) == ("", "id of primary.orders")
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.copied])
@@ -333,7 +333,7 @@ def test_a_new_topic_begins_at_its_start_once_the_remote_topic_of_the_old_one_is
     )
 
 
-def test_a_vanished_target_topic_is_not_made_anew_after_its_refusal() -> None:
+def test_a_vanished_target_topic_is_not_recreated_after_its_refusal() -> None:
     """Else the next plan goes on in the new one, if the position does not name the old one."""
     first = planned(copied_before(Position(30), target=()))
     assert "history there is gone" in first.remarks.refused[0].reason
@@ -349,7 +349,7 @@ def two_partitions(first: Position, second: Position, **more: Any) -> ClusterSta
     return a_state(a_source(partitions=2), **state | more)
 
 
-def test_only_the_partitions_that_were_not_yet_begun_anew_begin_anew() -> None:
+def test_only_the_partitions_that_were_not_yet_begun_again_begin_again() -> None:
     """A run that failed in between has left positions of both topics."""
     appended = two_partitions(at(20), at(30, topic_id="another id"))
     plan = planned(appended, a_flow(on_source_topic_recreated="append"))
@@ -393,7 +393,7 @@ def test_truncation_is_judged_from_where_the_logs_part() -> None:
     [at(30, topic_id="another id"), at(30, remote_topic_id="another id")],
     ids=["the source's topic", "the target's topic"],
 )
-def test_where_a_topic_was_made_anew_its_old_position_is_measured_against_no_log(
+def test_where_a_topic_was_recreated_its_old_position_is_measured_against_no_log(
     position: Position,
 ) -> None:
     state = copied_before(replace(position, offset=5), diverged={SOURCE: 3})

@@ -188,7 +188,7 @@ def test_a_topic_that_can_have_no_name_of_its_own_is_refused_and_the_others_copi
     assert {range_.topic for range_ in plan.ranges} == {*topics, "c"} - reasons.keys()
 
 
-# A policy of somebody's own
+# A user's policy
 
 
 class OneForAll(DefaultReplicationPolicy):
@@ -201,8 +201,8 @@ class Shouting(DefaultReplicationPolicy):
         return f"{topic}!"
 
 
-class Behind(DefaultReplicationPolicy):
-    """The alias behind the name, as some companies have it."""
+class AliasLast(DefaultReplicationPolicy):
+    """The alias after the name, as some companies have it."""
 
     def remote_topic(self, topic: str) -> str:
         return f"{topic}{self.separator}{self.source_alias}"
@@ -223,8 +223,10 @@ class Unmade(DefaultReplicationPolicy):
 NO_POLICY = "a text"
 
 
-def test_a_policy_of_somebodys_own_names_topics_and_knows_cycles() -> None:
-    flow = a_flow(replication_policy_class=f"{__name__}.Behind", replication_policy_separator="-")
+def test_a_users_policy_names_topics_and_knows_cycles() -> None:
+    flow = a_flow(
+        replication_policy_class=f"{__name__}.AliasLast", replication_policy_separator="-"
+    )
     plan = planned(a_state(*map(a_source, ("orders", "orders-backup", "orders-other"))), flow)
     assert [creation.remote_topic for creation in plan.topics.creations] == [
         "orders-primary",
@@ -272,7 +274,7 @@ class Prefixed(DefaultReplicationPolicy):
         self.source_alias = settings["replication.policy.my.prefix"]
 
 
-def test_a_policy_of_somebodys_own_gets_its_settings_from_the_flow() -> None:
+def test_a_users_policy_gets_its_settings_from_the_flow() -> None:
     flow = a_flow(
         replication_policy_class=f"{__name__}.Prefixed",
         policy_settings=[("replication.policy.my.prefix", "eu")],

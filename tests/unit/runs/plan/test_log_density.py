@@ -62,7 +62,7 @@ def test_only_what_was_asked_for_counts() -> None:
     assert seen(LOG, at=25, end=30) == (4, 5, 30)
 
 
-def test_an_answer_to_nobody_else_without_records_is_one_gap_up_to_the_end() -> None:
+def test_an_answer_without_records_is_one_gap_up_to_the_end() -> None:
     assert seen(b"", alone=True) == (0, 1000, 1000)
     assert seen(b"", alone=True, log_end=999) == (0, 0, 0)
 

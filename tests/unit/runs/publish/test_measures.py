@@ -1,4 +1,4 @@
-"""What is measured of a run without asking anybody: ages, time, and what is proved until when."""
+"""What is measured of a run without asking a cluster: ages, time, and what is proved until when."""
 
 from __future__ import annotations
 

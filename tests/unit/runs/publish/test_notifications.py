@@ -124,7 +124,7 @@ def test_each_failed_shard_is_told(flow: Flow) -> None:
     ]
 
 
-def test_a_dry_run_is_over_after_its_plan_and_nobody_hears_of_it(flow: Flow) -> None:
+def test_a_dry_run_is_over_after_its_plan_and_no_channel_hears_of_it(flow: Flow) -> None:
     leave(flow, "a", report=None)
 
     assert told_of(flow, "a", {"plan": "success"} | dict.fromkeys(STEPS[1:], "skipped")) == []

@@ -55,7 +55,7 @@ def report(run_with: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch)
         a_transaction(kept(0, 50, adopted=50), run="run-1"),
         a_transaction(kept(50, 2_000, adopted=1_200), kept(0, 9, partition=1), run="run-2"),
     ]
-    # Nobody answers where these clusters should be.
+    # No broker answers where these clusters should be.
     monkeypatch.setattr("kafka_ferry.runs.publish.measures._RETRY_S", 0.1)
     run = run_with(*entries)
     folder = run.folder

@@ -48,7 +48,7 @@ def test_the_newest_run_that_ended_stays_whatever_its_age() -> None:
     assert gone(left(a=500, unfinished=400), days=90, keep=0) == set()
 
 
-def test_a_run_that_did_not_end_goes_only_when_a_newer_one_did_and_nobody_touched_it_for_long() -> (
+def test_a_run_that_did_not_end_goes_only_when_a_newer_one_did_and_it_was_not_touched_for_long() -> (
     None
 ):
     runs = left(unfinished=200, unlucky=2, a=100, b=1)

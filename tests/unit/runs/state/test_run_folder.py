@@ -1,4 +1,4 @@
-"""What a run's folder says of its steps, whoever has tried them."""
+"""What a run's folder says of its steps, whichever process has tried them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_attempt_that_outlives_its_task_cannot_pretend_that_the_next_one_has_
     assert folder.step_record("mirror") is None
 
 
-def test_a_shard_that_is_begun_anew_leaves_the_others_records(folder: RunFolder) -> None:
+def test_a_shard_that_is_begun_again_leaves_the_others_records(folder: RunFolder) -> None:
     for shard in ("mirror-0", "mirror-1"):
         with folder.step(shard):
             pass

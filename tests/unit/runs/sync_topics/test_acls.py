@@ -37,7 +37,7 @@ def changed(target: Any, grants: Iterable[str] = (), revokes: Iterable[str] = ()
     return set(_change_rules(target, rules(*grants), rules(*revokes)))
 
 
-def test_what_denies_comes_first_and_goes_last_and_nobody_is_without_in_between() -> None:
+def test_what_denies_comes_first_and_goes_last_and_no_principal_is_without_in_between() -> None:
     target = Target()
     new = ["topic t: anna ALLOW READ", "topic t: anna DENY WRITE"]
     old = ["topic t: anna DENY READ", "topic t: bob ALLOW READ"]

@@ -81,7 +81,7 @@ def test_without_a_verification_nothing_is_proved(proofs: Any) -> None:
         replace(GOOD, partitions=(a_row(covered_end=4, position=4), *GOOD.partitions[1:])),
         replace(GOOD, partitions=GOOD.partitions[1:]),
     ],
-    ids=["a record is missing", "not copied to the planned end", "nobody looked"],
+    ids=["a record is missing", "not copied to the planned end", "not looked at"],
 )
 def test_a_topic_that_is_not_as_it_should_be_takes_none_of_the_others_along(
     proofs: Any, found: Reconciliation
@@ -93,7 +93,7 @@ def test_a_topic_with_a_partition_that_was_refused_is_not_proved(proofs: Any) ->
     assert proofs(GOOD, refused=(Refusal("orders", "no.", "", partition=3),)).keys() == {"clicks"}
 
 
-def test_where_an_expectation_of_the_users_fails_nobody_knows_of_which_topic(proofs: Any) -> None:
+def test_where_an_expectation_of_the_users_fails_its_topic_is_unknown(proofs: Any) -> None:
     assert proofs(replace(GOOD, verdict=replace(FAILED, expectations=(USERS,)))) == {}
 
 

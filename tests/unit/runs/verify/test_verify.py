@@ -188,7 +188,7 @@ def test_a_topic_that_was_copied_again_is_verified_without_what_went_into_the_ol
 def test_a_run_that_had_copied_into_both_topics_is_judged_by_the_new_one(
     target: Target, verify: Callable[..., Verified]
 ) -> None:
-    """Its first attempt, before somebody deleted the remote topic, and its second one."""
+    """Its first attempt, before another client deleted the remote topic, and its second one."""
     target.copied(0, 100, "run-2", remote_topic_id="of the old one")
     target.copied(0, 100, "run-2")
 
@@ -227,13 +227,13 @@ def test_what_was_given_up_fails_nothing_though_it_is_still_there(
     assert "100 records went into primary.orders" in verdict.warnings[0]
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "recreated"])
+@pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "recreated"])
 def test_a_run_whose_own_copy_is_gone_is_not_proved_and_the_other_topics_are_read_back(
-    target: Target, verify: Callable[..., Verified], anew: bool
+    target: Target, verify: Callable[..., Verified], recreated: bool
 ) -> None:
     target.copied(0, 100)
     target.copied(0, 10, topic="customers")
-    if anew:
+    if recreated:
         target.topics[ORDERS.topic] = Topic(ORDERS.topic, "another id", partitions=1)
     else:
         del target.topics[ORDERS.topic]
@@ -241,13 +241,13 @@ def test_a_run_whose_own_copy_is_gone_is_not_proved_and_the_other_topics_are_rea
     verdict, _, _ = verify(orders=(0, 100), customers=(0, 10))
 
     assert not verdict.success
-    gone = () if anew else ("primary.orders: 1 partition planned, 0 present",)
+    gone = () if recreated else ("primary.orders: 1 partition planned, 0 present",)
     assert all(failure.startswith(("orders-0 [0, 100): ", *gone)) for failure in verdict.failures)
     assert asked(target) == {CUSTOMERS: 1}
     assert "primary.orders, which was deleted since" in verdict.warnings[0]
 
 
-def test_both_lives_of_a_source_topic_are_read_back_from_their_one_remote_topic(
+def test_both_incarnations_of_a_source_topic_are_read_back_from_their_one_remote_topic(
     target: Target, verify: Callable[..., Verified]
 ) -> None:
     """``on.source.topic.recreated: append``."""
@@ -313,7 +313,7 @@ class TestPreservedOffsets:
 
         assert [claim.is_first for claim in target.asked[ORDERS]] == [False]
 
-    def test_begin_anew_in_a_topic_that_was_made_anew(
+    def test_begin_again_in_a_topic_that_was_recreated(
         self, target: Target, verify: Callable[..., Verified]
     ) -> None:
         self.copied(target, 0, 50, "run-1", remote_topic_id="of the old one")

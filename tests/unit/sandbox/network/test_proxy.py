@@ -64,7 +64,7 @@ def test_a_stall_delays_and_loses_nothing(proxy: Proxy) -> None:
         assert time.monotonic() - began > 0.25
 
 
-def test_nobody_is_let_in_while_connections_are_refused(proxy: Proxy) -> None:
+def test_no_client_is_let_in_while_connections_are_refused(proxy: Proxy) -> None:
     with _connect(proxy):
         assert proxy.refuse(60) == 1
     with pytest.raises(ConnectionRefusedError):
@@ -73,10 +73,10 @@ def test_nobody_is_let_in_while_connections_are_refused(proxy: Proxy) -> None:
     _connect(proxy).close()
 
 
-def test_a_client_hears_at_once_that_nobody_listens_behind_the_proxy() -> None:
+def test_a_client_hears_at_once_that_no_server_listens_at_the_proxys_target() -> None:
     with socket.create_server((HOST, 0)) as server:
-        nobody = server.getsockname()[1]
-    with Proxy(nobody) as proxy, pytest.raises(ConnectionResetError):
+        unused = server.getsockname()[1]
+    with Proxy(unused) as proxy, pytest.raises(ConnectionResetError):
         _connect(proxy)
 
 

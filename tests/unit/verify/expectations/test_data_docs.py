@@ -216,7 +216,7 @@ def test_what_is_judged_later_stands_alone_where_its_run_has_no_pages(tmp_path: 
     assert len(list((docs / "runs").iterdir())) == 1
 
 
-def test_a_page_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch) -> None:
+def test_a_page_that_cannot_be_written_leaves_no_file(tmp_path: Path, monkeypatch) -> None:
     site, docs = built_pages(tmp_path / "site"), tmp_path / "docs"
     publish(site, docs, publication(0))
     before = files(docs)

@@ -44,7 +44,7 @@ LOSSES_NAMED = "every lost offset is named"
 REASONS = "every reason is one that this release knows"
 PARTITIONS_THERE = "the remote topic has all partitions that it was planned with"
 CONFIGS_THERE = "the remote topic's configs are as this flow has set them"
-NOT_DRIFTED = "nobody else has changed the remote topic's configs"
+NOT_DRIFTED = "no other client has changed the remote topic's configs"
 STILL_THERE = "the remote topic that was copied into is still there"
 
 TOPIC = TopicRow("orders", "eu.orders", preserved=False, planned_partitions=4, partitions=4)
@@ -169,7 +169,7 @@ def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, 
     assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
 
 
-def test_what_an_attempt_left_behind_that_broke_off_is_no_failure() -> None:
+def test_leftovers_of_an_attempt_that_broke_off_are_no_failure() -> None:
     adopted = changed(RANGE, preserved=True, adopted=90, digest_comparable=False)
     verdict = judge([adopted], [changed(PARTITION, preserved=True, uncommitted=40)])
     assert verdict.success
@@ -258,7 +258,7 @@ def test_a_remote_topic_that_has_lost_partitions_fails() -> None:
     )
 
 
-def test_a_config_that_somebody_changed_meanwhile_is_a_warning() -> None:
+def test_a_config_that_another_client_changed_meanwhile_is_a_warning() -> None:
     changed = replace(TOPIC, unlike_configs=1, unlike=("retention.ms is 1, and ... 2",))
     verdict = judge([RANGE], [PARTITION], topics=(changed,))
     assert verdict.success
@@ -267,7 +267,7 @@ def test_a_config_that_somebody_changed_meanwhile_is_a_warning() -> None:
     )
 
 
-def test_a_drift_is_written_down_and_told_nobody() -> None:
+def test_a_drift_is_written_down_and_not_notified() -> None:
     drifted = replace(TOPIC, drifted_configs=1, drifted=("retention.ms is 1",))
     verdict = judge([RANGE], [PARTITION], topics=(drifted,))
     assert verdict.success

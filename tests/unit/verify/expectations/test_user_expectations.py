@@ -15,11 +15,11 @@ from kafka_ferry.verify.groups import GROUPS, GroupRow
 from tests.support.reports import PARTITION, RANGE, changed
 
 GOOD_YAML = """\
-# Nobody may be far behind.
+# No partition may be far behind.
 partitions:
   - type: expect_column_values_to_be_between
     kwargs: {column: uncommitted, max_value: 10}
-    description: little is left behind by attempts that broke off
+    description: little is left over from attempts that broke off
     notes: Look for tasks that are killed.
     severity: warning
 
@@ -36,7 +36,7 @@ partitions = [
     gxe.ExpectColumnValuesToBeBetween(
         column="uncommitted",
         max_value=10,
-        description="little is left behind by attempts that broke off",
+        description="little is left over from attempts that broke off",
         notes="Look for tasks that are killed.",
         severity="warning",
     ),
@@ -88,7 +88,7 @@ def test_a_file_of_the_flow_or_of_all_flows_is_judged_after_our_own(
     verdict = judged(flow, {"ranges": [RANGE], "partitions": [PARTITION, left]})
 
     strict, mild = (check for check in verdict.expectations if check.source)
-    assert mild.name == "little is left behind by attempts that broke off"
+    assert mild.name == "little is left over from attempts that broke off"
     assert (mild.table, mild.severity, mild.success) == ("partitions", "warning", False)
     assert mild.advice == "Look for tasks that are killed."
     assert mild.source == f"{tmp_path / name}, line {lines[0]}"
@@ -116,7 +116,7 @@ def test_the_option_may_name_one_file(tmp_path: Path) -> None:
     assert len([check for check in judged(flow).expectations if check.source]) == 2
 
 
-def test_other_files_are_nobodys(flow: Flow, tmp_path: Path) -> None:
+def test_other_files_hold_no_expectations(flow: Flow, tmp_path: Path) -> None:
     write(tmp_path, "us_to_eu.yaml", "broken: [")
     write(tmp_path, "common.py", "raise ValueError")
     assert judged(flow).success
@@ -268,11 +268,11 @@ def test_the_data_docs_show_users_expectations(flow: Flow, tmp_path: Path) -> No
     docs = tmp_path / "docs"
     judged(flow, docs=docs)
     (page,) = docs.glob("runs/*/own-partitions.html")
-    assert "little is left behind by attempts that broke off" in page.read_text()
+    assert "little is left over from attempts that broke off" in page.read_text()
     assert (docs / "expectations" / "own-ranges.html").is_file()
 
 
-def test_the_python_file_leaves_nothing_behind(flow: Flow, tmp_path: Path) -> None:
+def test_the_python_file_leaves_no_trace(flow: Flow, tmp_path: Path) -> None:
     write(tmp_path, "all.py", GOOD_PYTHON)
     judged(flow)
     assert [path.name for path in tmp_path.iterdir()] == ["all.py"]

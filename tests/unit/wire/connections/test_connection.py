@@ -151,7 +151,7 @@ def test_a_large_response_is_read_whole(broker: ScriptedBroker) -> None:
     connection.close()
 
 
-def test_nobody_is_kept_waiting_for_weeks(
+def test_no_request_waits_for_weeks(
     broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Quotas hold a client up for minutes (KIP-219); 2,147,483,647 ms are a mistake."""

@@ -91,7 +91,7 @@ def test_records_shorter_than_announced_are_none() -> None:
 
 
 def test_null_is_refused_where_kafka_has_none() -> None:
-    """Whoever reads a response may loop over every array."""
+    """The reader of a response may loop over every array."""
     response = KINDS[1].response[None]
     body = sample(response, METADATA.version, brokers=None).encode(version=METADATA.version)
     assert "brokers is null" in refusal(METADATA, body)
@@ -110,7 +110,7 @@ def test_null_is_read_where_kafka_has_it() -> None:
     assert decode(FETCH, body).responses[0].partitions[0].records is None  # type: ignore[attr-defined]
 
 
-def test_operations_that_nobody_asked_for_are_no_null() -> None:
+def test_operations_that_were_not_asked_for_are_no_null() -> None:
     """Metadata says -2147483648 there, which kafka-python shows as None."""
     response = METADATA.response[None]
     topic = sample(response.MetadataResponseTopic, METADATA.version, authorized_operations=None)

@@ -53,7 +53,7 @@ def test_each_address_has_the_set_up_time_and_the_next_one_is_tried(
 ) -> None:
     port = listener.getsockname()[1]
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
-        # Nobody accepts there: the first connections fill the queue, and the next one hangs.
+        # No server accepts there: the first connections fill the queue, and the next one hangs.
         busy = [socket.socket() for _ in range(4)]
         for one in busy:
             one.setblocking(False)
@@ -135,7 +135,7 @@ def test_a_cluster_waits_before_it_connects_again() -> None:
     assert time.monotonic() - began > 0.15
 
 
-def test_an_idle_connection_is_made_anew() -> None:
+def test_an_idle_connection_is_recreated() -> None:
     with ScriptedBroker() as broker:
         told = settings(connections__max__idle__ms="100")
         told["bootstrap_servers"] = [f"127.0.0.1:{broker.port}"]

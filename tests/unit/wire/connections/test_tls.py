@@ -53,7 +53,7 @@ def test_what_a_stopping_broker_does_may_pass(reason: str) -> None:
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[int]:
-    """A port that says ``answer`` to whoever connects, and hangs up."""
+    """A port that says ``answer`` to each client that connects, and hangs up."""
     with socket.create_server((HOST, 0)) as server:
 
         def serve() -> None:

@@ -157,7 +157,7 @@ def test_an_error_stands_in_the_place_of_a_groups_answer(
     [
         (14, True, ""),
         (16, True, ""),
-        # Otherwise each run would wait a minute for a topic that somebody has deleted.
+        # Otherwise each run would wait a minute for a topic that was deleted.
         (3, False, "The topic does not exist"),
         (25, False, "members"),
         (12, False, "offset.metadata.max.bytes"),
@@ -280,7 +280,9 @@ def _alternating(count: int) -> Iterator[Any]:
             yield DescribeGroupsRequest(groups=["g"], include_authorized_operations=False)
 
 
-def test_answers_that_nobody_waits_for_are_never_taken_for_others(broker: ScriptedBroker) -> None:
+def test_answers_that_no_request_waits_for_are_never_taken_for_others(
+    broker: ScriptedBroker,
+) -> None:
     broker.drop()
     broker.speak({kind: truth(broker, kind) for kind in SPOKEN})
     with cluster_of(broker) as cluster:

@@ -74,7 +74,7 @@ class Repair:
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])
-def test_nothing_is_given_up_without_yes_or_without_its_name_where_nobody_could_copy_it_again(
+def test_nothing_is_given_up_without_yes_or_without_its_name_where_it_could_not_be_copied_again(
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     given_up: list[str],

@@ -59,20 +59,35 @@ def check(file, key):
     return header, hashlib.sha256(first).hexdigest(), faults
 
 
+def pruned_until(found):
+    """The last certificate that was pruned and its hash, by those that hold; 0 and nothing for none."""
+    told = [header["pruned"] for _, header, _, faults in found if "pruned" in header and not faults]
+    last = max(told, key=lambda it: it["through"], default={"through": 0, "hash": ""})
+    return last["through"], last["hash"]
+
+
 def main(key_file, *files):
     """Check files, print what is wrong with each, and return the exit status."""
     key = load_pem_public_key(Path(key_file).read_bytes())
     before, failed = None, False
     found = [(Path(file), *check(Path(file), key)) for file in files]
+    pruned, pruned_hash = pruned_until(found)
+    if pruned:
+        print(f"PRUNED until certificate {pruned}, which had the hash {pruned_hash}")
     for file, header, digest, faults in sorted(found, key=lambda it: it[1]["serial"]):
-        if before and header["serial"] != before[0] + 1:
-            faults.append(
-                f"the certificates between {before[0]} and {header['serial']} are missing"
-            )
-        elif before and header["previous"] != before[1]:
-            faults.append(f"it does not follow the certificate {before[0]} that is here")
-        elif not before and header["serial"] > 1:
-            print(f"NOT LOOKED AT: the certificates before {header['serial']}")
+        serial, at = header["serial"], before[0] if before else 0
+        if (serial - 1 == pruned > 0 and header["previous"] != pruned_hash) or (
+            serial == pruned and digest != pruned_hash
+        ):
+            faults.append(f"the chain was pruned until {pruned} with another hash")
+        if header.get("pruned", {"through": 0})["through"] >= serial:
+            faults.append("it says that the chain was pruned past itself")
+        if before and serial != at + 1 and serial - 1 > pruned:
+            faults.append(f"the certificates between {max(at, pruned)} and {serial} are missing")
+        elif before and serial == at + 1 and header["previous"] != before[1]:
+            faults.append(f"it does not follow the certificate {at} that is here")
+        elif not before and serial - 1 > pruned:
+            print(f"NOT LOOKED AT: the certificates before {serial} that were not pruned")
         print(f"{file}: {'; '.join(faults) or 'holds'}")
         before, failed = (header["serial"], digest), failed or bool(faults)
     return int(failed)

@@ -27,6 +27,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
+from kafka_ferry.runs.state.certificate_files import save_file
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_before, produce, recreate_topic
@@ -156,6 +157,50 @@ def test_a_forged_certificate_on_the_target_stops_the_next_one_and_is_found(
     assert "There are two different certificates 1" in said
     assert "its signature is not of this key and these bytes" in said
     assert "does not sum up its ranges" in said
+
+
+def test_old_certificates_are_pruned_in_both_places_and_the_next_one_says_so(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    for run in ("run-1", "run-2"):
+        certified(flow, primary, run)
+    first, second = find_certificates(flow).all
+    keeping = flow.model_copy(update={"certificates_keep_count": 2})
+    assert certified(keeping, primary, "run-3") == 3
+
+    found = find_certificates(flow)
+    assert [one.header.serial for one in found.on_target] == [2, 3]
+    assert [one.header.serial for one in found.in_state] == [2, 3]
+    pruned = found.all[1].header.pruned
+    assert pruned and (pruned.through, pruned.hash) == (1, first.digest)
+    assert not faults(flow, folder)
+    checked = ferry("certificate", "check", "--config", flow.file)
+    assert (
+        checked.returncode,
+        f"Pruned until certificate 1, which had the hash {first.digest}"
+        in " ".join(checked.stderr.split()),
+    ) == (0, True), checked
+
+    # A pruning that was interrupted after the certificate was there; and the state folder is lost.
+    save_file(flow_state(flow), first)
+    assert not faults(flow, folder)
+    state = flow_state(flow).folder("certificates").local_path
+    assert state
+    shutil.rmtree(state)
+    assert certified(keeping, primary, "run-4") == 4
+    found = find_certificates(flow)
+    assert [one.header.serial for one in found.on_target] == [3, 4]
+    pruned = found.all[-1].header.pruned
+    assert pruned and (pruned.through, pruned.hash) == (2, second.digest)
+
+    # What was changed is evidence, and stays.
+    (state / "00000003.jsonl").write_bytes(
+        found.on_target[0].content().replace(b'"copied":', b'"copied": ')
+    )
+    assert certified(keeping, primary, "run-5") == 5
+    assert [one.header.serial for one in find_certificates(flow).on_target] == [3, 4, 5]
+    (state / "00000003.jsonl").unlink()
+    assert not faults(flow, folder)
 
 
 def test_an_attempt_that_was_interrupted_is_written_again(

@@ -23,6 +23,17 @@ class CheckCertificates {
             .generatePublic(new X509EncodedKeySpec(Base64.getDecoder().decode(pem)));
         String previous = "";
         boolean whole = true;
+        // Until where the chain was pruned, by the newest certificate, whose signature is checked below.
+        String newest = text(lines(Files.readAllBytes(Path.of(args[args.length - 1]))).get(0));
+        Matcher pruned = Pattern.compile("\"pruned\":\\{\"through\":(\\d+),\"hash\":\"([0-9a-f]{64})\"").matcher(newest);
+        if (pruned.find()) {
+            String first = text(lines(Files.readAllBytes(Path.of(args[1]))).get(0));
+            Matcher serial = Pattern.compile("\"serial\":(\\d+)").matcher(first);
+            if (serial.find() && Long.parseLong(serial.group(1)) == Long.parseLong(pruned.group(1)) + 1) {
+                previous = pruned.group(2);
+                System.out.println("pruned until " + pruned.group(1));
+            }
+        }
         for (String file : Arrays.copyOfRange(args, 1, args.length)) {
             List<byte[]> lines = lines(Files.readAllBytes(Path.of(file)));
             byte[] header = lines.get(0);

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_ferry.certificates.document import Certificate, CertificateError, root_of
+from kafka_ferry.certificates.document import Certificate, CertificateError, Pruned, root_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -20,13 +20,38 @@ def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey |
         certificates: by their serials.
         key: whose signature each has to have; None where signatures are not looked at.
     """
-    found = [fault for one in certificates for fault in _own_faults(one, key)]
+    found = [fault for one in certificates for fault in own_faults(one, key)]
+    pruned = pruned_until(certificates, key)
+    through = pruned.through if pruned else 0
     for earlier, later in itertools.pairwise(certificates):
-        found += _broken_links(earlier, later)
-    return found
+        found += _broken_links(earlier, later, through)
+    if pruned and certificates[0].header.serial > through + 1:
+        first = certificates[0].header
+        missing = _interval(through + 1, first.serial - 1)
+        found.append(f"{missing} of {first.flow} missing: the chain was pruned until {through}.")
+    return found + list(_wrong_pruning(certificates))
 
 
-def _own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
+def pruned_until(
+    certificates: Iterable[Certificate], key: Ed25519PublicKey | None
+) -> Pruned | None:
+    """Until where a chain was pruned, by those of its certificates that can be believed; None for not at all.
+
+    Args:
+        certificates: of one flow.
+        key: whose signature a certificate has to have to be believed; None for any or none.
+    """
+    told = [one.header.pruned for one in certificates if key is None or _is_signed_by(one, key)]
+    # Not the newest one's alone: an earlier release leaves the record out.
+    return max((it for it in told if it), key=lambda it: it.through, default=None)
+
+
+def _is_signed_by(one: Certificate, key: Ed25519PublicKey) -> bool:
+    return one.signature is not None and one.signature.is_of(key, one.line)
+
+
+def own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
+    """What is wrong with a certificate alone; as of ``faults_of_chain``."""
     header = one.header
     if root_of(one) != header.root:
         yield (
@@ -37,7 +62,7 @@ def _own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]
         yield from _wrong_sums(one)
     if key is not None and one.signature is None:
         yield f"{one.name} is not signed."
-    elif key is not None and one.signature and not one.signature.is_of(key, one.line):
+    elif key is not None and not _is_signed_by(one, key):
         yield f"{one.name}: its signature is not of this key and these bytes."
 
 
@@ -61,14 +86,33 @@ def _wrong_sums(one: Certificate) -> Iterator[str]:
         yield f"{one.name}: its header does not sum up its ranges."
 
 
-def _broken_links(earlier: Certificate, later: Certificate) -> Iterator[str]:
+def _wrong_pruning(certificates: Sequence[Certificate]) -> Iterator[str]:
+    """What certificates say of those that were pruned, and is not so."""
+    hashes = {one.header.serial - 1: one.header.previous for one in certificates}
+    hashes |= {one.header.serial: one.digest for one in certificates}
+    for one in certificates:
+        pruned = one.header.pruned
+        if pruned is None:
+            continue
+        if pruned.through >= one.header.serial:
+            yield f"{one.name} says that the chain was pruned until {pruned.through}, past itself."
+        elif hashes.setdefault(pruned.through, pruned.hash) != pruned.hash:
+            yield (
+                f"{one.name} says that the chain was pruned until {pruned.through} with the hash "
+                f"{pruned.hash[:16]}..., and another certificate has {hashes[pruned.through][:16]}..."
+            )
+
+
+def _broken_links(earlier: Certificate, later: Certificate, pruned: int) -> Iterator[str]:
     before, after = earlier.header, later.header
     if after.serial == before.serial:
         if earlier.digest != later.digest:
             yield f"There are two different certificates {after.serial} of {after.flow}."
     elif after.serial != before.serial + 1:
-        missing = _interval(before.serial + 1, after.serial - 1)
-        yield f"{missing} of {after.flow} missing: {after.serial} follows {before.serial}."
+        # Certificates that are being pruned go one by one.
+        if after.serial - 1 > pruned:
+            missing = _interval(max(before.serial, pruned) + 1, after.serial - 1)
+            yield f"{missing} of {after.flow} missing: {after.serial} follows {before.serial}."
     elif after.previous != earlier.digest:
         yield (
             f"{later.name} does not follow the certificate {before.serial} that is here: it names "

@@ -44,6 +44,18 @@ class CertifiedCluster(_Model):
     cluster_id: str
 
 
+class Pruned(_Model):
+    """Until where a chain was pruned, as ``certificates.keep.*`` says.
+
+    Attributes:
+        through: the serial of the last certificate that is no longer kept; none before it is.
+        hash: its hash, which the certificate after it names as ``previous``.
+    """
+
+    through: int = Field(gt=0)
+    hash: str = Field(pattern="^[0-9a-f]{64}$")
+
+
 class Header(_Model):
     """The fields of a certificate's first line.
 
@@ -52,6 +64,7 @@ class Header(_Model):
         version: of the format.
         serial: 1 for a flow's first certificate, then one more each.
         previous: the hash of the certificate before it, "" for the first one.
+        pruned: until where the chain before it is no longer kept; None where all of it is.
         flow: the flow.
         run: the run that has proved it.
         window: of a backfill, the timestamps ``[since, until)`` of its records, in milliseconds since 1970.
@@ -74,6 +87,7 @@ class Header(_Model):
     version: Literal[1] = VERSION
     serial: int = Field(gt=0)
     previous: str = Field(pattern="^([0-9a-f]{64})?$")
+    pruned: Pruned | None = None
     flow: str
     run: str
     window: tuple[int, int] | None = None

@@ -2,7 +2,8 @@
 
 A certificate's header, with its signature, is the value of the key ``{serial}/0``; its range lines, some
 hundred kilobytes a record, those of ``{serial}/1`` and so on. The header is written last, so that a
-certificate is there with all its ranges or not at all, and the log's last record is the newest header.
+certificate is there with all its ranges or not at all, and the log's last record is the newest header. A pruned
+certificate has tombstones for all its keys, written after the certificate that records the pruning.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def certificates_creation(flow: Flow) -> Creation:
 
 
 def append_certificate(
-    flow: Flow, issue: Callable[[Certificate | None], Certificate]
+    flow: Flow,
+    issue: Callable[[Certificate | None], Certificate],
+    pruned: Callable[[Certificate], Sequence[Certificate]] = lambda _: (),
 ) -> Certificate:
     """Append the certificate that follows the newest one.
 
@@ -47,6 +50,7 @@ def append_certificate(
         flow: the flow, whose topic exists.
         issue: makes the certificate, given the topic's newest one without its ranges, None if there is none.
             It may return that one, if there is nothing to add.
+        pruned: the certificates that are no longer kept, given that one.
 
     Raises:
         CertificateError: if the topic holds records that are not of certificates.
@@ -59,10 +63,23 @@ def append_certificate(
         if newest is None or new.digest != newest.digest:
             for batch in _batches(new):
                 writer.write(batch)
+        _prune(writer, new, pruned(new))
         return new
 
     partition = TopicPartition(certificate_topic(flow.source.alias), 0)
     return write_exclusively(flow.target, partition, f"ferry.{flow.name}.certificate", write)
+
+
+def _prune(writer: ExclusiveWriter, new: Certificate, pruned: Sequence[Certificate]) -> None:
+    for one in pruned:
+        # The header first: without it, the rest is what an interrupted attempt left.
+        for number in range(1 + sum(1 for _ in _parts(one.range_lines))):
+            key = _key(one.header.serial, number)
+            writer.write(single_record(key, None, new.header.issued_at))
+    if pruned:
+        # Once more, so that the log's last record is the newest header.
+        header = new.header
+        writer.write(single_record(_key(header.serial, 0), new.seal_lines(), header.issued_at))
 
 
 def _newest(flow: Flow, writer: ExclusiveWriter) -> Certificate | None:
@@ -86,7 +103,11 @@ def _batches(certificate: Certificate) -> Iterator[Batch]:
     header = certificate.header
     parts = [*enumerate(_parts(certificate.range_lines), 1), (0, certificate.seal_lines())]
     for number, value in parts:
-        yield single_record(f"{header.serial}/{number}".encode(), value, header.issued_at)
+        yield single_record(_key(header.serial, number), value, header.issued_at)
+
+
+def _key(serial: int, number: int) -> bytes:
+    return f"{serial}/{number}".encode()
 
 
 def _parts(lines: Sequence[bytes]) -> Iterator[bytes]:

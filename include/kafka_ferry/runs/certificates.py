@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.certificates import Certificate, certificate_topic, stored_certificates
-from kafka_ferry.certificates.chain import faults_of_chain, in_order
+from kafka_ferry.certificates.chain import faults_of_chain, in_order, pruned_until
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import copied_rows
@@ -78,8 +78,9 @@ def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
     """
     yield from faults_of_chain(found.all, key)
     there = {one.header.serial for one in found.on_target}
+    pruned = pruned_until(found.all, key)
     for one in found.in_state:
-        if one.header.serial not in there:
+        if one.header.serial not in there and (not pruned or one.header.serial > pruned.through):
             yield f"{one.name} is in the state folder, and not in {_topic(flow)}."
     context = RunContext.of(flow, "")
     context.project_ledger()

@@ -7,7 +7,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from kafka_ferry.certificates import Certificate, Header
-from kafka_ferry.certificates.document import CertifiedCluster, as_line
+from kafka_ferry.certificates.document import CertifiedCluster, Pruned, as_line
 from kafka_ferry.certificates.merkle import merkle_root
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -41,8 +41,10 @@ def a_certificate(
     previous: Certificate | None = None,
     *ranges: dict[str, Any],
     key: Ed25519PrivateKey | None = KEY,
+    pruned: Certificate | None = None,
+    issued_at: int = 2_000,
 ) -> Certificate:
-    """A certificate that holds."""
+    """A certificate that holds; ``pruned`` is the last one before it that is no longer kept."""
     rows = ranges or (a_range(0), a_range(1, 5, 20, aborted=3), a_range(2))
     lines = [as_line(row) for row in rows]
     reasons: dict[str, int] = {}
@@ -52,10 +54,11 @@ def a_certificate(
     header = Header(
         serial=serial,
         previous=previous.digest if previous else "",
+        pruned=Pruned(through=pruned.header.serial, hash=pruned.digest) if pruned else None,
         flow="left->right",
         run=f"run-{serial}",
         planned_at=1_000,
-        issued_at=2_000,
+        issued_at=issued_at,
         ferry="0.1.0",
         source=CertifiedCluster(alias="left", cluster_id="L"),
         target=CertifiedCluster(alias="right", cluster_id="R"),

@@ -77,6 +77,46 @@ def test_ranges_that_were_moved_or_taken_away_are_found() -> None:
         assert "do not have the root" in found
 
 
+def a_pruned_chain() -> list[Certificate]:
+    """Certificates 1 to 5, of which the last says that 1 and 2 are pruned."""
+    chain = a_chain(4)
+    return [*chain, a_certificate(5, chain[3], pruned=chain[1])]
+
+
+@pytest.mark.parametrize("there", [[3, 4, 5], [2, 3, 4, 5], [1, 3, 4, 5], [1, 2, 3, 4, 5], [4, 5]])
+def test_what_a_record_says_was_pruned_is_not_missing(there: list[int]) -> None:
+    chain = [one for one in a_pruned_chain() if one.header.serial in there]
+
+    found = faults(*chain)
+
+    assert found == (
+        []
+        if 3 in there
+        else ["Certificate 3 of left->right missing: the chain was pruned until 2."]
+    )
+
+
+def test_a_gap_after_what_was_pruned_is_named_from_there_on() -> None:
+    one, *_, last = a_pruned_chain()
+    assert faults(one, last) == ["Certificates 3 to 4 of left->right missing: 5 follows 1."]
+
+
+def test_a_forged_record_hides_nothing() -> None:
+    one, two, three, four = a_chain(4)
+    record = {"through": 3, "hash": three.digest}
+    forged = changed(four, pruned=record)
+    of_another_key = a_certificate(4, three, key=Ed25519PrivateKey.generate(), pruned=three)
+    for false in (forged, of_another_key):
+        found = faults(one, false)
+        assert any("not of this key and these bytes" in fault for fault in found)
+        assert any("2 to 3 of left->right missing" in fault for fault in found)
+
+    # Signed, and yet false: the hash is not that of what was there.
+    said = faults(three, a_certificate(4, three, pruned=a_certificate(2, one, a_range(9))))
+    assert any("with the hash" in fault for fault in said)
+    assert any("past itself" in fault for fault in faults(a_certificate(2, one, pruned=two)))
+
+
 def test_signatures_are_not_looked_at_without_a_key() -> None:
     assert not faults_of_chain([a_certificate(key=None)], None)
 
@@ -101,12 +141,19 @@ def test_checkers_that_know_only_the_format_agree(command: list[str], tmp_path: 
     again = Certificate(one.line, one.range_lines[::-1], one.signature)
 
     assert checked_outside(command, tmp_path, [one, two, three])[0] == 0
+    status, text = checked_outside(command, tmp_path, [three, a_certificate(4, three, pruned=two)])
+    assert (status, "pruned until" in text.lower()) == (0, True)
     for wrong, said in (
         ([again, two, three], "root"),
         ([one, changed(two, run="forged"), three], "signature"),
         ([one, a_certificate(2, None), three], "follow|chain"),
         ([one, three], "missing|chain"),
         ([a_certificate(key=None)], "not signed|unsigned"),
+        (
+            [three, changed(a_certificate(4, three), pruned={"through": 2, "hash": two.digest})],
+            "signature",
+        ),
+        ([three, a_certificate(4, three, pruned=a_certificate(2, None))], "another hash|chain"),
     ):
         status, text = checked_outside(command, tmp_path, wrong)
         assert status == 1

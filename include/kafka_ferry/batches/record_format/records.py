@@ -338,6 +338,6 @@ def _divided(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]
     yield records[begin:]
 
 
-def single_record(key: bytes, value: bytes, timestamp_ms: int) -> Batch:
-    """A batch of one gzipped record without headers."""
+def single_record(key: bytes, value: bytes | None, timestamp_ms: int) -> Batch:
+    """A batch of one gzipped record without headers; a tombstone where it has no value."""
     return dense_batch([(0, timestamp_ms, b"\0", Content(key, value).encoded())], GZIP)

@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import Field, field_validator
 
 from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.types.values import Number
 
 CERTIFICATES_KEY: Final = "certificates.key"
 """The only option besides clients' properties in which references of config providers are looked up."""
@@ -26,6 +27,27 @@ class CertificateOptions(Options):
         "provider's reference, such as ${dir:/run/secrets:ferry.pem}: the file itself never holds it. Without "
         "a key, certificates are chained but not signed.",
     )
+
+    certificates_keep_days: Number = Field(
+        default=-1,
+        ge=-1,
+        description="How many days certificates are kept, on the target and in the state folder; -1 for ever. The "
+        "next certificate records until where the chain was pruned. The newest one is always kept.",
+    )
+    certificates_keep_count: Number = Field(
+        default=-1,
+        ge=-1,
+        description="How many certificates are kept at most, the newest ones; -1 for any number.",
+    )
+
+    @field_validator("certificates_keep_count")
+    @classmethod
+    def _keeps_the_newest(cls, count: int) -> int:
+        if count == 0:
+            raise ValueError(
+                "must be 1 or more, or -1 for any number: the next one follows the newest"
+            )
+        return count
 
     @field_validator("certificates_key")
     @classmethod

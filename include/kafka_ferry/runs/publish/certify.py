@@ -20,7 +20,8 @@ from kafka_ferry.certificates.merkle import merkle_root
 from kafka_ferry.certificates.signature import private_key
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
-from kafka_ferry.runs.state.certificate_files import newest_file, save_file
+from kafka_ferry.runs.publish.prune_certificates import Pruning
+from kafka_ferry.runs.state.certificate_files import delete_files, newest_file, save_file
 from kafka_ferry.runs.state.one_file import selection_of
 
 if TYPE_CHECKING:
@@ -59,16 +60,21 @@ def certify(run: RunContext, plan: Plan, report: RunReport) -> Certificate | Non
         return None
     lines = [as_line(_range(row)) for row in report.proof.ranges]
     key, root = _key(run), merkle_root(lines)
-    known = newest_file(run.state)
+    known, pruning = newest_file(run.state), Pruning(run)
 
     def issue(stored: Certificate | None) -> Certificate:
         newest = _newest(run, stored, known)
         if newest and (newest.header.run, newest.header.root) == (run.run_id, root):
             return Certificate(newest.line, lines, newest.signature)
-        return Certificate.issued(_header(run, plan, report, newest, root), lines, key)
+        header = _header(run, plan, report, newest, root)
+        if newest:
+            header = header.model_copy(update={"pruned": pruning.point(newest, header.issued_at)})
+        return Certificate.issued(header, lines, key)
 
-    certificate = append_certificate(run.flow, issue)
+    certificate = append_certificate(run.flow, issue, pruning.still_stored)
     save_file(run.state, certificate)
+    if certificate.header.pruned:
+        delete_files(run.state, certificate.header.pruned.through)
     log.info("%s: %s", certificate.name, certificate.digest)
     return certificate
 

@@ -13,8 +13,7 @@ _SUFFIX: Final = ".jsonl"
 
 def save_file(state: StateFolder, certificate: Certificate) -> None:
     """Store a certificate in a flow's state folder."""
-    name = f"{certificate.header.serial:08d}{_SUFFIX}"
-    state.folder(_FOLDER).write(name, certificate.content())
+    state.folder(_FOLDER).write(_name(certificate.header.serial), certificate.content())
 
 
 def newest_file(state: StateFolder) -> Certificate | None:
@@ -32,6 +31,27 @@ def certificate_files(state: StateFolder) -> list[Certificate]:
     """All certificates in a flow's state folder, by their serials; errors as of ``newest_file``."""
     folder = state.folder(_FOLDER)
     return [_read(folder, name) for name in folder.names(_SUFFIX)]
+
+
+def file_serials(state: StateFolder) -> list[int]:
+    """The serials of the certificates in a flow's state folder, ascending."""
+    names = (name.removesuffix(_SUFFIX) for name in state.folder(_FOLDER).names(_SUFFIX))
+    return [int(name) for name in names if name.isdecimal()]
+
+
+def one_file(state: StateFolder, serial: int) -> Certificate:
+    """The certificate with a serial in a flow's state folder; errors as of ``newest_file``."""
+    return _read(state.folder(_FOLDER), _name(serial))
+
+
+def delete_files(state: StateFolder, through: int) -> None:
+    """Delete the certificates up to the serial ``through``, the oldest first."""
+    serials = file_serials(state)
+    state.folder(_FOLDER).delete(_name(serial) for serial in serials if serial <= through)
+
+
+def _name(serial: int) -> str:
+    return f"{serial:08d}{_SUFFIX}"
 
 
 def _read(folder: StateFolder, name: str) -> Certificate:

@@ -145,8 +145,14 @@ def _place(text: str) -> tuple[TopicPartition, int]:
 
 
 def _not_looked_at(certificates: list[Certificate], key: Ed25519PublicKey | None) -> list[str]:
-    notes = []
-    if first := certificates[0].header.serial - 1:
+    from kafka_ferry.certificates.chain import pruned_until
+
+    notes, first = [], certificates[0].header.serial - 1
+    if pruned := pruned_until(certificates, key):
+        notes.append(
+            f"Pruned until certificate {pruned.through}, which had the hash {pruned.hash}."
+        )
+    elif first:
         notes.append(f"Not looked at: the certificates 1 to {first}, which are not here.")
     if key is None:
         notes.append("Not looked at: signatures, for want of --public-key.")

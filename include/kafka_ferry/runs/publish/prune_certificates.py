@@ -1,0 +1,118 @@
+"""Until where a flow's chain of certificates is pruned, as ``certificates.keep.*`` says.
+
+A. A certificate records the pruning before anything is deleted, with the hash of the last one that goes; so a
+   certificate that is absent is either named by a record, which its signature covers, or missing.
+B. Only the beginning of the chain goes, certificate by certificate, and only what holds: a certificate that was
+   changed, or does not follow the one before it, is evidence, and stays with all after it.
+C. What an interrupted run has left is deleted by the next one that issues a certificate.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.certificates import Certificate, CertificateError, stored_certificates
+from kafka_ferry.certificates.chain import own_faults, pruned_until
+from kafka_ferry.certificates.document import Pruned
+from kafka_ferry.runs.state.certificate_files import certificate_files, file_serials, one_file
+
+if TYPE_CHECKING:
+    from kafka_ferry.runs.state.run_context import RunContext
+
+log = logging.getLogger(__name__)
+
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+class Pruning:
+    """Which certificates of a flow are no longer kept.
+
+    Args:
+        run: the run that issues the next certificate.
+    """
+
+    def __init__(self, run: RunContext) -> None:
+        self._run, self._flow = run, run.flow
+
+    def point(self, newest: Certificate, now: int) -> Pruned | None:
+        """Until where the chain is pruned once the next certificate is there; None for not at all.
+
+        Args:
+            newest: the certificate that the next one follows.
+            now: when the next one is issued, in milliseconds since 1970.
+
+        Raises:
+            FerryError: if certificates cannot be read.
+        """
+        pruned = newest.header.pruned
+        if self._flow.certificates_keep_days < 0 and self._flow.certificates_keep_count < 0:
+            return pruned
+        if pruned is None and self._serials and self._serials[0] > 1:
+            # An earlier release has issued the newest one, without the record.
+            pruned = pruned_until(certificate_files(self._run.state), None)
+        first = pruned.through + 1 if pruned else 1
+        for serial in range(first, newest.header.serial + 1):
+            # Almost always it is kept by both, and no file is read.
+            if not self._may_be_due(serial, newest):
+                break
+            one = self._found(serial, pruned)
+            if one is None or not self._is_due(one, newest, now):
+                break
+            pruned = Pruned(through=serial, hash=one.digest)
+        return pruned
+
+    def still_stored(self, certificate: Certificate) -> list[Certificate]:
+        """Those certificates that a record says are pruned and that are still there."""
+        pruned = certificate.header.pruned
+        if pruned is None:
+            return []
+        serials = {it for it in self._serials if it <= pruned.through}
+        if "_on_target" in self.__dict__:
+            serials |= {it for it in self._on_target if it <= pruned.through}
+        return [one for it in sorted(serials) if (one := self._read(it))]
+
+    @cached_property
+    def _serials(self) -> list[int]:
+        return file_serials(self._run.state)
+
+    @cached_property
+    def _on_target(self) -> dict[int, Certificate]:
+        stored = stored_certificates(self._flow.target, self._flow.source.alias)
+        return {one.header.serial: one for one in stored}
+
+    def _may_be_due(self, serial: int, newest: Certificate) -> bool:
+        return self._flow.certificates_keep_days >= 0 or self._is_too_many(serial, newest)
+
+    def _is_too_many(self, serial: int, newest: Certificate) -> bool:
+        keep = self._flow.certificates_keep_count
+        return keep >= 0 and serial <= newest.header.serial + 1 - keep
+
+    def _is_due(self, one: Certificate, newest: Certificate, now: int) -> bool:
+        days = self._flow.certificates_keep_days
+        is_old = days >= 0 and one.header.issued_at < now - days * _DAY_MS
+        return is_old or self._is_too_many(one.header.serial, newest)
+
+    def _found(self, serial: int, before: Pruned | None) -> Certificate | None:
+        """A certificate that holds and follows the last one that is pruned; None where it does not."""
+        one = self._read(serial)
+        if one is None:
+            log.warning("Certificate %d is missing: the chain is not pruned further.", serial)
+            return None
+        if fault := next(own_faults(one, None), ""):
+            log.warning("The chain is not pruned further: %s", fault)
+            return None
+        if one.header.previous != (before.hash if before else ""):
+            log.warning("The chain is not pruned further: %s does not follow.", one.name)
+            return None
+        return one
+
+    def _read(self, serial: int) -> Certificate | None:
+        try:
+            if serial in self._serials:
+                return one_file(self._run.state, serial)
+            return self._on_target.get(serial)
+        except CertificateError as error:
+            log.warning("%s", error)
+            return None

@@ -68,6 +68,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/wire/test_cluster.py": "wire: pool",
     # Borders: real brokers, Spark and the command line.
     "integration/test_access.py": "control: access",
+    "integration/test_append_missing.py": "runs/repair: append_missing audit_findings consequences held_records",
     "integration/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
     "runs/audit: audit folder plan topics",
     "integration/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
@@ -98,7 +99,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_preserved_crash.py": "copy/target/preserved: uncommitted_tail",
     "integration/test_preserved_damage.py": "copy/target/preserved: control_records",
     "integration/test_preserved_proof.py": "copy/target/preserved: log_starts",
-    "integration/test_repair.py": "runs: repair",
+    "integration/test_repair.py": "runs/repair: give_up",
     "integration/test_replica_placement.py": "control: replica_assignment",
     "integration/test_retire.py": "runs/sync_topics: delete_topics retire",
     "integration/test_returned.py": "copy/source: opposite_flow_filter; "
@@ -117,7 +118,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_transforms.py": "spark/transforms: expressions job query relay",
     "integration/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/test_unlisted_aborts.py": "wire/partitions: lookahead",
-    "integration/test_verified_again.py": "runs: findings; runs/verify: again proof_ages",
+    "integration/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",
     "integration/test_where.py": "cli/commands/proof: where",
     "integration/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
     "faults/test_moving_leaders.py": "copy/target: partition_leaders",

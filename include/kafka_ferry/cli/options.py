@@ -9,7 +9,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from kafka_ferry.config.types.values import Bytes
-from kafka_ferry.model import RunOptions
+from kafka_ferry.model import RunOptions, TopicPartition
 
 
 def _bytes(text: object) -> int:
@@ -95,3 +95,12 @@ def run_options(
         verify_all=verify_all,
         max_bytes_per_s=rate_limit,
     )
+
+
+def place_of(text: str) -> tuple[TopicPartition, int]:
+    """``orders-3:120`` as a source partition and an offset of it."""
+    name, _, offset = text.rpartition(":")
+    topic, _, partition = name.rpartition("-")
+    if not (topic and partition.isdecimal() and offset.isdecimal()):
+        raise typer.BadParameter(f"{text!r} is no TOPIC-PARTITION:OFFSET, such as orders-3:120")
+    return TopicPartition(topic, int(partition)), int(offset)

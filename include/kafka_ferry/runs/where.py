@@ -38,7 +38,8 @@ class Whereabouts:
         target: the partition on the target.
         target_offset: the record's offset there; None where it has no record.
         reason: why it has none, "" where it has one; several reasons where the ledger does not say which.
-        state: whether it is there now: ``there``, ``expired``, or ``topic deleted``; "" where it never was.
+        state: whether it is there now: ``there``, ``expired``, or ``topic deleted``; ``lost`` where a repair has
+            appended it since; "" where it never was.
         run: the run that copied it.
         at: when its transaction was written, in milliseconds since 1970.
         writer: the writer of the transaction.
@@ -89,7 +90,8 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     topics = control.topics({row["remote_topic"] for row in rows})
     logs = control.log_bounds(topics.values(), "read_uncommitted")
     known = _proofs_and_certificates(context)
-    return [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
+    found = [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
+    return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
 
 
 def where_by_ledger(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
@@ -183,6 +185,14 @@ def _state(target_offset: int, log_start: int | None) -> str:
     if log_start is None:
         return "topic deleted"
     return "there" if target_offset >= log_start else "expired"
+
+
+def _as_appended(one: Whereabouts, later: Sequence[Whereabouts]) -> Whereabouts:
+    """Only what the target has lost is copied to it a second time, by a repair."""
+    is_again = any(
+        it.window and it.target_offset is not None and it.target == one.target for it in later
+    )
+    return replace(one, state="lost") if is_again and one.state == "there" else one
 
 
 def _certificate(certificates: Iterable[Certificate], row: Mapping[str, Any]) -> int:

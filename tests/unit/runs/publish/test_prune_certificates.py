@@ -27,9 +27,7 @@ def a_daily_chain(length: int) -> list[Certificate]:
 
 
 def a_run(folder: Path, chain: list[Certificate], days: int = -1, count: int = -1) -> RunContext:
-    flow = a_flow(
-        state_dir=str(folder), certificates_keep_days=days, certificates_keep_count=count
-    )
+    flow = a_flow(state_dir=str(folder), certificates_keep_days=days, certificates_keep_count=count)
     run = RunContext.of(flow, "run-1")
     for one in chain:
         save_file(run.state, one)

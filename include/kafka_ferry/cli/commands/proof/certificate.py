@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, place_of
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
 from kafka_ferry.errors import FerryError
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from kafka_ferry.certificates import Certificate
-    from kafka_ferry.model import TopicPartition
 
 app = typer.Typer(
     no_args_is_help=True, help="List, show and check the certificates of what runs have proved."
@@ -108,7 +107,7 @@ def check(
     from kafka_ferry.certificates import CertificateError
     from kafka_ferry.runs.certificates import faults_of, find_certificates, read_back
 
-    chosen, asked = one_flow(config, flow), [_place(text) for text in places or ()]
+    chosen, asked = one_flow(config, flow), [place_of(text) for text in places or ()]
     key = _public_key(public_key) if public_key else None
     found = find_certificates(chosen)
     faults = list(faults_of(chosen, found, key))
@@ -131,17 +130,6 @@ def check(
         out.print(f"{one.name}: {said}")
     for note in _not_looked_at(found.all, key):
         warn(note)
-
-
-def _place(text: str) -> tuple[TopicPartition, int]:
-    """``orders-3:120`` as a source partition and an offset of it."""
-    from kafka_ferry.model import TopicPartition
-
-    name, _, offset = text.rpartition(":")
-    topic, _, partition = name.rpartition("-")
-    if not (topic and partition.isdecimal() and offset.isdecimal()):
-        raise typer.BadParameter(f"{text!r} is no TOPIC-PARTITION:OFFSET, such as orders-3:120")
-    return TopicPartition(topic, int(partition)), int(offset)
 
 
 def _not_looked_at(certificates: list[Certificate], key: Ed25519PublicKey | None) -> list[str]:

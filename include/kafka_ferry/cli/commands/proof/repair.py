@@ -5,35 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.options import JsonOption, OneFlowOption, place_of
 from kafka_ferry.cli.terminal import out, show_table
 from kafka_ferry.plan.offsets.log_check import CopyState
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.runs.findings import RangeFinding
+    from kafka_ferry.runs.repair.append_missing import AppendProposal
+    from kafka_ferry.runs.repair.findings import RangeFinding
 
 DAMAGED: Final = 2
 
+OptionalConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", help="The flow's file: YAML, or MirrorMaker 2's properties."),
+]
+
 
 def repair(
-    config: ConfigOption,
+    config: OptionalConfigOption = None,
     flow: OneFlowOption = None,
     topic: Annotated[
         list[str] | None,
         typer.Option("--topic", help="A remote topic, by its name on the target; repeatable."),
     ] = None,
+    *,
     yes: Annotated[
         bool,
         typer.Option(
             "--yes",
             help="Give up the topics named, or else all that are damaged: DELETES them on the "
-            "target, and the next run copies what the source still has. With --leave, record that instead.",
+            "target, and the next run copies what the source still has. With --leave or --append, do that instead.",
         ),
     ] = False,
     findings: Annotated[
@@ -50,14 +58,41 @@ def repair(
             help="A range of --findings, such as orders-3:120, that is to be left as it is; repeatable.",
         ),
     ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            "--audit",
+            exists=True,
+            dir_okay=False,
+            help="A report.json of ferry audit: show what can be done about its findings; changes nothing. Where "
+            "--config names the flow that has copied the topics, by what its ledger says.",
+        ),
+    ] = None,
+    append: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--append",
+            metavar="TOPIC-PARTITION:OFFSET",
+            help="Append what the target lacks of the range with this offset of the source, after all other "
+            "records of the remote topic; shows the consequences without --yes. Repeatable.",
+        ),
+    ] = None,
     reason: Annotated[
-        str, typer.Option("--reason", help="Why, for the ledger. --leave needs it.")
+        str, typer.Option("--reason", help="Why, for the ledger. --leave and --append need it.")
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Show what is wrong with remote topics whose offsets are preserved, or with --findings what the last
     verification found; change nothing without --yes.
     """
+    if audit:
+        _show_audit(audit, config, flow, as_json=as_json)
+        return
+    if config is None:
+        raise typer.BadParameter("is needed, but for --audit.", param_hint="--config")
+    if append:
+        _append(one_flow(config, flow), append, reason, yes=yes, as_json=as_json)
+        return
     if findings or leave:
         _show_findings(one_flow(config, flow), leave or [], reason, yes=yes, as_json=as_json)
         return
@@ -87,10 +122,10 @@ def repair(
 
 def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bool) -> None:
     """Show a verification's findings, or leave those that are named; exits with 2 while any is left to decide."""
-    from kafka_ferry.runs.findings import Findings
+    from kafka_ferry.runs.repair.findings import Findings
 
-    if names and not reason.strip():
-        raise typer.BadParameter("must say why the range is left as it is.", param_hint="--reason")
+    if names:
+        _require_reason(reason)
     these = Findings(flow)
     found = these.listed()
     left = {finding.name for finding in these.leave(names, reason)} if names and yes else set()
@@ -106,6 +141,77 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
         raise typer.Exit(DAMAGED)
 
 
+def _show_audit(file: Path, config: Path | None, flow: str | None, *, as_json: bool) -> None:
+    """Show what can be done about an audit's findings; exits with 2 while there are any."""
+    from kafka_ferry.audit.proposals import proposals, sentences
+    from kafka_ferry.audit.result import AuditReport
+    from kafka_ferry.runs.repair.audit_findings import own_proposals
+
+    report = AuditReport.from_json(file.read_bytes())
+    found = (
+        own_proposals(one_flow(config, flow), report, str(config)) if config else proposals(report)
+    )
+    if as_json:
+        print(json.dumps([asdict(it) for it in found], indent=1))
+    else:
+        for proposal in found:
+            for line in sentences(proposal):
+                out.print(line)
+        if not found:
+            out.print(f"The audit {report.audit} has no findings.")
+    if found:
+        raise typer.Exit(DAMAGED)
+
+
+def _require_reason(reason: str) -> None:
+    if not reason.strip():
+        raise typer.BadParameter("must say why, for the ledger.", param_hint="--reason")
+
+
+def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bool) -> None:
+    """Show what appending comes to, or do it; exits with 2 while any of it is left to decide."""
+    from kafka_ferry.runs.repair.append_missing import AppendMissing
+
+    if yes:
+        _require_reason(reason)
+    told, decided = [], True
+    for source, offset in map(place_of, names):
+        # One after the other: each proposal counts what the one before it has appended.
+        this = AppendMissing(flow)
+        proposal = this.proposal(source, offset)
+        if not as_json:
+            _show_proposal(proposal)
+        done = this.append(proposal, reason) if yes else None
+        decided = decided and done is not None
+        if done and not as_json:
+            at = f" at the offsets {done.start} to {done.end - 1}" if done.records else ""
+            what = f"appended {done.records} records to {done.target}{at}"
+            out.print(f"  {what}; the ledger has it, and they were read back.")
+        told.append(
+            {
+                "name": proposal.name,
+                "refusal": proposal.refusal,
+                "consequences": proposal.consequences,
+                "records": proposal.records,
+                "unavailable": proposal.unavailable,
+                "appended": asdict(done) if done else None,
+            }
+        )
+    if as_json:
+        print(json.dumps(told, indent=1))
+    if not decided:
+        raise typer.Exit(DAMAGED)
+
+
+def _show_proposal(proposal: AppendProposal) -> None:
+    if proposal.refusal:
+        out.print(f"{proposal.name} cannot be appended: {proposal.refusal}")
+        return
+    out.print(f"{proposal.name}:")
+    for sentence in proposal.consequences:
+        out.print(f"  - {sentence}")
+
+
 def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
     for problem in finding.problems:
         out.print(f"DAMAGED {finding.range}: {problem}", style="red")
@@ -116,6 +222,10 @@ def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
         return
     if finding.leave:
         out.print(f"  --leave {finding.name} --reason ... --yes: {finding.leave}")
+    if finding.append:
+        out.print(f"  --append {finding.name} --reason ... --yes: {finding.append}")
+    if finding.no_append:
+        out.print(f"  It cannot be appended: {finding.no_append}")
     if finding.rebuild:
         out.print(f"  {finding.rebuild}")
 

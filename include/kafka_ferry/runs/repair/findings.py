@@ -1,19 +1,21 @@
 """What a verification found wrong with ranges, and what can be done about each: a person decides.
 
-Nothing can be put back in its place on the target. A range can be left as it is, which the ledger records, or
-its remote topic can be given up and copied again (``runs.repair``).
+Nothing can be put back in its place on the target. What is missing can be appended (``append_missing``); a
+range can be left as it is, which the ledger records; or its remote topic can be given up and copied again
+(``give_up``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.clock import run_id_now
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import AcceptedRange, VerificationEntry, append_entry
-from kafka_ferry.runs.repair import Repair
+from kafka_ferry.ledger import AcceptedRange
+from kafka_ferry.runs.repair.append_missing import AppendMissing, accept_ranges
+from kafka_ferry.runs.repair.give_up import Repair
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RECONCILIATION
 from kafka_ferry.verify.checks import Check, count, decisive
@@ -40,6 +42,8 @@ class RangeFinding:
         missing: how many of its records are missing for no known reason.
         leave: what leaving it means; "" where it cannot be left.
         rebuild: what copying the topic again means; "" where the flow does not know the topic any more.
+        append: what appending the missing records means; "" where that is not possible.
+        no_append: why it is not; "" where it is, or nothing is missing.
     """
 
     name: str
@@ -51,6 +55,8 @@ class RangeFinding:
     missing: int
     leave: str = ""
     rebuild: str = ""
+    append: str = ""
+    no_append: str = ""
 
 
 class Findings:
@@ -91,10 +97,14 @@ class Findings:
             FerryError: a cluster cannot be read.
         """
         rebuilding = self._rebuilding()
-        return [
-            _finding(row, failed, rebuilding.get(row.remote_topic, ""))
+        found = [
+            (row, _finding(row, failed, rebuilding.get(row.remote_topic, "")))
             for row, failed in self._rows.values()
         ]
+        if not any(finding.missing for _, finding in found):
+            return [finding for _, finding in found]
+        appending = AppendMissing(self._flow)
+        return [self._with_append(appending, row, finding) for row, finding in found]
 
     def leave(self, names: Sequence[str], reason: str) -> list[RangeFinding]:
         """Record that ranges are left as they are: they fail no verification as long as nothing more changes.
@@ -119,20 +129,20 @@ class Findings:
             if not finding.leave:
                 raise FerryError(f"{name} cannot be left as it is: {' '.join(finding.problems)}")
             chosen.append(finding)
-        self._run.project_ledger()
         rows = [self._rows[name][0] for name in names]
-        entry = VerificationEntry(
-            flow=self._flow.name,
-            run=run_id_now("repair"),
-            at=now_ms(),
-            through=self._run.ledger.verified_through(),
-            ranges=0,
-            records=0,
-            accepted=tuple(_accepted(row, reason) for row in rows),
-        )
-        append_entry(self._flow, entry)
-        self._run.project_ledger()
+        repair = RunContext.of(self._flow, run_id_now("repair"))
+        accept_ranges(repair, [_accepted(row, reason) for row in rows])
         return chosen
+
+    @staticmethod
+    def _with_append(
+        appending: AppendMissing, row: RangeRow, finding: RangeFinding
+    ) -> RangeFinding:
+        if not finding.missing:
+            return finding
+        proposal = appending.proposal_at(row.ledger.ledger_offset, row.source, row.start)
+        said = " ".join(proposal.consequences)
+        return replace(finding, append=said, no_append=proposal.refusal)
 
     def _rebuilding(self) -> dict[str, str]:
         """By remote topic, what copying it again means."""

@@ -1,0 +1,394 @@
+"""Appends records that the target has lost: fetched again from the source, written after all others.
+
+Promises:
+(a) nothing twice: only source offsets are copied of which the target has no record at any offset that the ledger
+    names (``verify.missing``). What is written is a backfill for the rest of the protocol: its writer has fenced the
+    flow's earlier one before it reads what the ledger has since the proposal was made;
+(b) what the ledger says stays true: the appended range has a ledger record of its own, in the transaction of its
+    records, and accounts for each of its source offsets; the damaged range is then recorded as left as it is, with
+    what the target has of it. A repair that was killed in between appends nothing again: the next one finds the
+    records where the ledger says;
+(c) no proposal where that would not hold: each case is named in ``_refusals`` and ``_refusal_by_content``.
+
+Not promised: order. The records come after those that were written since.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.copy import copy_for_flow
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import (
+    AcceptedRange,
+    LedgerRange,
+    VerificationEntry,
+    append_entry,
+    copied_rows,
+)
+from kafka_ferry.ledger.proofs import accepted_ranges
+from kafka_ferry.model import Range, TopicPartition
+from kafka_ferry.model.ranges import Backfill, Settled
+from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
+from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
+from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
+from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.verify.again import read_ranges
+from kafka_ferry.verify import RangeRow
+from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.missing import spans_of, without
+
+_ONLY_RECORD: Final = (
+    "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "
+    "left as it is remains to be written."
+)
+_COLUMNS: Final = ["ledger_offset", "start", "end", "rewound_from", "segments"]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendProposal:
+    """What appending the missing records of a range comes to.
+
+    Attributes:
+        name: the range's partition and first offset on the source: ``orders-3:120``.
+        entry: the damaged range in the ledger.
+        refusal: why its records cannot be appended; "" where they can.
+        consequences: what it means, a sentence each in the order in which it happens; none where it cannot be.
+        range: what is copied; None where nothing is.
+        records: how many records are appended.
+        unavailable: how many are missing and no longer on the source.
+    """
+
+    name: str
+    entry: LedgerRange
+    refusal: str = ""
+    consequences: tuple[str, ...] = ()
+    range: Range | None = None
+    records: int = 0
+    unavailable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What was appended.
+
+    Attributes:
+        name: the damaged range, as in its proposal.
+        run: the run of the repair in the ledger.
+        target: the partition on the target.
+        records: how many records.
+        start: the target offset of the first one.
+        end: the target offset after the last one.
+    """
+
+    name: str
+    run: str
+    target: TopicPartition
+    records: int
+    start: int
+    end: int
+
+
+class AppendMissing:
+    """Proposes to append what is missing of a range, and does it once a person has approved.
+
+    Args:
+        flow: the flow.
+
+    Raises:
+        FerryError: the ledger cannot be read.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        # Two repairs may begin in the same second, and must not take each other's records for their own.
+        self._run = RunContext.of(flow, f"{run_id_now('repair')}-{secrets.token_hex(3)}")
+        self._target = ClusterControl(flow.target)
+        self._ledger_end = self._run.project_ledger()
+
+    def proposal(self, source: TopicPartition, offset: int) -> AppendProposal:
+        """What appending comes to for the range with a source offset; changes nothing.
+
+        Raises:
+            FerryError: if the ledger has no such range, or a cluster cannot be read.
+        """
+        return self._proposal(self._entry(source, offset))
+
+    def proposal_at(self, ledger_offset: int, source: TopicPartition, start: int) -> AppendProposal:
+        """The same for the range of a partition that begins at ``start`` in the ledger's record at an offset."""
+        for entry in self._run.ledger.ranges_within(ledger_offset, ledger_offset + 1):
+            copied = entry.copied
+            if (copied.topic, copied.partition, copied.start) == (*_pair(source), start):
+                return self._proposal(entry)
+        raise FerryError(f"The ledger has no range {source} from {start} at {ledger_offset}")
+
+    def _proposal(self, entry: LedgerRange) -> AppendProposal:
+        copied = entry.copied
+        name = f"{copied.topic}-{copied.partition}:{copied.start}"
+        if refusal := next(self._refusals(entry), ""):
+            return AppendProposal(name, entry, refusal)
+        return self._by_content(AppendProposal(name, entry))
+
+    def append(self, proposal: AppendProposal, reason: str) -> Appended:
+        """Append the records, prove them, and record that the damaged range is left as it is.
+
+        Args:
+            proposal: what a person has approved.
+            reason: why, for those who read the ledger.
+
+        Raises:
+            FerryError: if it is refused, the copying fails, or the target does not hold what was appended. A
+                repetition appends what is still missing.
+        """
+        if proposal.refusal:
+            raise FerryError(f"{proposal.name} cannot be appended: {proposal.refusal}")
+        entries = self._copied(proposal.name, proposal.range) if proposal.range else []
+        segments = [segment for entry in entries for segment in entry.copied.segments]
+        done = Appended(
+            name=proposal.name,
+            run=self._run.run_id,
+            target=proposal.entry.target,
+            records=sum(records for _, _, records in segments),
+            start=min((target for _, target, _ in segments), default=0),
+            end=max((target + records for _, target, records in segments), default=0),
+        )
+        at = f"offsets {done.start} to {done.end - 1}" if segments else "an earlier repair"
+        self._accept(proposal.entry, f"{reason} ({count(done.records, 'record')} appended: {at})")
+        return done
+
+    # --- the ledger
+
+    def _entry(self, source: TopicPartition, offset: int) -> LedgerRange:
+        """The newest ordinary range with a source offset."""
+        wanted = copied_rows() & (pc.field("topic") == source.topic)
+        wanted &= pc.field("partition") == source.partition
+        wanted &= (pc.field("start") <= offset) & (pc.field("end") > offset)
+        rows = self._run.ledger.read(
+            wanted & (pc.field("type") == "transaction"), ["ledger_offset"]
+        )
+        if not rows.num_rows:
+            raise FerryError(
+                f"The ledger has no range with the offset {offset} of {source}",
+                advice="ferry where says what it has of an offset.",
+            )
+        at = max(rows["ledger_offset"].to_pylist())
+        return next(
+            entry
+            for entry in self._run.ledger.ranges_within(at, at + 1)
+            if (entry.copied.topic, entry.copied.partition) == _pair(source)
+            and entry.copied.start <= offset < entry.copied.end
+        )
+
+    def _others(self, entry: LedgerRange) -> Iterator[dict[str, Any]]:
+        """The ledger's other ranges of the same source offsets in the same remote topic, and later rewinds."""
+        copied = entry.copied
+        wanted = copied_rows()
+        for name in ("topic", "topic_id", "partition", "remote_topic", "remote_topic_id"):
+            wanted &= pc.field(name) == getattr(copied, name)
+        wanted &= (pc.field("start") < copied.end) & (
+            (pc.field("end") > copied.start) | (pc.field("rewound_from") >= 0)
+        )
+        for row in self._run.ledger.read(wanted, _COLUMNS).to_pylist():
+            if (row["ledger_offset"], row["start"]) != (entry.ledger_offset, copied.start):
+                yield row
+
+    def _copied(self, name: str, range_: Range) -> list[LedgerRange]:
+        """Copy a range, and return what the ledger then has of it, read back."""
+        (outcome,) = copy_for_flow(self._flow, self._run.run_id, [range_])
+        if outcome.failure:
+            raise FerryError(
+                f"Not all of {name} was appended: {outcome.failure}",
+                advice="Repeat it: what was appended is in the ledger.",
+            )
+        self._run.project_ledger()
+        entries = [
+            entry
+            for entry in self._run.ledger.ranges(since=self._ledger_end, of_run=self._run.run_id)
+            if entry.ledger_offset >= self._ledger_end
+            and entry.run == self._run.run_id
+            and (entry.copied.topic, entry.copied.partition) == (range_.topic, range_.partition)
+        ]
+        self._prove(entries)
+        return entries
+
+    def _prove(self, entries: Sequence[LedgerRange]) -> None:
+        for row in self._read_back([entry for entry in entries if entry.copied.records]):
+            found, told = row.recount, row.ledger
+            if (found.target_records, found.digest_read) != (told.copied, told.digest_sent):
+                raise FerryError(
+                    f"{row.target} does not hold what was appended of {row}: {found.target_records} of "
+                    f"{count(told.copied, 'record')}",
+                    advice="Find out what happens to the target's log before anything else is done.",
+                )
+
+    def _read_back(self, entries: Sequence[LedgerRange]) -> list[RangeRow]:
+        return read_ranges(self._run, self._target, entries).present if entries else []
+
+    def _accept(self, entry: LedgerRange, reason: str) -> None:
+        (row,) = self._read_back([entry])
+        accept_ranges(
+            self._run,
+            [
+                AcceptedRange(
+                    ledger_offset=entry.ledger_offset,
+                    topic=row.topic,
+                    partition=row.partition,
+                    start=row.start,
+                    records=row.recount.target_records,
+                    digest=row.recount.digest_read,
+                    reason=reason,
+                )
+            ],
+        )
+
+    # --- whether it can be
+
+    def _refusals(self, entry: LedgerRange) -> Iterator[str]:
+        """Why records of a range can never be appended, as far as no log has to be read for that."""
+        flow, copied = self._flow, entry.copied
+        remote = self._target.topics([copied.remote_topic]).get(copied.remote_topic)
+        here = ClusterControl(flow.source).topics([copied.topic]).get(copied.topic)
+        if entry.window is not None:
+            yield (
+                "a backfill has copied it, or an earlier repair: only what is missing of ordinary ranges is appended. "
+                "Ask for an offset of it with --append."
+            )
+        if copied.preserved:
+            yield (
+                f"{copied.remote_topic} keeps the source's offsets, and Kafka writes only at a log's end: there the "
+                "records would have other offsets."
+            )
+        if copied.transform or copied.schema_ids or flow.fingerprint_of(copied.topic):
+            yield (
+                "records of the topic go through a rule: the target's cannot be compared with the source's, so that "
+                "it is not certain which are missing."
+            )
+        if remote is None or remote.topic_id != copied.remote_topic_id:
+            yield f"{copied.remote_topic} was deleted or created again since."
+        elif remote.topic_id in self._run.ledger.released():
+            yield f"the flow has given {copied.remote_topic} up."
+        elif remote.is_compacted:
+            yield (
+                f"{copied.remote_topic} is compacted: an older record after a newer one of its key would replace it."
+            )
+        if here is None or here.topic_id != copied.topic_id:
+            yield f"{copied.topic} was deleted on the source, or created again since: it has other records."
+        if any(_is_rewind_after(entry, row) for row in self._others(entry)):
+            yield (
+                "the source's log was truncated since: it has other records at these offsets, which later ranges "
+                "have copied."
+            )
+        if self._writers_changed():
+            yield "the flow's writers have changed since its last run: run it first."
+
+    def _writers_changed(self) -> bool:
+        last, writers = self._run.ledger.last_run(), writers_of(self._flow)
+        now = (writers.count, writers.assignment)
+        return last is not None and (last["writers"], last["assignment"]) != now
+
+    def _by_content(self, proposal: AppendProposal) -> AppendProposal:
+        """The proposal once both logs are read, as far as the ledger says that the range's records are there."""
+        entry = proposal.entry
+        others = [segment for row in self._others(entry) for segment in row["segments"]]
+        found = read_held(self._flow, entry, [Segment(**segment) for segment in others])
+        if found.is_appended and not self._is_accepted(entry):
+            return replace(proposal, consequences=(_ONLY_RECORD,))
+        if refusal := self._refusal_by_content(entry, found):
+            return replace(proposal, refusal=refusal)
+        return replace(
+            proposal,
+            range=self._range(entry, found),
+            records=len(found.wanted),
+            unavailable=found.unavailable,
+            consequences=consequences(self._flow, proposal.name, found, self._offsets),
+        )
+
+    def _is_accepted(self, entry: LedgerRange) -> bool:
+        key = (entry.ledger_offset, entry.copied.topic, entry.copied.partition, entry.copied.start)
+        return key in accepted_ranges(self._run.ledger)
+
+    def _refusal_by_content(self, entry: LedgerRange, found: HeldRecords) -> str:
+        if not found.missing:
+            return "the target has a record at each of its offsets: nothing is missing."
+        if not found.wanted:
+            return (
+                f"the source no longer has any of the {count(found.unavailable, 'missing record')}."
+            )
+        remote = self._target.topics([entry.target.topic])[entry.target.topic]
+        if other := found.first_other(compare_times=not remote.stamps_anew):
+            return (
+                f"the target's record at offset {other[1]} is another one than the source's at {other[0]}: not only "
+                "are records missing, others were written or changed in their place."
+            )
+        (row,) = self._read_back([entry])
+        if row.recount.foreign:
+            return f"records of another producer lie between its own in {row.target}: revoke its WRITE first."
+        return ""
+
+    @cached_property
+    def _offsets(self) -> CommittedOffsets:
+        return committed_offsets(self._flow)
+
+    def _range(self, entry: LedgerRange, found: HeldRecords) -> Range:
+        """What is copied: the missing records, and everything between them counts as settled."""
+        copied, wanted = entry.copied, found.wanted
+        times = [found.here[at][0] for at in wanted]
+        start, end = wanted[0], wanted[-1] + 1
+        settled = without((start, end), spans_of(wanted))
+        return Range(
+            topic=copied.topic,
+            partition=copied.partition,
+            start=start,
+            end=end,
+            topic_id=copied.topic_id,
+            remote_topic=copied.remote_topic,
+            writer=writers_of(self._flow).of(entry.target),
+            remote_topic_id=copied.remote_topic_id,
+            origins=copied.origins,
+            backfill=Backfill(
+                since=min(times),
+                until=max(times) + 1,
+                ledger_since=self._ledger_end,
+                settled=tuple(Settled(*span, BEGINNING, FOREVER) for span in settled),
+            ),
+        )
+
+
+def accept_ranges(run: RunContext, accepted: Sequence[AcceptedRange]) -> None:
+    """Record in the ledger that ranges are left as they are.
+
+    Raises:
+        FerryError: the ledger cannot be written.
+    """
+    run.project_ledger()
+    entry = VerificationEntry(
+        flow=run.flow.name,
+        run=run.run_id,
+        at=now_ms(),
+        through=run.ledger.verified_through(),
+        ranges=0,
+        records=0,
+        accepted=tuple(accepted),
+    )
+    append_entry(run.flow, entry)
+    run.project_ledger()
+
+
+def _pair(source: TopicPartition) -> tuple[str, int]:
+    return source.topic, source.partition
+
+
+def _is_rewind_after(entry: LedgerRange, row: Mapping[str, Any]) -> bool:
+    # Earlier releases did not store ``rewound_from``.
+    return (row["rewound_from"] or -1) >= 0 and row["ledger_offset"] > entry.ledger_offset

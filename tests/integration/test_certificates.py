@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.proof import recount_here, verified
 
 Unique = Callable[[str], str]
+PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -296,6 +298,36 @@ def test_a_range_is_read_back_and_compared_with_its_certificate(
     recreate_topic(backup, remote(flow, topic), 2)
     assert "does not have it any more" in told().fault
     assert ferry(*asked, f"{topic}-0:7").returncode == 7
+
+
+def test_a_range_is_read_back_without_kafka_ferry(
+    flow: Flow, folder: Path, primary: KafkaCluster, backup: KafkaCluster
+) -> None:
+    (topic,) = flow.topics
+    for codec in ("none", "gzip"):
+        some = [Record(b"%d" % i, b"v", (("h", b"1"),), partition=0) for i in range(10)]
+        produce(primary.bootstrap, topic, some, compression=codec)
+    assert not failures(copy_now(flow, "run-1"))
+    verified(flow, "run-1")
+    (one,) = find_certificates(flow).all
+    (folder / "1.jsonl").write_bytes(one.content())
+
+    def checked(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "docs/examples/check_range.py", str(folder / "public.pem")]
+        command += [str(folder / "1.jsonl"), f"{topic}-0:7", "--target", backup.bootstrap, *more]
+        return subprocess.run(
+            command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    whole = checked("--source", primary.bootstrap)
+    assert whole.returncode == 0, whole
+    assert f"20 records, digest {one.ranges()[0]['digest']}" in whole.stdout
+    assert "20 of 20 records compared" in whole.stdout
+    delete_before(backup, remote(flow, topic), 10)
+    less = checked()
+    assert (less.returncode, "the target has 10 of its 20 records" in less.stdout) == (1, True), (
+        less
+    )
 
 
 def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCluster) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from kafka_ferry.batches import BatchHeader
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import borrowed
+from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.partitions import read_ahead, scan
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.read_ahead import Depth
@@ -32,6 +35,52 @@ from tests.support.flows import (
 
 Unique = Callable[[str], str]
 AHEAD = 4
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[list[str]]]]:
+    """What each thread has sent before it waited for an answer, by its name and the cluster's alias."""
+    found: dict[str, list[list[str]]] = defaultdict(lambda: [[]])
+    send, receive = Connection.send, Connection.receive
+
+    def key(connection: Connection) -> str:
+        return f"{threading.current_thread().name} {connection.address.split()[0]}"
+
+    def send_and_tell(connection: Connection, request: Any, **options: Any) -> int:
+        found[key(connection)][-1].append(request.name.removesuffix("Request"))
+        return send(connection, request, **options)
+
+    def receive_and_tell(connection: Connection) -> Any:
+        if found[key(connection)][-1]:
+            found[key(connection)].append([])
+        return receive(connection)
+
+    monkeypatch.setattr(Connection, "send", send_and_tell)
+    monkeypatch.setattr(Connection, "receive", receive_and_tell)
+    yield found
+
+
+def test_a_task_waits_for_no_answer_that_its_next_question_does_not_need(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    asked: dict[str, list[list[str]]],
+) -> None:
+    topic = unique("near")
+    create_topic(primary.bootstrap, topic, 2)
+    produce(primary.bootstrap, topic, of_all_sizes(20))
+    flow = make_flow(folder, primary, backup, [topic], writers=1)
+    plan = plan_now(flow)
+    asked.clear()
+    assert failures(copy_planned(flow, plan)) == []
+    of_writer = asked[f"{threading.current_thread().name} backup"]
+    # Positions come with the look at what is open, and go with the ledger's record.
+    assert all("DescribeProducers" in sent for sent in of_writer if "OffsetFetch" in sent)
+    assert any({"Produce", "TxnOffsetCommit"} <= set(sent) for sent in of_writer)
+    # Another thread has found the leaders meanwhile.
+    of_reader = asked[f"read-{folder.name} {folder.name}"]
+    assert {"Fetch"} <= {name for sent in of_reader for name in sent} <= {"ApiVersions", "Fetch"}
 
 
 @pytest.fixture

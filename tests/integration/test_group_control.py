@@ -17,7 +17,7 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry_for
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.producer import committed_offsets
+from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny

@@ -19,19 +19,18 @@ from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
+from kafka_ferry.wire.transactions.committed_offsets import (
+    CommittedOffset,
+    committed_offsets,
+    has_pending_offsets,
+)
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
     last_ending,
     open_parts,
 )
-from kafka_ferry.wire.transactions.producer import (
-    CommittedOffset,
-    TransactionalProducer,
-    committed_offsets,
-    has_pending_offsets,
-    produce_request,
-)
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
 from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster

@@ -64,7 +64,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/wire/access/test_answers.py": "wire: any_broker; wire/access: acls quotas scram_users",
     "unit/wire/groups/test_groups.py": "wire/groups: coordinators offsets share_groups",
     "unit/wire/test_answers.py": "wire/connections: questions; wire/partitions: ends list_offsets; "
-    "wire/transactions: markers producer",
+    "wire/transactions: committed_offsets markers producer",
     "unit/wire/test_cluster.py": "wire: pool",
     # Borders: real brokers, Spark and the command line.
     "integration/test_access.py": "control: access",

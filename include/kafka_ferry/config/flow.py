@@ -153,7 +153,7 @@ class Flow(
         default=64 * MIB,
         gt=0,
         description="A writer ends its transaction after this many bytes. Where that takes long, because "
-        "the target is far away, it ends later: after eight times as long as the last end took.",
+        "the target is far away, it ends later: after twelve times as long as the last end took.",
     )
     transaction_max_ms: Number = Field(
         default=10_000,

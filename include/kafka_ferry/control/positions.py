@@ -6,7 +6,7 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.model.positions import Position, position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import connected
-from kafka_ferry.wire.transactions.producer import committed_offsets
+from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 
 
 def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]:

@@ -35,7 +35,7 @@ from kafka_ferry.retry import RETRY_S
 log = logging.getLogger(__name__)
 
 # So many times as long as its end takes, a transaction may last at least: a distant target's takes long.
-_LEAST_LASTING = 8
+_LEAST_LASTING = 12
 # The last answers, the ledger's record with the positions, the end, and a look at it.
 _TRIPS_OF_A_COMMIT = 4
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.

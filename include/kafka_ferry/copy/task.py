@@ -17,7 +17,7 @@ from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.changed import BatchChange, ChangedReader
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
-from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.source.prefetch import RangeReader, SourceOpening
 from kafka_ferry.copy.source.schema_ids import (
     HOW_TO_REGISTER,
     WITHOUT_ID,
@@ -110,8 +110,7 @@ def copy_for_flow(
                 returned.of(starts), backfilled.windows(starts) if backfilled else {}
             ),
         )
-        settings = kafka_python_config(source.client_properties("consumer"))
-        reader = transformed(RangeReader(source.alias, settings, starts, how))
+        reader = transformed(RangeReader(source.alias, settings, starts, how, opening.leaders()))
         if not with_other_ids:
             return reader
         return ChangedReader(
@@ -119,6 +118,8 @@ def copy_for_flow(
             *(flow.on_unknown_schema, WITHOUT_ID, HOW_TO_REGISTER),
         )
 
+    settings = kafka_python_config(source.client_properties("consumer"))
+    opening = SourceOpening(source.alias, settings, ranges)
     writer = _writer(flow, run, ranges[0], limits_by_topic, backfilled)
     limits = Limits(
         flow.transaction_max_bytes,

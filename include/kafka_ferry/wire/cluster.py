@@ -6,12 +6,12 @@ import base64
 import math
 import time
 import uuid
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
@@ -19,6 +19,7 @@ from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.connections.sockets import Backoff, bootstrap_addresses, idle_limit_s
 from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
 
@@ -30,6 +31,10 @@ _OPENED_AT_ONCE: Final = 16
 _PROBE_MS: Final = 2_000
 # A second connection, for requests while the broker's first one has answers pending.
 _ASIDE: Final = -1
+# Newer versions ask for several of one kind.
+_ONE_COORDINATOR: Final = 3
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +169,40 @@ class WireCluster:
         """
         node = self._coordinators.get((key, kind))
         if node is None:
-            answer = self.ask_any(lambda: FindCoordinatorRequest(key=key, key_type=kind), newest=3)
+            self._look_up_coordinators([(key, kind)])
+            node = self._coordinators[key, kind]
+        return node
+
+    def find_coordinators(self, keys: Iterable[tuple[str, int]]) -> None:
+        """Look up several coordinators in one round trip.
+
+        Where that fails, ``coordinator_node`` says why.
+
+        Args:
+            keys: groups with ``GROUP``, transactional ids with ``TRANSACTION``.
+        """
+        with suppress(FerryError):
+            self._look_up_coordinators([key for key in keys if key not in self._coordinators])
+
+    def _look_up_coordinators(self, keys: Sequence[tuple[str, int]]) -> None:
+        def ask(connection: Connection) -> Mapping[tuple[str, int], Any]:
+            requests = {
+                (key, kind): FindCoordinatorRequest(key=key, key_type=kind) for key, kind in keys
+            }
+            return ask_together(
+                {
+                    key: Question(connection, request, _as_it_is, _ONE_COORDINATOR)
+                    for key, request in requests.items()
+                }
+            )
+
+        for (key, kind), answer in self._ask_some(ask).items():
             if answer.error_code:
                 doing = f"Finding the coordinator of {key} on {self.alias}"
                 needed = Right.group("READ", key), Right.transactional_id("WRITE", key)
                 raise fault(answer.error_code, doing, *needed)
-            node = self._coordinators[key, kind] = int(answer.node_id)
-            self.add_broker(node, answer.host, answer.port)
-        return node
+            self.add_broker(int(answer.node_id), answer.host, answer.port)
+            self._coordinators[key, kind] = int(answer.node_id)
 
     def nodes(self) -> list[int]:
         """The node ids of all brokers that are up."""
@@ -277,15 +308,18 @@ class WireCluster:
             ClusterUnreachable: if no broker answers.
             AccessDenied: if the login is refused.
         """
+        return self._ask_some(lambda connection: connection.call(request(), newest=newest))
+
+    def _ask_some(self, ask: Callable[[Connection], _T]) -> _T:
         for _ in range(_PASSED_OVER):
             self._any_will_do = True
             try:
-                return self.any_connection().call(request(), newest=newest)
+                return ask(self.any_connection())
             except ClusterUnreachable:
                 continue
             finally:
                 self._any_will_do = False
-        return self.any_connection().call(request(), newest=newest)
+        return ask(self.any_connection())
 
     def has_left(self, node: int) -> bool:
         """Whether another broker says that ``node`` is no longer in the cluster.
@@ -406,6 +440,10 @@ class WireCluster:
         self._silent_at.pop(node, None)
         self._connections[node, number] = made
         return made
+
+
+def _as_it_is(answer: _T) -> _T:
+    return answer
 
 
 def printed(topic_id: Any) -> str:

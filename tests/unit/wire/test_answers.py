@@ -16,12 +16,9 @@ from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
 from kafka_ferry.wire.cluster import printed
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
-from kafka_ferry.wire.transactions.producer import (
-    CommittedOffset,
-    TransactionalProducer,
-    committed_offsets,
-)
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
 from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 

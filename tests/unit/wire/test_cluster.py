@@ -10,7 +10,8 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.errors import BrokerError, ClusterUnreachable
 from kafka_ferry.wire import WireCluster, borrowed
-from kafka_ferry.wire.cluster import GROUP
+from kafka_ferry.wire.cluster import GROUP, TRANSACTION
+from kafka_ferry.wire.connections.connection import Connection
 
 from .scripted import HOST, KINDS, METADATA, ScriptedBroker, metadata, sample
 
@@ -63,6 +64,43 @@ def test_a_broker_is_learned_where_only_a_coordinator_is_known(start: Starting) 
     with cluster_of(brokers[1]) as cluster:
         assert cluster.coordinator("readers", GROUP).peer == (HOST, brokers[2].port)
         assert cluster.connection(3).peer == (HOST, brokers[3].port)
+
+
+def test_several_coordinators_are_looked_up_in_one_round_trip(
+    start: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = start()
+    say_where({1: broker})
+    keys = [("readers", GROUP), ("writer", TRANSACTION)]
+    steps = []
+    with cluster_of(broker) as cluster:
+        cluster.any_connection()
+        for name in ("send", "receive"):
+            step = getattr(Connection, name)
+            monkeypatch.setattr(
+                Connection,
+                name,
+                lambda *args, name=name, step=step, **options: (
+                    steps.append(name) or step(*args, **options)
+                ),
+            )
+        cluster.find_coordinators(keys)
+        assert [cluster.coordinator_node(*key) for key in keys] == [1, 1]
+    assert steps == ["send", "send", "receive", "receive"]
+
+
+def test_a_coordinator_that_was_not_found_with_others_is_named_where_it_is_needed(
+    start: Starting,
+) -> None:
+    broker = start()
+    say_where({1: broker})
+    none = sample(COORDINATOR.response[None], COORDINATOR.version, error_code=15)
+    broker.speak({METADATA: metadata({1: broker}), COORDINATOR: none.encode()})
+    with cluster_of(broker) as cluster:
+        cluster.find_coordinators([("readers", GROUP), ("writer", TRANSACTION)])
+        with pytest.raises(BrokerError, match="Finding the coordinator of writer") as caught:
+            cluster.coordinator_node("writer", TRANSACTION)
+    assert caught.value.transient
 
 
 @pytest.mark.parametrize(("later_s", "known"), [(1, 1), (60, 2)])

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 from kafka_ferry.batches import (
@@ -93,6 +94,7 @@ class RangeFetcher:
         starts: the next offset to read of each range, and the leader epoch before it.
         rules: how to read.
         rack: where this process runs (``client.rack``), "" to read from leaders alone.
+        leaders: those that were looked up just before, as far as they were.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class RangeFetcher:
         starts: Mapping[Range, Position],
         rules: ReadRules,
         rack: str = "",
+        leaders: Mapping[TopicPartition, PartitionLeader] = MappingProxyType({}),
     ) -> None:
         self.dropped: set[TopicPartition] = set()
         self._cluster = cluster
@@ -114,6 +117,7 @@ class RangeFetcher:
             )
             for range_, position in starts.items()
         }
+        self._given = {tp: leader for tp, leader in leaders.items() if leader.node >= 0}
         self._replicas = ReadReplicas(rack)
         self._pending = PendingRequests(cluster)
         self._depth = Depth()
@@ -196,7 +200,7 @@ class RangeFetcher:
         lost_sight = [cursor for cursor in cursors if cursor.range.source not in self._replicas]
         if lost_sight:
             try:
-                leaders = self._cluster.leaders([cursor.range.source for cursor in lost_sight])
+                leaders = self._leaders_of([cursor.range.source for cursor in lost_sight])
             except ClusterUnreachable as error:
                 leaders = {}
                 self._failed_transiently(lost_sight, error.message)
@@ -208,6 +212,15 @@ class RangeFetcher:
             if cursor.range.source in self._replicas:
                 by_replica[self._replicas.to_ask(cursor.range.source)].append(cursor)
         return by_replica
+
+    def _leaders_of(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionLeader]:
+        """The leaders that were given, if all have one there; each is taken once."""
+        given = {tp: self._given.pop(tp) for tp in partitions if tp in self._given}
+        if len(given) == len(partitions):
+            return given
+        return self._cluster.leaders(partitions)
 
     def _meet(self, cursor: Cursor, leader: PartitionLeader) -> None:
         range_ = cursor.range

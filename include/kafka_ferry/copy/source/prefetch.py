@@ -12,15 +12,50 @@ import queue
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Final
 
 from kafka_ferry.copy.source.cursor import Read, ReadRules
 from kafka_ferry.copy.source.fetcher import RangeFetcher
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
-from kafka_ferry.model.ranges import Range
-from kafka_ferry.wire import borrowed
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.wire import PartitionLeader, borrowed
 
 _AHEAD: Final = 2
+
+
+class SourceOpening:
+    """Opens a connection for the first ``RangeReader`` of a source, and looks for leaders, in a thread.
+
+    A task does this while its writer still starts. Where it fails, the reader says why.
+
+    Args:
+        alias: the source's alias.
+        settings: kafka-python's configuration for it.
+        ranges: what will be read.
+    """
+
+    def __init__(self, alias: str, settings: Mapping[str, object], ranges: Sequence[Range]) -> None:
+        self._alias, self._settings = alias, settings
+        self._partitions = [range_.source for range_ in ranges if len(range_)]
+        self._leaders: Mapping[TopicPartition, PartitionLeader] = {}
+        self._thread = threading.Thread(target=self._open, name=f"open-{alias}", daemon=True)
+        self._thread.start()
+
+    def leaders(self) -> Mapping[TopicPartition, PartitionLeader]:
+        """Wait for it; what it found, which is told once, since later it may no longer be true."""
+        self._thread.join()
+        found, self._leaders = self._leaders, {}
+        return found
+
+    def _open(self) -> None:
+        if self._partitions:
+            with (
+                contextlib.suppress(FerryError),
+                borrowed(self._alias, self._settings) as cluster,
+            ):
+                self._leaders = cluster.leaders(self._partitions)
 
 
 class RangeReader:
@@ -31,6 +66,7 @@ class RangeReader:
         settings: kafka-python's configuration for it.
         starts: the next offset to read of each range, and the leader epoch before it.
         rules: how to read.
+        leaders: those of the ranges' partitions that were looked up just before.
     """
 
     def __init__(
@@ -39,6 +75,7 @@ class RangeReader:
         settings: Mapping[str, object],
         starts: Mapping[Range, Position],
         rules: ReadRules,
+        leaders: Mapping[TopicPartition, PartitionLeader] = MappingProxyType({}),
     ) -> None:
         self._connections = ExitStack()
         # The second one has no connection as long as it is not needed.
@@ -46,7 +83,7 @@ class RangeReader:
             self._connections.enter_context(borrowed(alias, settings)) for _ in range(2)
         )
         rack = str(settings.get("client_rack", ""))
-        self._fetcher = RangeFetcher(cluster, aside, starts, rules, rack)
+        self._fetcher = RangeFetcher(cluster, aside, starts, rules, rack, leaders)
         self._read: queue.Queue[list[Read] | BaseException | None] = queue.Queue(_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read-{alias}", daemon=True)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.batches import SettledSpan, TimeWindow
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.target.produce_errors import Verdicts
-from kafka_ferry.copy.target.progress import group_positions
+from kafka_ferry.copy.target.progress import positions_of
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import (
     BackfillEntry,
@@ -36,7 +36,7 @@ from kafka_ferry.model.run_options import Window
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.producer import CommittedOffset
+from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -141,11 +141,13 @@ class BackfillProgress:
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
+        committed: Mapping[TopicPartition, CommittedOffset],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
         """See ``Progress``: how far this run has come, where no ordinary run will copy the same."""
-        ordinary = group_positions(cluster, self._settings.flow, ranges)
+        del cluster
+        ordinary = positions_of(committed)
         ids = {tp.topic: topic_id for tp, topic_id in topic_ids.items()}
         self._backfilled.read(ids)
         reached = {}

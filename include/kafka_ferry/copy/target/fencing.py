@@ -23,12 +23,9 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of
+from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
-from kafka_ferry.wire.transactions.producer import (
-    CommittedOffset,
-    TransactionalProducer,
-    produce_request,
-)
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000

@@ -6,6 +6,7 @@ order, so that order within a partition is kept.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,8 +26,21 @@ _IN_FLIGHT_BYTES: Final = 5 * _REQUEST_BYTES
 FAR_S: Final = 0.02
 """The least round trip of a distant broker, in seconds: its answers come later, however quick it is."""
 _FAR_IN_FLIGHT_BYTES: Final = 2 * _IN_FLIGHT_BYTES
+# So many bytes a second must get through however far away the broker is.
+_RATE: Final = 400_000_000
 # To all brokers together: a task's memory must not grow with the cluster, and this keeps each of many busy.
 _ALL_IN_FLIGHT_BYTES: Final = 2 * _FAR_IN_FLIGHT_BYTES
+
+
+def in_flight_bytes(round_trip_s: float) -> int:
+    """How many bytes may be in flight to a broker at this distance, in seconds there and back.
+
+    At least twice as many to a distant one, since its answers come late; then as many as a round trip holds,
+    up to as many as there may be to all brokers together.
+    """
+    if not FAR_S <= round_trip_s < math.inf:
+        return _IN_FLIGHT_BYTES
+    return min(max(_FAR_IN_FLIGHT_BYTES, int(_RATE * round_trip_s)), _ALL_IN_FLIGHT_BYTES)
 
 
 _Batches = dict[TopicPartition, tuple[PartitionQueue, Outgoing]]
@@ -139,8 +153,7 @@ class Pipeline:
         self._sent += 1
         self._in_flight[node].append(_Sent(batches, size, self._sent))
         self._bytes_in_flight[node] += size
-        is_far = connection.round_trip_s >= FAR_S
-        while self._bytes_in_flight[node] > (_FAR_IN_FLIGHT_BYTES if is_far else _IN_FLIGHT_BYTES):
+        while self._bytes_in_flight[node] > in_flight_bytes(connection.round_trip_s):
             self._receive(node)
         while self._bytes_in_flight.total() > _ALL_IN_FLIGHT_BYTES:
             self._receive(self._longest_asked())

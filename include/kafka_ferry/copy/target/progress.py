@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from kafka_ferry.model.positions import Position, position_group, position_of
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.producer import CommittedOffset, committed_offsets
+from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 
 class Progress(Protocol):
@@ -25,6 +25,7 @@ class Progress(Protocol):
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
+        committed: Mapping[TopicPartition, CommittedOffset],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
@@ -33,6 +34,7 @@ class Progress(Protocol):
         Args:
             cluster: the target; all earlier writers of the ranges are fenced, their transactions ended.
             ranges: by partition.
+            committed: what the flow's group has of them, read since then.
             topic_ids: the ids of the partitions' topics, of those that have a leader.
             verdicts: takes the ranges that must not be written.
         """
@@ -52,11 +54,10 @@ class Progress(Protocol):
         """The positions as a transaction commits them."""
 
 
-def group_positions(
-    cluster: WireCluster, flow: str, targets: Collection[TopicPartition]
+def positions_of(
+    committed: Mapping[TopicPartition, CommittedOffset],
 ) -> dict[TopicPartition, Position]:
-    """The positions that the group of the flow ``flow`` has for ``targets``."""
-    committed = committed_offsets(cluster, position_group(flow), targets)
+    """The positions that a flow's group has committed."""
     return {
         tp: position_of(found.offset, found.metadata, found.leader_epoch)
         for tp, found in committed.items()
@@ -78,12 +79,13 @@ class GroupProgress:
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
+        committed: Mapping[TopicPartition, CommittedOffset],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
         """See ``Progress``: what the group has, and the ledger's where the group lost it."""
         del verdicts
-        found = group_positions(cluster, self._settings.flow, ranges)
+        found = positions_of(committed)
         # The group may have been deleted since the run began.
         forgotten = {tp: topic_ids[tp] for tp in (ranges.keys() & topic_ids.keys()) - found.keys()}
         recovery = self._settings.recovery

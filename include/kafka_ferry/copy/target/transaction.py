@@ -49,6 +49,7 @@ from kafka_ferry.wire.error_codes import (
     fault,
     is_transient,
 )
+from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
@@ -108,8 +109,8 @@ class Transaction:
         self._pipeline = Pipeline(
             self.data, self._encode, self.verdicts.judge, transactional_id=name
         )
-        group = position_group(settings.flow)
-        settlement = Settlement(self.data, self.coordination, self.producer, group)
+        self._group = position_group(settings.flow)
+        settlement = Settlement(self.data, self.coordination, self.producer, self._group)
         evidence = settings.recovery.outcomes if settings.recovery else None
         self._open = OpenTransactions(
             settlement, self.coordination, self.producer, evidence, self._own
@@ -148,6 +149,7 @@ class Transaction:
         with ThreadPoolExecutor(1) as pool:
             # Over a long link it counts that neither needs the other's answers.
             looked_up = pool.submit(copy_context().run, self._look_up, by_target)
+            self.producer.find_coordinators(self._group)
             self._open.take_over(written)
             self._start_producer(void)
         leaders = looked_up.result()
@@ -160,13 +162,14 @@ class Transaction:
             self.queues[tp] = PartitionQueue(leaders[tp].node, None, leaders[tp].topic_id)
         check_leaders(by_target, leaders, self.limits_by_topic, self.verdicts)
         self.raise_if_void()
-        left = self._open.settle(self._transactional(), by_target)
+        left, group = self._open.settle(self._transactional(), by_target)
         self._set_aside({tp: by_target[tp] for tp in left & by_target.keys()}, {})
         self.raise_if_void()
-        if self._progress.group:
-            self._asked = self.producer.group_node(self._progress.group)
+        assert group is not None
+        group.require_all(self.settings.alias, self._group)
+        self._asked = group.node
         positions = self._progress.positions(
-            self.coordination, by_target, self._topic_ids(), self.verdicts
+            self.data, by_target, group.offsets, self._topic_ids(), self.verdicts
         )
         return {
             tp: position
@@ -387,8 +390,6 @@ class Transaction:
             record = single_record(*encode(entry), entry.at)
             self.queues[self._ledger].waiting.append(Outgoing(_alone(record)))
             self.pump()
-        if self._verifies_both():
-            self.drain()
         refused = self._commit_offsets(positions)
         self.drain()
         for tp, code in refused.items():
@@ -402,16 +403,6 @@ class Transaction:
             raise StartOver(f"{range_.target}: {message}", excludes=True)
         return self._end(positions)
 
-    def _verifies_both(self) -> bool:
-        """Whether one broker takes the ledger's record and the positions.
-
-        It asks the transaction's coordinator whether it may (KIP-890). A second question of a transaction
-        voids one that it has not sent yet, and the record is refused with NOT_ENOUGH_REPLICAS
-        (``AddPartitionsToTxnManager``); at different brokers the two may overlap.
-        """
-        group = self._progress.group
-        return bool(group) and self.producer.group_node(group) == self.queues[self._ledger].node
-
     def _commit_offsets(
         self, positions: Mapping[TopicPartition, tuple[Range, Position]]
     ) -> Mapping[TopicPartition, int]:
@@ -422,10 +413,36 @@ class Transaction:
         group = self._progress.group
         if not self._has_group:
             self.producer.add_group(group)
-        refused = self.producer.commit_offsets(group, offsets)
+        if self.producer.group_node(group) == self.queues[self._ledger].node:
+            refused = self._commit_after_record(group, offsets)
+        else:
+            refused = self.producer.commit_offsets(group, offsets)
         if self.producer.group_node(group) != self._asked:
             # A broker that is cut off from the others answers too, with offsets as they were then.
             raise StartOver(f"The group {group} has another coordinator than when it was asked.")
+        return refused
+
+    def _commit_after_record(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, int]:
+        """Commit positions where one broker takes them and the ledger's record.
+
+        It asks the transaction's coordinator whether it may (KIP-890). A second question of a transaction
+        voids one that it has not sent yet, and the record is refused with NOT_ENOUGH_REPLICAS
+        (``AddPartitionsToTxnManager``); at different brokers the two may overlap. Here the positions follow
+        the record on its connection, of which a broker handles one request after the other.
+        """
+        connection = self.data.connection(self.queues[self._ledger].node)
+        question = self.producer.offsets_committed(group, offsets, connection)
+        connection.send(question.request)
+        self._pipeline.receive_all()
+        try:
+            refused = question.read(connection.receive())
+        except FerryError as error:
+            if not error.transient:
+                raise
+            self.raise_if_void()
+            refused = self.producer.commit_offsets(group, offsets)
         return refused
 
     def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:

@@ -20,7 +20,7 @@ from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import connected
-from kafka_ferry.wire.transactions.producer import has_pending_offsets
+from kafka_ferry.wire.transactions.committed_offsets import has_pending_offsets
 
 # A transaction's markers reach the ledger and the group one after the other.
 _PAUSES_S: Final = (0.1, 0.4, 1.0, 2.0)

@@ -15,7 +15,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
-from kafka_ferry.wire.transactions.settlement import Evidence, Settlement
+from kafka_ferry.wire.transactions.settlement import Evidence, SettledTransaction, Settlement
 
 
 class OpenTransactions:
@@ -61,7 +61,7 @@ class OpenTransactions:
 
     def settle(
         self, partitions: Iterable[TopicPartition], committed: Iterable[TopicPartition]
-    ) -> frozenset[TopicPartition]:
+    ) -> SettledTransaction:
         """End what is open, once the producer was started again.
 
         Args:
@@ -69,7 +69,8 @@ class OpenTransactions:
             committed: those that the last transaction may have committed offsets for.
 
         Returns:
-            Partitions that no broker leads: nothing may be written to them before they were settled.
+            Partitions that no broker leads: nothing may be written to them before they were settled. And
+            what the group has for ``committed``.
 
         Raises:
             FerryError: as ``Settlement.settle`` does.
@@ -77,12 +78,13 @@ class OpenTransactions:
         assert self._ending is not None
         self._unsettled |= {*partitions}
         evidence = None if self._is_of_last else self._evidence
-        left = self._settlement.settle(
+        settled = self._settlement.settle(
             self._ending, self._unsettled, committed, evidence, self._unsettled - self._own
         )
         # From now on this process knows how its own transactions ended.
+        left = settled.leaderless
         self._ending, self._unsettled, self._is_of_last = None, {*left}, not left
-        return left
+        return settled
 
     def settle_commit(
         self, written: AbstractSet[TopicPartition], committed: Iterable[TopicPartition]
@@ -100,7 +102,9 @@ class OpenTransactions:
             FerryError: as ``Settlement.settle`` does.
         """
         ending = Ending(TransactionOutcome.COMMITTED)
-        left = self._settlement.settle(ending, written, committed, optional=written - self._own)
+        left = self._settlement.settle(
+            ending, written, committed, optional=written - self._own
+        ).leaderless
         self._unsettled |= left
         self._is_of_last &= not left
         return left

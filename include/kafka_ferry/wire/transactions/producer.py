@@ -9,11 +9,8 @@ raises ``Fenced`` instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeVar
 
-from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -30,12 +27,8 @@ from kafka_ferry.wire.by_topic import by_topic, entries_of, numbers_by_topic
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
-from kafka_ferry.wire.error_codes import (
-    NONE,
-    OPERATION_NOT_ATTEMPTED,
-    UNSTABLE_OFFSET_COMMIT,
-    fault,
-)
+from kafka_ferry.wire.error_codes import NONE, OPERATION_NOT_ATTEMPTED, fault
+from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 _ALL_REPLICAS: Final = -1
 _PRODUCE_TIMEOUT_MS: Final = 30_000
@@ -45,27 +38,11 @@ _CommitTopic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 _CommitPartition = (
     TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
 )
-_FetchTopic = OffsetFetchRequest.OffsetFetchRequestTopic
 _ProduceTopic = ProduceRequest.TopicProduceData
 _ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
 
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """A group's offset for one partition, with its metadata.
-
-    Attributes:
-        offset: the offset.
-        metadata: the text committed with it.
-        leader_epoch: of the last record before it, on the cluster of the offset; -1 where not known.
-    """
-
-    offset: int
-    metadata: str
-    leader_epoch: int = -1
 
 
 class TransactionalProducer:
@@ -140,6 +117,10 @@ class TransactionalProducer:
         """Add the group whose offsets the transaction will commit."""
         self._retried(lambda: self._group_added(group).ask())
 
+    def find_coordinators(self, group: str) -> None:
+        """Look up its coordinator and that of ``group`` in one round trip, if that is possible."""
+        self._cluster.find_coordinators([(self.transactional_id, TRANSACTION), (group, GROUP)])
+
     def group_node(self, group: str) -> int:
         """The node id of the broker that takes the group's offsets."""
         return self._retried(lambda: self._cluster.coordinator_node(group, GROUP))
@@ -200,6 +181,22 @@ class TransactionalProducer:
         Returns:
             Kafka's error code for each partition that was refused.
         """
+        return self._retried(
+            lambda: self.offsets_committed(
+                group, offsets, self._cluster.coordinator(group, GROUP)
+            ).ask()
+        )
+
+    def offsets_committed(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], connection: Connection
+    ) -> Question[dict[TopicPartition, int]]:
+        """What ``commit_offsets`` asks.
+
+        Args:
+            group: the group.
+            offsets: as there.
+            connection: to the group's coordinator, which answers it after what was sent there before.
+        """
         topics = by_topic(
             {
                 tp: _CommitPartition(
@@ -212,22 +209,20 @@ class TransactionalProducer:
             }
         )
 
-        def commit() -> dict[TopicPartition, int]:
-            answer = self._cluster.coordinator(group, GROUP).call(
-                TxnOffsetCommitRequest(
-                    transactional_id=self.transactional_id,
-                    group_id=group,
-                    producer_id=self.producer_id,
-                    producer_epoch=self.epoch,
-                    generation_id=-1,
-                    member_id="",
-                    group_instance_id=None,
-                    topics=[
-                        _CommitTopic(name=name, partitions=entries)
-                        for name, entries in topics.items()
-                    ],
-                )
-            )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            generation_id=-1,
+            member_id="",
+            group_instance_id=None,
+            topics=[
+                _CommitTopic(name=name, partitions=entries) for name, entries in topics.items()
+            ],
+        )
+
+        def read(answer: Any) -> dict[TopicPartition, int]:
             codes = {tp: entry.error_code for tp, entry in entries_of(answer.topics)}
             self._cluster.require_answers(offsets, codes)
             refused = {tp: code for tp, code in codes.items() if code != NONE}
@@ -237,7 +232,7 @@ class TransactionalProducer:
                 raise fault(whole[0], doing, self._right, Right.group("READ", group))
             return refused
 
-        return self._retried(commit)
+        return Question(connection, request, read)
 
     def end(self, *, commit: bool) -> None:
         """Commit or abort the open transaction."""
@@ -300,107 +295,3 @@ def produce_request(
 # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect
 # other partitions.
 _OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
-
-
-def committed_offsets(
-    cluster: WireCluster,
-    group: str,
-    partitions: Iterable[TopicPartition] | None = None,
-    *,
-    stable: bool = True,
-) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets that ``group`` has committed.
-
-    Args:
-        cluster: the cluster that the group is on.
-        group: the group.
-        partitions: the partitions to ask for, None for all that the group has offsets of.
-        stable: whether to wait until none of them is pending (KIP-447, ``require_stable``).
-
-    Returns:
-        An entry for each partition that has an offset; the others are absent.
-
-    Raises:
-        AccessDenied: without READ on the group.
-        BrokerError: if transactions stay pending for a minute.
-    """
-    asked = None if partitions is None else list(partitions)
-
-    def ask() -> dict[TopicPartition, CommittedOffset]:
-        with cluster.forgetting():
-            offsets, errors = _offsets(cluster, group, asked, stable=stable).ask()
-            for tp, code in errors.items():
-                doing = f"Reading the offset of {tp} in the group {group} on {cluster.alias}"
-                raise fault(code, doing, Right.topic("READ", tp.topic))
-        return offsets
-
-    return retry(ask)
-
-
-def has_pending_offsets(
-    cluster: WireCluster, group: str, partitions: Iterable[TopicPartition]
-) -> bool:
-    """Whether a transaction has offsets of ``partitions`` in ``group`` that has not ended yet.
-
-    Raises:
-        AccessDenied: without READ on the group.
-    """
-    asked = list(partitions)
-
-    def ask() -> bool:
-        with cluster.forgetting():
-            return offsets_pending(cluster, group, asked).ask()
-
-    return bool(asked) and retry(ask)
-
-
-def offsets_pending(
-    cluster: WireCluster, group: str, partitions: list[TopicPartition]
-) -> Question[bool]:
-    """What ``has_pending_offsets`` asks, of at least one partition."""
-    question = _offsets(cluster, group, partitions, stable=True)
-
-    def read(answer: Any) -> bool:
-        _, errors = question.read(answer)
-        return UNSTABLE_OFFSET_COMMIT in errors.values()
-
-    return Question(question.connection, question.request, read, question.newest)
-
-
-_Offsets = tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]
-
-
-def _offsets(
-    cluster: WireCluster, group: str, partitions: list[TopicPartition] | None, *, stable: bool
-) -> Question[_Offsets]:
-    """Asks for the committed offsets, and the error codes of partitions that have one."""
-    topics = None
-    if partitions is not None:
-        topics = [
-            _FetchTopic(name=name, partition_indexes=numbers)
-            for name, numbers in numbers_by_topic(partitions).items()
-        ]
-    request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
-    read = partial(_read_offsets, cluster, group, partitions or ())
-    return Question(cluster.coordinator(group, GROUP), request, read, newest=7)
-
-
-def _read_offsets(
-    cluster: WireCluster, group: str, asked: Iterable[TopicPartition], answer: Any
-) -> _Offsets:
-    if answer.error_code:
-        doing = f"Reading the offsets of the group {group} on {cluster.alias}"
-        raise fault(answer.error_code, doing, Right.group("READ", group))
-    offsets, errors = {}, {}
-    answered = set()
-    for tp, entry in entries_of(answer.topics):
-        answered.add(tp)
-        if entry.error_code:
-            errors[tp] = entry.error_code
-        elif entry.committed_offset >= 0:
-            offsets[tp] = CommittedOffset(
-                entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
-            )
-    # For a partition without an offset the answer has -1.
-    cluster.require_answers(asked, answered)
-    return offsets, errors

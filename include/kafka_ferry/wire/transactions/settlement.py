@@ -21,13 +21,14 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most, retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
+from kafka_ferry.wire.transactions.committed_offsets import GroupOffsets, offsets_asked
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
     open_parts,
     replication,
 )
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, offsets_pending
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,38 @@ class _OpenParts(NamedTuple):
 
     starts: Mapping[TopicPartition, int]
     leaderless: frozenset[TopicPartition] = frozenset()
+
+
+class SettledTransaction(NamedTuple):
+    """What was found once a transaction was no longer open.
+
+    Attributes:
+        leaderless: the partitions that were left as they are, because no broker leads them.
+        group: what the group has for the partitions that were asked for, of which none is pending; None
+            where none was asked for.
+    """
+
+    leaderless: frozenset[TopicPartition]
+    group: GroupOffsets | None
+
+
+class _Seen(NamedTuple):
+    """What a look at all brokers has shown.
+
+    Attributes:
+        replicated: whether the transaction's end is.
+        open: where it is open.
+        group: as of ``SettledTransaction``, but offsets may be pending.
+    """
+
+    replicated: bool
+    open: _OpenParts
+    group: GroupOffsets | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the group's offsets are."""
+        return self.group is not None and self.group.is_pending
 
 
 class Unsettled(FerryError):
@@ -88,7 +121,7 @@ class Settlement:
         committed: Iterable[TopicPartition],
         evidence: Evidence | None = None,
         optional: Container[TopicPartition] = frozenset(),
-    ) -> frozenset[TopicPartition]:
+    ) -> SettledTransaction:
         """Return when the producer's last transaction is no longer open anywhere.
 
         Args:
@@ -101,7 +134,7 @@ class Settlement:
                 be written to them before they have been settled.
 
         Returns:
-            Those of ``optional`` that were left.
+            Those of ``optional`` that were left, and the group's offsets for ``committed``.
 
         Raises:
             Unsettled: if something is open and how it was to end is unknown.
@@ -109,9 +142,10 @@ class Settlement:
         """
         written, committed = {*written, *ending.partitions}, set(committed)
         for _ in range(_ROUNDS):
-            (open_, leaderless), pending = self._open(written, committed, optional)
+            seen = self._open(written, committed, optional)
+            (open_, leaderless), pending = seen.open, seen.is_pending
             if not (open_ or pending):
-                return leaderless
+                return SettledTransaction(leaderless, seen.group)
             whole = dict.fromkeys(open_, ending.outcome)
             outcomes = evidence(open_, ending.outcome) if evidence else whole
             if TransactionOutcome.UNKNOWN in {
@@ -154,7 +188,7 @@ class Settlement:
         written: set[TopicPartition],
         committed: set[TopicPartition],
         optional: Container[TopicPartition],
-    ) -> tuple[_OpenParts, bool]:
+    ) -> _Seen:
         """What is still open after markers have had time to be written.
 
         While an end is only to be replicated, consumers do not see it yet, and neither would a next run that
@@ -163,12 +197,12 @@ class Settlement:
         began, pause = time.monotonic(), 0.001
         while True:
             waited_s = time.monotonic() - began
-            replicated, open_, pending = retry(lambda: self._look(written, committed, optional))
-            is_open = bool(open_.starts or pending)
-            if replicated and not is_open:
-                return open_, pending
-            if waited_s > (_GRACE_S if is_open or open_.leaderless else at_most(RETRY_S)):
-                return open_, pending
+            seen = retry(lambda: self._look(written, committed, optional))
+            is_open = bool(seen.open.starts or seen.is_pending)
+            if seen.replicated and not is_open:
+                return seen
+            if waited_s > (_GRACE_S if is_open or seen.open.leaderless else at_most(RETRY_S)):
+                return seen
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
 
@@ -177,8 +211,8 @@ class Settlement:
         written: set[TopicPartition],
         committed: set[TopicPartition],
         optional: Container[TopicPartition],
-    ) -> tuple[bool, _OpenParts, bool]:
-        """Whether its end is replicated, where the transaction is open, and whether offsets are pending.
+    ) -> _Seen:
+        """Whether its end is replicated, where the transaction is open, and what the group has.
 
         Each of them, once it is over, stays so: their order does not matter.
         """
@@ -191,8 +225,8 @@ class Settlement:
                 questions["replicated"] = question
             if committed:
                 asked = list(committed)
-                questions["pending"] = offsets_pending(self._coordination, self._group, asked)
+                questions["group"] = offsets_asked(self._coordination, self._group, asked)
             answers = ask_together(questions)
         starts = {tp: start for node in by_node for tp, start in answers[node].items()}
         open_ = _OpenParts(starts, leaderless)
-        return answers.get("replicated", True), open_, answers.get("pending", False)
+        return _Seen(answers.get("replicated", True), open_, answers.get("group"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from kafka_ferry.batches import Batch, ConvertedBatch, for_producer, split_batches
 from kafka_ferry.copy.target import produce_pipeline
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
-from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline, in_flight_bytes
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -62,6 +63,16 @@ def test_no_more_is_on_its_way_to_many_brokers_than_is_allowed_for_all(
     assert 0 < most <= of_all
     assert set(answered.values()) == {BATCHES}
     assert len(answered) == BROKERS
+
+
+@pytest.mark.parametrize(
+    ("round_trip_s", "mib"),
+    [(0.0, 20), (0.019, 20), (0.02, 40), (0.1, 40), (0.2, 76), (0.3, 80), (math.inf, 20)],
+)
+def test_what_is_on_its_way_to_a_broker_grows_with_its_distance(
+    round_trip_s: float, mib: int
+) -> None:
+    assert in_flight_bytes(round_trip_s) // 1024**2 == mib
 
 
 def test_no_answer_that_lets_a_batch_go_comes_unseen(monkeypatch: pytest.MonkeyPatch) -> None:

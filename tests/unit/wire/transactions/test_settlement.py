@@ -26,23 +26,23 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(settlement, "_GRACE_S", 0.0)
     with WireCluster("backup", {"bootstrap_servers": ["127.0.0.1:1"]}) as cluster:
 
-        def settle(*looks: tuple[bool, Any, bool]) -> tuple[frozenset[TopicPartition], int]:
+        def settle(*looks: settlement._Seen) -> tuple[frozenset[TopicPartition], int]:
             left = list(looks)
             monkeypatch.setattr(Settlement, "_look", lambda *_: left.pop(0))
             producer = TransactionalProducer(cluster, "ferry", timeout_ms=60_000)
             found = Settlement(cluster, cluster, producer).settle(COMMITTED, [HERE, LOST], [])
-            return found, len(looks) - len(left)
+            return found.leaderless, len(looks) - len(left)
 
         yield settle
 
 
 def test_an_end_that_is_not_replicated_yet_is_waited_for(settled: Any) -> None:
-    waiting = (False, NOTHING_OPEN, False)
-    assert settled(waiting, waiting, waiting, (True, NOTHING_OPEN, False)) == (frozenset(), 4)
+    waiting, done = (settlement._Seen(replicated, NOTHING_OPEN) for replicated in (False, True))
+    assert settled(waiting, waiting, waiting, done) == (frozenset(), 4)
 
 
 def test_a_partition_without_a_leader_is_not_waited_for(settled: Any) -> None:
-    waiting = (False, SOME_LEADERLESS, False)
+    waiting = settlement._Seen(False, SOME_LEADERLESS)
     left, looks = settled(waiting, waiting, waiting)
     assert left == {LOST}
     assert looks < 3

@@ -326,7 +326,7 @@ class AppendMissing:
                 f"the source no longer has any of the {count(found.unavailable, 'missing record')}."
             )
         remote = self._target.topics([entry.target.topic])[entry.target.topic]
-        if other := found.first_other(compare_times=not remote.stamps_anew):
+        if other := found.first_other(compare_times=not remote.stamps_append_time):
             return (
                 f"the target's record at offset {other[1]} is another one than the source's at {other[0]}: not only "
                 "are records missing, others were written or changed in their place."

@@ -68,7 +68,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/wire/test_cluster.py": "wire: pool",
     # Borders: real brokers, Spark and the command line.
     "integration/test_access.py": "control: access",
-    "integration/test_append_missing.py": "runs/repair: append_missing audit_findings consequences held_records",
+    "integration/test_append_missing.py": "runs/repair: accept append_missing audit_findings consequences held_records",
     "integration/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
     "runs/audit: audit folder plan topics",
     "integration/test_audit_runs.py": "runs/audit: scheduled; spark: audit",

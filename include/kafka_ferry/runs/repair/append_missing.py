@@ -24,16 +24,15 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import (
     AcceptedRange,
+    CopiedRange,
     LedgerRange,
-    VerificationEntry,
-    append_entry,
     copied_rows,
 )
 from kafka_ferry.ledger.proofs import accepted_ranges
@@ -41,6 +40,7 @@ from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.runs.repair.accept import accept_ranges
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
 from kafka_ferry.runs.state.run_context import RunContext
@@ -236,21 +236,39 @@ class AppendMissing:
         return read_ranges(self._run, self._target, entries).present if entries else []
 
     def _accept(self, entry: LedgerRange, reason: str) -> None:
-        (row,) = self._read_back([entry])
-        accept_ranges(
-            self._run,
-            [
-                AcceptedRange(
-                    ledger_offset=entry.ledger_offset,
-                    topic=row.topic,
-                    partition=row.partition,
-                    start=row.start,
-                    records=row.recount.target_records,
-                    digest=row.recount.digest_read,
-                    reason=reason,
+        """Record that the range is left as it is, and what earlier repairs of it have lost again."""
+        earlier = [it for it in self._earlier_repairs(entry) if it.copied.records]
+        rows = self._read_back([entry, *earlier])
+        accepted = [
+            AcceptedRange(
+                ledger_offset=row.ledger.ledger_offset,
+                topic=row.topic,
+                partition=row.partition,
+                start=row.start,
+                records=row.recount.target_records,
+                digest=row.recount.digest_read,
+                reason=reason,
+            )
+            for row in rows
+            if row.ledger.ledger_offset == entry.ledger_offset
+            or row.recount.target_records + row.recount.expired < row.ledger.copied
+        ]
+        accept_ranges(self._run, accepted)
+
+    def _earlier_repairs(self, entry: LedgerRange) -> Iterator[LedgerRange]:
+        """Ranges that only repairs have copied: no other may have records of the same source offsets."""
+        copied = entry.copied
+        for row in self._others(entry):
+            at = row["ledger_offset"]
+            for it in self._run.ledger.ranges_within(at, at + 1):
+                is_same = (it.copied.topic, it.copied.partition, it.copied.start) == (
+                    *(copied.topic, copied.partition),
+                    row["start"],
                 )
-            ],
-        )
+                if is_same and any(
+                    _has_records_of(copied, segment) for segment in it.copied.segments
+                ):
+                    yield it
 
     # --- whether it can be
 
@@ -365,24 +383,11 @@ class AppendMissing:
         )
 
 
-def accept_ranges(run: RunContext, accepted: Sequence[AcceptedRange]) -> None:
-    """Record in the ledger that ranges are left as they are.
-
-    Raises:
-        FerryError: the ledger cannot be written.
-    """
-    run.project_ledger()
-    entry = VerificationEntry(
-        flow=run.flow.name,
-        run=run.run_id,
-        at=now_ms(),
-        through=run.ledger.verified_through(),
-        ranges=0,
-        records=0,
-        accepted=tuple(accepted),
+def _has_records_of(copied: CopiedRange, segment: Segment) -> bool:
+    return any(
+        segment.source < own.source + own.records and own.source < segment.source + segment.records
+        for own in copied.segments
     )
-    append_entry(run.flow, entry)
-    run.project_ledger()
 
 
 def _pair(source: TopicPartition) -> tuple[str, int]:

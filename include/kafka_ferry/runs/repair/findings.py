@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import AcceptedRange
-from kafka_ferry.runs.repair.append_missing import AppendMissing, accept_ranges
+from kafka_ferry.runs.repair.accept import accept_ranges
+from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.give_up import Repair
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RECONCILIATION
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # What else is wrong with a range cannot be left: other producers' records would count as the flow's own.
 _CAN_BE_LEFT: Final = frozenset({"counts", "digests"})
+# For a proposal, both clusters' records of the range are read.
+_MOST_PROPOSED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,14 @@ class Findings:
         if not any(finding.missing for _, finding in found):
             return [finding for _, finding in found]
         appending = AppendMissing(self._flow)
-        return [self._with_append(appending, row, finding) for row, finding in found]
+        return [
+            self._with_append(appending, row, finding)
+            if number < _MOST_PROPOSED
+            else replace(
+                finding, append=f"ferry repair --append {finding.name} says what it means."
+            )
+            for number, (row, finding) in enumerate(found)
+        ]
 
     def leave(self, names: Sequence[str], reason: str) -> list[RangeFinding]:
         """Record that ranges are left as they are: they fail no verification as long as nothing more changes.

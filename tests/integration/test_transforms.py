@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config import Flow, load_flows
+from kafka_ferry.config import load_flows
 from kafka_ferry.errors import ConfigError, FerryError, RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import find_certificates
@@ -19,6 +19,7 @@ from kafka_ferry.spark.transforms import checked_rules
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import ledger_rows, make_flow, remote
+from tests.support.proof import run_all
 from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
@@ -28,17 +29,6 @@ Unique = Callable[[str], str]
 def spark() -> Iterator[SparkSource]:
     with terminal_spark("transforms", 2) as spark:
         yield spark
-
-
-def run_all(flow: Flow, run: str, spark: SparkSource) -> Run:
-    this = Run(flow, run)
-    this.plan()
-    this.sync_topics()
-    this.mirror(spark)
-    this.verify(spark)
-    this.sync_groups()
-    this.publish()
-    return this
 
 
 def test_a_filter_by_header_leaves_records_out_with_a_reason(
@@ -141,6 +131,7 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
 
     assert report
     assert (report.state, report.counts.records) == ("verified", 51)
+    assert sum(row.rule.evaluated for row in report.proof.ranges) == 51
     *masked, tombstone = read_all(backup.bootstrap, remote(flow, topic))[0]
     assert (tombstone.key, tombstone.value) == (b"gone", None)
     for i, record in enumerate(masked):
@@ -339,6 +330,7 @@ def test_a_python_function_does_what_sql_does_not(
 
     assert report
     assert (report.state, report.counts.reasons["filtered"]) == ("verified", 10)
+    assert sum(row.rule.evaluated for row in report.proof.ranges) == 31
     ((*copied,),) = read_all(backup.bootstrap, remote(flow, topic)).values()
     wanted = [i for i in range(30) if i % 3 != 1]
     assert [it.value for it in copied] == [b"not-for-anybody %d" % i for i in wanted]

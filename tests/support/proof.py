@@ -1,4 +1,4 @@
-"""Verifying a run without Spark."""
+"""Verifying a run without Spark, and whole runs with it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.spark import recount as spark_recount
+from kafka_ferry.spark.session import SparkSource
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.expectations import judge
@@ -52,3 +53,15 @@ def verified(flow: Flow, run: str) -> RunReport:
     """
     Run(flow, run).verify(NO_SPARK)
     return report_of(flow, run)
+
+
+def run_all(flow: Flow, run: str, spark: SparkSource) -> Run:
+    """A run, all steps of which are done here."""
+    this = Run(flow, run)
+    this.plan()
+    this.sync_topics()
+    this.mirror(spark)
+    this.verify(spark)
+    this.sync_groups()
+    this.publish()
+    return this

@@ -104,6 +104,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_retire.py": "runs/sync_topics: delete_topics retire",
     "integration/test_returned.py": "copy/source: opposite_flow_filter; "
     "runs/provenance: opposite_flow",
+    "integration/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; verify: rule_evaluation",
     "integration/test_schema_registry.py": "model: schemas; schemas: registered",
     "integration/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
     "integration/test_situations_plan.py": "wire/partitions: epochs",
@@ -115,7 +116,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_topic_configs.py": "runs/sync_topics: apply topic_configs",
     "integration/test_topic_records.py": "control: topic_records wire_records",
     "integration/test_topologies.py": "runs/provenance: shared_topics upstream_flows",
-    "integration/test_transforms.py": "spark/transforms: expressions job query relay",
+    "integration/test_transforms.py": "copy: reading; spark/transforms: expressions job query relay",
     "integration/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/test_unlisted_aborts.py": "wire/partitions: lookahead",
     "integration/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
-from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy.copier import Limits, copy_ranges
 from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
-from kafka_ferry.copy.source.changed import BatchChange, ChangedReader
+from kafka_ferry.copy.reading import ChangedRanges, RecordChanges
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
-from kafka_ferry.copy.source.prefetch import RangeReader, SourceOpening
-from kafka_ferry.copy.source.schema_ids import (
-    HOW_TO_REGISTER,
-    WITHOUT_ID,
-    MissingSchemas,
-    id_changes,
-)
-from kafka_ferry.copy.source.transformed import (
-    ADVICE,
-    WHAT_FAILS,
-    TransformedReader,
-    rules_of,
-)
 from kafka_ferry.copy.target.backfill_progress import Backfilled
 from kafka_ferry.copy.target.transactional_writer import (
     TransactionalWriter,
@@ -39,15 +24,13 @@ from kafka_ferry.copy.target.transactional_writer import (
 )
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.retry import retry_for
-from kafka_ferry.schemas.ids import FlowSchemas
-from kafka_ferry.schemas.translate import IdBytes
-from kafka_ferry.transform import FunctionRule
 from kafka_ferry.wire.topic_configs import topic_configs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy.source.reader import Reader
     from kafka_ferry.model import Position, Range, TopicPartition
+    from kafka_ferry.schemas.ids import FlowSchemas
     from kafka_ferry.transform import Evaluator, TransformFunction
     from kafka_ferry.wire import WireCluster
 
@@ -81,7 +64,6 @@ def copy_for_flow(
     Returns:
         An outcome for each range, in the order given.
     """
-    source = flow.source
     preserved = ranges[0].preserved
     limits_by_topic = _LimitsByTopic(flow, offsets_kept=preserved)
     returned = ReturnedRecords(flow, ranges)
@@ -91,10 +73,7 @@ def copy_for_flow(
     rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
     wait_s = flow.partition_wait_ms / 1000
 
-    transformed = partial(_transformed, flow, ranges, limits_by_topic.known, evaluator, functions)
-    known = schemas or FlowSchemas()
-    missing = MissingSchemas(flow, known.remote_topics)
-    with_other_ids = id_changes(ranges, IdBytes(known, missing.resolve))
+    changed = ChangedRanges(flow, ranges, RecordChanges(evaluator, functions, schemas))
 
     def read(starts: Mapping[Range, Position]) -> Reader:
         how = ReadRules(
@@ -110,16 +89,9 @@ def copy_for_flow(
                 returned.of(starts), backfilled.windows(starts) if backfilled else {}
             ),
         )
-        reader = transformed(RangeReader(source.alias, settings, starts, how, opening.leaders()))
-        if not with_other_ids:
-            return reader
-        return ChangedReader(
-            *(reader, with_other_ids, limits_by_topic.known),
-            *(flow.on_unknown_schema, WITHOUT_ID, HOW_TO_REGISTER),
-        )
+        return changed.open(starts, how)
 
-    settings = kafka_python_config(source.client_properties("consumer"))
-    opening = SourceOpening(source.alias, settings, ranges)
+    changed.open_ahead()
     writer = _writer(flow, run, ranges[0], limits_by_topic, backfilled)
     limits = Limits(
         flow.transaction_max_bytes,
@@ -133,27 +105,7 @@ def copy_for_flow(
             return copy_ranges(ranges, read, writer, limits, rate)
     finally:
         writer.close()
-        missing.close()
-
-
-def _transformed(
-    flow: Flow,
-    ranges: Sequence[Range],
-    limits_by_topic: Mapping[str, TopicLimits],
-    evaluator: Evaluator | None,
-    functions: Mapping[str, TransformFunction],
-    reader: Reader,
-) -> Reader:
-    """A reader of what the flow's transform rules make of the records that ``reader`` reads."""
-    on_error = flow.on_transform_error
-    if rules := rules_of(flow, ranges):
-        assert evaluator, (
-            "ranges of topics with a transform rule are copied where Spark evaluates it"
-        )
-        reader = TransformedReader(reader, evaluator, rules, limits_by_topic, on_error)
-    if changes := _changes(flow, ranges, functions):
-        reader = ChangedReader(reader, changes, limits_by_topic, on_error, WHAT_FAILS, ADVICE)
-    return reader
+        changed.close()
 
 
 def _writer(
@@ -170,21 +122,6 @@ def _writer(
     if one.preserved:
         return preserved_writer(settings, fill=flow.fill)
     return translated_writer(settings)
-
-
-def _changes(
-    flow: Flow, ranges: Iterable[Range], functions: Mapping[str, TransformFunction]
-) -> dict[str, BatchChange]:
-    """What functions make of the batches of the topics of ``ranges``, by topic."""
-    found: dict[str, BatchChange] = {}
-    for topic in {range_.topic for range_ in ranges}:
-        rule = flow.transform_of(topic)
-        if rule and rule.function:
-            function = functions[rule.function]
-            found[topic] = FunctionRule(
-                rule.function, function, dict(flow.transform_secrets)
-            ).applied
-    return found
 
 
 def _by_partition(

@@ -21,7 +21,7 @@ from kafka_ferry.ledger.record import (
     is_ledger_topic,
     ledger_topic,
 )
-from kafka_ferry.ledger.rows import LedgerRange, copied_rows
+from kafka_ferry.ledger.rows import LedgerRange, RangeKey, copied_rows
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.ledger.topic import append_entry, ledger_creation, read_ledger
 
@@ -37,6 +37,7 @@ __all__ = [
     "LedgerRange",
     "LedgerTable",
     "OwnershipEntry",
+    "RangeKey",
     "ReleaseEntry",
     "ReleasedTopic",
     "RunEntry",

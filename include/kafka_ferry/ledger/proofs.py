@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.ledger.claims import CLAIMED, is_verification
 from kafka_ferry.ledger.record import AcceptedRange
+from kafka_ferry.ledger.rows import RangeKey
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _READ: Final = ("again", "accepted")
 
-AcceptedRanges = Mapping[tuple[int, str, int, int], AcceptedRange]
+AcceptedRanges = Mapping[RangeKey, AcceptedRange]
 """By ledger offset, source topic, partition and first offset, the ranges that are left as they are."""
 
 

@@ -104,6 +104,10 @@ def copied_rows() -> pc.Expression:
     return (pc.field("type") == "transaction") | (pc.field("type") == "backfill")
 
 
+RangeKey = tuple[int, str, int, int]
+"""A range of the ledger: its record's offset there, topic, partition and first source offset."""
+
+
 class LedgerRange(NamedTuple):
     """A range in the ledger, with the run that copied it and the offset and time of its ledger record.
 
@@ -121,6 +125,12 @@ class LedgerRange(NamedTuple):
     def target(self) -> TopicPartition:
         """The partition that it was copied to."""
         return TopicPartition(self.copied.remote_topic, self.copied.partition)
+
+    @property
+    def key(self) -> RangeKey:
+        """What identifies it."""
+        copied = self.copied
+        return self.ledger_offset, copied.topic, copied.partition, copied.start
 
 
 def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:

@@ -32,6 +32,7 @@ def render(report: RunReport) -> str:
         headline=headline(report),
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,
+        has_evaluations=bool(report.proof.evaluated_ranges),
         has_backfilled=any(row.ledger.backfill for row in proof.ranges),
         has_filtered=any(Reason.FILTERED in row.ledger.reasons for row in proof.ranges),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),

@@ -157,6 +157,11 @@ class RunProof:
     oldest_proof: int = 0
 
     @property
+    def evaluated_ranges(self) -> tuple[RangeRow, ...]:
+        """The ranges whose transform rules were evaluated again, or were to be."""
+        return tuple(row for row in self.ranges if row.rule.evaluated or row.rule.unevaluated)
+
+    @property
     def uncommitted(self) -> tuple[str, ...]:
         """The partitions with records that the ledger does not have yet, a sentence each."""
         return tuple(
@@ -242,12 +247,22 @@ class RunReport(Flat, AsJson):
         if self.proof.verdict is None:
             return "nothing was read"
         if self.proof.verdict.ranges:
-            return f"{self.proof.verdict.records:,} records in {self.proof.verdict.ranges:,} ranges"
+            read = f"{self.proof.verdict.records:,} records in {self.proof.verdict.ranges:,} ranges"
+            return f"{read}{self._evaluated}"
         looked_at = len(self.measures.partitions) if self.measures else 0
         nothing = f"nothing new in {count(looked_at, 'partition')}"
         if not self.proof.proved_by:
             return f"{nothing}, and nothing was ever copied"
         return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"
+
+    @property
+    def _evaluated(self) -> str:
+        """What of the ranges transform rules were evaluated again for."""
+        ranges = [row for row in self.proof.evaluated_ranges if row.rule.evaluated]
+        if not ranges:
+            return ""
+        offsets = count(sum(row.rule.evaluated for row in ranges), "offset")
+        return f"; rules evaluated again for {offsets} in {count(len(ranges), 'range')}"
 
     @property
     def has_preserved(self) -> bool:

@@ -161,10 +161,10 @@ class _Batches:
                 found += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
         if tasks := self._tasks([it for it in ranges if self._needs_sql(it)]):
-            from kafka_ferry.spark.transforms import copied_with_rules
+            from kafka_ferry.spark.transforms import done_by_rules
 
             copy_by_rules = partial(_copy_by_rules, self.given, self.plan.run)
-            found += copied_with_rules(
+            found += done_by_rules(
                 self.spark, self.flow, tasks, copy_by_rules, beside=len(self.given)
             )
         OutcomeFiles(self.folder, self.start.attempt).write(number, found)

@@ -126,6 +126,16 @@ RANGES: Final = Suite[RangeRow](
             only_where="digest_comparable",
         ),
         Check(
+            "transforms",
+            "the target has what the transform rules give for the source's records",
+            "unlike_rule",
+            lambda row: (
+                f"{count(row.rule.unlike_rule, 'offset')} unlike the rule; {'; '.join(row.rule.evaluation)}"
+            ),
+            "Look at what the rule depends on besides the record: a secret that was changed since, another release "
+            "of Spark, or a function that does not give the same every time. Otherwise the records were changed.",
+        ),
+        Check(
             "foreign",
             "no other producer wrote between our records",
             "foreign",
@@ -294,6 +304,17 @@ WARNINGS: Final = Suite[RangeRow](
             "on.source.truncation is set to continue: mirror more often, or keep the source's "
             "records longer.",
             only_where="first_proof",
+        ),
+        Check(
+            "evaluated-again",
+            "the rules of all chosen ranges could be evaluated again",
+            "unevaluated",
+            lambda row: (
+                f"{count(row.rule.unevaluated, 'offset')} could not be evaluated again; "
+                f"{'; '.join(row.rule.evaluation)}"
+            ),
+            "The source's retention is shorter than the time until it was verified, or the rule has changed since. "
+            "What was copied was read back all the same.",
         ),
         Check(
             "dead-lettered",

@@ -135,6 +135,23 @@ class TargetRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleEvaluation:
+    """What came of evaluating a range's transform rule again, and comparing that with the target.
+
+    Attributes:
+        evaluated: source offsets for which it was evaluated again, and compared; 0 for a range that was not chosen.
+        unevaluated: source offsets for which it could not be, although they were chosen.
+        unlike_rule: evaluated offsets for which the target does not have what the rule gives.
+        evaluation: the first of these, with the rule, as sentences; or why it could not be evaluated.
+    """
+
+    evaluated: int = 0
+    unevaluated: int = 0
+    unlike_rule: int = 0
+    evaluation: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RangeRow(Flat):
     """One range of the ledger and its recount. All numbers count offsets or records.
 
@@ -151,6 +168,7 @@ class RangeRow(Flat):
         preserved: whether the records were to keep their offsets.
         compaction_expected: whether the source compacts the topic, by the run's plan.
         again: whether it had been proved before, and was read back once more.
+        rule: what came of evaluating its transform rule again.
     """
 
     STORED: ClassVar = ("source_offsets",)
@@ -167,6 +185,7 @@ class RangeRow(Flat):
     preserved: bool = False
     compaction_expected: bool = False
     again: bool = False
+    rule: RuleEvaluation = RuleEvaluation()
 
     @property
     def first_proof(self) -> bool:

@@ -29,6 +29,7 @@ STORED = {
     **{"adopted": 0, "misplaced": 0, "returned": 0, "backfill": False, "outside_window": 0},
     **{"copied_before": 0, "filtered": 0, "unmapped": 0, "compaction_expected": False},
     **{"again": False, "accepted_missing": 0},
+    **{"evaluated": 0, "unevaluated": 0, "unlike_rule": 0, "evaluation": []},
 }
 
 

@@ -21,6 +21,7 @@ CHECKS: Final = (
     "accounted",
     "counts",
     "digests",
+    "transforms",
     "foreign",
     "offsets",
     "mapped",
@@ -29,6 +30,7 @@ CHECKS: Final = (
     "expired",
     "compacted",
     "lost",
+    "evaluated-again",
     "dead-lettered",
     "cut-back",
     "topic-gone",
@@ -116,6 +118,12 @@ class VerifyOptions(Options):
         description="Within which time, such as 30 days, all that the flow ever copied and the target still has is "
         "read back again: each run also reads the ranges whose proof is the oldest, as many as that takes. "
         "Without it, runs read back only what no run has proved.",
+    )
+    verify_transforms: Annotated[Number, Field(ge=0)] | Literal["all"] = Field(
+        default=4,
+        description="Of how many ranges that it verifies a run evaluates the transform rules again, from the "
+        "source's records, to compare them with the target's: of each at most 10,000 offsets. all: all that it "
+        "verifies, whole; 0: none.",
     )
     verify_expectations: str = Field(
         default=EXPECTATIONS,

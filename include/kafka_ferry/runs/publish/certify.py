@@ -194,4 +194,5 @@ def _range(row: RangeRow) -> dict[str, Any]:
         "compared": found.digest_comparable,
         "ledger_offset": ledger.ledger_offset,
         "run": ledger.run,
+        **({"evaluated_again": row.rule.evaluated} if row.rule.evaluated else {}),
     }

@@ -14,10 +14,14 @@ from typing import ClassVar, Final
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import RangeKey
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
+from kafka_ferry.verify.rows import RuleEvaluation
+
+NOTHING_EVALUATED: Final[Mapping[RangeKey, RuleEvaluation]] = {}
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +41,18 @@ class _Recounted:
 
 
 @dataclass(frozen=True)
+class _Evaluated:
+    range: RangeKey
+    found: RuleEvaluation
+
+
+@dataclass(frozen=True)
 class _Recounts(AsJson):
     WHAT: ClassVar = "the recounts of a step"
 
     at: int
     partitions: tuple[_Recounted, ...]
+    evaluated: tuple[_Evaluated, ...] = ()
 
 
 class StoredRecounts:
@@ -55,7 +66,11 @@ class StoredRecounts:
         self._folder = folder
 
     def save(
-        self, part: str, claims: Claims, found: Mapping[TopicPartition, PartitionRecount]
+        self,
+        part: str,
+        claims: Claims,
+        found: Mapping[TopicPartition, PartitionRecount],
+        evaluated: Mapping[RangeKey, RuleEvaluation] = NOTHING_EVALUATED,
     ) -> None:
         """Store what a step or its shard has found for the ledger's claims; replaces its earlier results.
 
@@ -63,26 +78,34 @@ class StoredRecounts:
             part: the step or its shard.
             claims: what was read back.
             found: what was found.
+            evaluated: what came of evaluating the rules of some of the ranges again.
         """
         partitions = tuple(
             _Recounted(tp, tuple(claims[tp]), of_partition) for tp, of_partition in found.items()
         )
-        self._folder.write(_file(part), _Recounts(now_ms(), partitions).to_json())
+        of_rules = tuple(_Evaluated(key, it) for key, it in evaluated.items())
+        self._folder.write(_file(part), _Recounts(now_ms(), partitions, of_rules).to_json())
 
     def of(self, claims: Claims) -> dict[TopicPartition, PartitionRecount]:
         """What was found for these claims, as far as exactly these were read back a short time ago."""
-        fresh = now_ms() - _MAX_AGE_MS
         return {
             it.partition: it.found
-            for recounts in self._readable()
-            if recounts.at >= fresh
+            for recounts in self._fresh()
             for it in recounts.partitions
             if it.claims == tuple(claims.get(it.partition, ()))
         }
 
+    def evaluated(self) -> dict[RangeKey, RuleEvaluation]:
+        """By range, what came of evaluating its rule again a short time ago."""
+        return {it.range: it.found for recounts in self._fresh() for it in recounts.evaluated}
+
     def forget(self, parts: Iterable[str] | None = None) -> None:
         """Delete what these steps or shards have stored; None for all."""
         self._folder.delete(self._names() if parts is None else map(_file, parts))
+
+    def _fresh(self) -> Iterator[_Recounts]:
+        oldest = now_ms() - _MAX_AGE_MS
+        return (recounts for recounts in self._readable() if recounts.at >= oldest)
 
     def _readable(self) -> Iterator[_Recounts]:
         """The files' content; what an invalid file was for is read from the target again."""

@@ -158,7 +158,6 @@ def _range_row(
     topic: Topic | None = None,
     accepted: AcceptedRanges = NOTHING_ACCEPTED,
 ) -> RangeRow:
-    copied = entry.copied
     if found and not entry.copied.digest:
         # Taken over from another mirror: the records were compared then, and the batches are not ours.
         found = Recount(entry.copied.records, "")
@@ -169,5 +168,5 @@ def _range_row(
         ledger_offset=entry.ledger_offset,
         target_is_compacted=topic is not None and topic.is_compacted,
         backfill=entry.window is not None,
-        accepted=accepted.get((entry.ledger_offset, copied.topic, copied.partition, copied.start)),
+        accepted=accepted.get(entry.key),
     )

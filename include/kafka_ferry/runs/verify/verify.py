@@ -16,16 +16,21 @@ from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice
+from kafka_ferry.runs.verify.evaluate_again import (
+    evaluate_chosen,
+    ranges_to_evaluate,
+    with_evaluations,
+)
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import LedgerRange, LedgerTable
+    from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
     from kafka_ferry.model import Plan, Topic, TopicPartition
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.stored_recounts import Claims, StoredRecounts
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Verdict
     from kafka_ferry.verify.expectations.tables import Rows
     from kafka_ferry.verify.incarnations import Key
+    from kafka_ferry.verify.rows import RuleEvaluation
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +80,7 @@ def verify_run(
         topics,
         is_backfill=plan.options.window is not None,
     )
+    evaluated = _evaluated(spark, run, plan, due, stored)
     # A step that is repeated reads all of it again.
     folder.recounts.forget()
     if plan.options.window:
@@ -84,7 +91,7 @@ def verify_run(
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     rows = [
         replace(row, compaction_expected=row.topic in compacted)
-        for row in (*recounted.present, *recounted.gone)
+        for row in with_evaluations((*recounted.present, *recounted.gone), evaluated)
     ]
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
@@ -173,15 +180,20 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     ranges = [entry for entry in due.ranges if entry.target in copied]
     claims = claims_of(run.ledger, ranges, due.topics)
     found = _recount(spark, run.flow, None, claims)
-    run.folder.recounts.save(part_of("mirror", shard), claims, found)
+    chosen = ranges_to_evaluate(run.flow, run.run_id, plan, ranges, due.topics)
+    evaluated = evaluate_chosen(spark, run, chosen)
+    run.folder.recounts.save(part_of("mirror", shard), claims, found, evaluated)
     return len(claims)
 
 
 def is_read_back(run: RunContext) -> bool:
-    """Whether everything that is due has been read back."""
-    due = _due(run, run.folder.plan(), ClusterControl(run.flow.target))
+    """Whether everything that is due has been read back, and rules have been evaluated again."""
+    plan, recounts = run.folder.plan(), run.folder.recounts
+    due = _due(run, plan, ClusterControl(run.flow.target))
     claims = claims_of(run.ledger, due.ranges, due.topics)
-    return run.folder.recounts.of(claims).keys() == claims.keys()
+    if recounts.of(claims).keys() != claims.keys():
+        return False
+    return not _left_to_evaluate(run, plan, due, recounts.evaluated())
 
 
 def needs_spark(run: RunContext) -> bool:
@@ -203,6 +215,24 @@ def _recount(
 
         found |= recount_all(spark(), flow, missing)
     return found
+
+
+def _evaluated(
+    spark: SparkSource, run: RunContext, plan: Plan, due: _Due, stored: StoredRecounts | None
+) -> dict[RangeKey, RuleEvaluation]:
+    """By range, what came of evaluating rules again: in the step ``mirror``, or else now."""
+    known = stored.evaluated() if stored else {}
+    return known | evaluate_chosen(spark, run, _left_to_evaluate(run, plan, due, known))
+
+
+def _left_to_evaluate(
+    run: RunContext, plan: Plan, due: _Due, known: Container[RangeKey]
+) -> list[LedgerRange]:
+    """The ranges whose rules are still to be evaluated again: a sample is not taken twice."""
+    if run.flow.verify_transforms != "all" and any(it.key in known for it in due.ranges):
+        return []
+    chosen = ranges_to_evaluate(run.flow, run.run_id, plan, due.ranges, due.topics)
+    return [entry for entry in chosen if entry.key not in known]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Copies ranges of topics that have a rule: a Spark plan of one task a writer."""
+"""Work on ranges of topics that have a rule, which needs its expressions: a Spark plan with a task for each item."""
 
 from __future__ import annotations
 
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.transforms.query import columns_of, rules_session, with_results
@@ -15,24 +15,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.copy import Outcome
-    from kafka_ferry.plan.schedule.tasks import TaskRanges
     from kafka_ferry.transform import Column, Evaluator
 
-CopyTask = Callable[["Flow", "TaskRanges", "Evaluator"], list["Outcome"]]
-"""Copies the ranges of a task; called in a worker."""
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+WorkByRules = Callable[["Flow", _Item, "Evaluator"], list[_Result]]
+"""Does a task's work with what evaluates the flow's rules; called in a worker."""
 
 
-def copied_with_rules(
-    spark: SparkSession, flow: Flow, tasks: Sequence[TaskRanges], copy: CopyTask, *, beside: int = 0
-) -> list[Outcome]:
-    """The outcomes of the ranges of ``tasks``, each copied in a Spark task of its own.
+def done_by_rules(
+    spark: SparkSession,
+    flow: Flow,
+    items: Sequence[_Item],
+    work: WorkByRules[_Item, _Result],
+    *,
+    beside: int = 0,
+) -> list[_Result]:
+    """The results of ``work`` for all ``items``, each done in a Spark task of its own.
 
     Args:
         spark: the session.
         flow: the flow.
-        tasks: what to copy.
-        copy: copies them, as a function that pickles.
+        items: what to do, each of which pickles.
+        work: does it, as a function that pickles.
         beside: how many bytes it holds.
 
     Raises:
@@ -48,27 +53,27 @@ def copied_with_rules(
         uuid.uuid4().hex,
     )
 
-    def work(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield outcomes_batch(_copied(results, pack, name, columns, copy))
+    def task(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield outcomes_batch(_done(results, pack, name, columns, work))
 
-    one_each = session.range(0, len(tasks), 1, len(tasks))
-    rows = one_each.mapInArrow(feed(list(tasks), name), _ddl(columns))
-    answers = with_results(rows, flow).mapInArrow(work, "outcomes binary").collect()
+    one_each = session.range(0, len(items), 1, len(items))
+    rows = one_each.mapInArrow(feed(list(items), name), _ddl(columns))
+    answers = with_results(rows, flow).mapInArrow(task, "outcomes binary").collect()
     return [outcome for answer in answers for outcome in pickle.loads(bytes(answer.outcomes))]
 
 
-def _copied(
+def _done(
     results: Iterator[pa.RecordBatch],
     pack: bytes,
     name: str,
     columns: frozenset[Column],
-    copy: CopyTask,
-) -> list[Outcome]:
+    work: WorkByRules[_Item, _Result],
+) -> list[_Result]:
     from kafka_ferry.spark.transforms.relay import Relay
 
     flow = unpacked(pack)
     with Relay(results, name, columns, dict(flow.transform_secrets)) as relay:
-        return copy(flow, relay.task, relay)
+        return work(flow, relay.item, relay)
 
 
 def _ddl(columns: frozenset[Column]) -> str:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,6 @@ import pyarrow.compute as pc
 
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.transform import Column, Evaluated, RecordRows, TransformFailed
-
-if TYPE_CHECKING:
-    from kafka_ferry.plan.schedule.tasks import TaskRanges
 
 ROWS_AT_A_TIME: Final = 1_024
 """How many rows Spark passes on at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``)."""
@@ -75,12 +72,12 @@ _MOST_MS: Final = (2**63 - 1) // 1000
 
 
 def feed(
-    tasks: Sequence[TaskRanges], name: str
+    items: Sequence[Any], name: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What emits a task's rows, once it has handed the task over.
+    """What emits a task's rows, once it has handed over what the task is to do.
 
     Args:
-        tasks: the tasks by Spark's partition numbers.
+        items: what each task is to do, by Spark's partition numbers.
         name: of the job; no other process can guess it.
     """
 
@@ -90,8 +87,8 @@ def feed(
         context = TaskContext.get()
         assert context is not None
         with _connected(_address(name, context.taskAttemptId())) as connection:
-            task = pickle.dumps(tasks[context.partitionId()])
-            connection.sendall(len(task).to_bytes(_SIZE) + task)
+            item = pickle.dumps(items[context.partitionId()])
+            connection.sendall(len(item).to_bytes(_SIZE) + item)
             with connection.makefile("rb") as stream, pa.ipc.open_stream(stream) as rows:
                 yield from rows
 
@@ -108,7 +105,7 @@ class Relay:
         secrets: their secrets, by name.
 
     Attributes:
-        task: what the task is to copy.
+        item: what the task is to do.
     """
 
     def __init__(
@@ -131,7 +128,7 @@ class Relay:
         with contextlib.ExitStack() as opening:
             opening.push(self._resources)
             connection = self._accepted(name)
-            self.task: TaskRanges = pickle.loads(_received(connection))
+            self.item: Any = pickle.loads(_received(connection))
             self._stream = self._resources.enter_context(connection.makefile("wb", 1 << 20))
             self._rows = self._resources.enter_context(
                 pa.ipc.new_stream(self._stream, self._schema)

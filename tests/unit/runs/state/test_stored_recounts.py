@@ -13,6 +13,7 @@ from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.claim import RangeClaim
+from kafka_ferry.verify.rows import RuleEvaluation
 
 ORDERS, CUSTOMERS = TopicPartition("primary.orders", 0), TopicPartition("primary.customers", 11)
 CLAIMS = {
@@ -44,6 +45,13 @@ def test_shards_are_taken_together(stored: StoredRecounts) -> None:
     assert stored.of(CLAIMS) == FOUND
 
 
+def test_what_rules_gave_again_is_taken_with_it(stored: StoredRecounts) -> None:
+    given = {(7, "orders", 0, 3): RuleEvaluation(5, 1, 2, ("this", "that"))}
+    stored.save("mirror-0", CLAIMS, FOUND, given)
+    stored.save("mirror-1", {}, {})
+    assert stored.evaluated() == given
+
+
 def test_another_claim_was_not_read(stored: StoredRecounts) -> None:
     stored.save("mirror", CLAIMS, FOUND)
     more = CLAIMS | {CUSTOMERS: [*CLAIMS[CUSTOMERS], RangeClaim((Segment(8, 1005, 1),), 8, 9)]}
@@ -58,6 +66,7 @@ def test_what_was_read_long_ago_is_not_taken(
     later = stored_recounts.now_ms() + 3_600_000
     monkeypatch.setattr(stored_recounts, "now_ms", lambda: later)
     assert stored.of(CLAIMS) == {}
+    assert stored.evaluated() == {}
 
 
 def test_a_file_that_is_torn_is_not_taken_and_fails_nothing(

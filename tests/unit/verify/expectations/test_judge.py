@@ -45,6 +45,8 @@ REASONS = "every reason is one that this release knows"
 PARTITIONS_THERE = "the remote topic has all partitions that it was planned with"
 CONFIGS_THERE = "the remote topic's configs are as this flow has set them"
 NOT_DRIFTED = "no other client has changed the remote topic's configs"
+AS_RULES_GIVE = "the target has what the transform rules give for the source's records"
+EVALUATED = "the rules of all chosen ranges could be evaluated again"
 STILL_THERE = "the remote topic that was copied into is still there"
 
 TOPIC = TopicRow("orders", "eu.orders", preserved=False, planned_partitions=4, partitions=4)
@@ -116,6 +118,11 @@ def test_a_run_that_copied_nothing_needs_no_great_expectations(monkeypatch, tmp_
         ({"foreign": 4}, NO_OTHER_PRODUCER, "4 records of another producer in eu.orders-3"),
         ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
         ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
+        (
+            {"evaluated": 90, "unlike_rule": 2, "evaluation": ("rule 1: this", "rule 1: that")},
+            AS_RULES_GIVE,
+            "2 offsets unlike the rule; rule 1: this; rule 1: that",
+        ),
     ],
 )
 def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
@@ -226,6 +233,11 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
             {"gone": 90, "target_records": 0, "digest_read": "", "digest_comparable": False},
             STILL_THERE,
             "90 records went into eu.orders, which was deleted since",
+        ),
+        (
+            {"unevaluated": 5, "evaluation": ("rule 1: the source ends before",)},
+            EVALUATED,
+            "5 offsets could not be evaluated again; rule 1: the source ends before",
         ),
     ],
 )

@@ -1,0 +1,121 @@
+"""Opens readers of a flow's ranges as its rules, functions and schema ids leave their records.
+
+The copier reads by it, and so does a verification that evaluates rules again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kafka_ferry.config import kafka_python_config
+from kafka_ferry.copy.source.changed import BatchChange, ChangedReader
+from kafka_ferry.copy.source.prefetch import RangeReader, SourceOpening
+from kafka_ferry.copy.source.schema_ids import (
+    HOW_TO_REGISTER,
+    WITHOUT_ID,
+    MissingSchemas,
+    id_changes,
+)
+from kafka_ferry.copy.source.transformed import (
+    ADVICE,
+    WHAT_FAILS,
+    TransformedReader,
+    rules_of,
+)
+from kafka_ferry.schemas.ids import FlowSchemas
+from kafka_ferry.schemas.translate import IdBytes
+from kafka_ferry.transform import FunctionRule
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.copy.source.cursor import ReadRules
+    from kafka_ferry.copy.source.reader import Reader
+    from kafka_ferry.model import Position, Range
+    from kafka_ferry.transform import Evaluator, TransformFunction
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChanges:
+    """What changes records on the way.
+
+    Attributes:
+        evaluator: evaluates the rules of the topics that have one in Spark SQL; needed if any of the ranges is of
+            such a topic.
+        functions: the functions that the flow's rules name.
+        schemas: what the flow has mirrored of a schema registry; needed if records of any of the ranges get other
+            ids.
+    """
+
+    evaluator: Evaluator | None = None
+    functions: Mapping[str, TransformFunction] = field(default_factory=lambda: MappingProxyType({}))
+    schemas: FlowSchemas | None = None
+
+
+class ChangedRanges:
+    """Opens readers of ranges with their records as the target is to have them.
+
+    Args:
+        flow: the flow, with the secrets that its clusters need.
+        ranges: the ranges.
+        changes: what changes their records.
+    """
+
+    def __init__(self, flow: Flow, ranges: Sequence[Range], changes: RecordChanges) -> None:
+        self._flow, self._ranges, self._evaluator = flow, ranges, changes.evaluator
+        self._settings = kafka_python_config(flow.source.client_properties("consumer"))
+        self._opening: SourceOpening | None = None
+        self._rules = rules_of(flow, ranges)
+        self._functions = _functions(flow, ranges, changes.functions)
+        known = changes.schemas or FlowSchemas()
+        self._missing = MissingSchemas(flow, known.remote_topics)
+        self._ids = id_changes(ranges, IdBytes(known, self._missing.resolve))
+
+    def open_ahead(self) -> None:
+        """Connect to the source and look for leaders in the background, before positions are known."""
+        self._opening = SourceOpening(self._flow.source.alias, self._settings, self._ranges)
+
+    def open(self, starts: Mapping[Range, Position], how: ReadRules) -> Reader:
+        """A reader of ranges from the given positions to their ends."""
+        flow, limits_by_topic = self._flow, how.limits_by_topic
+        leaders = self._opening.leaders() if self._opening else {}
+        reader: Reader = RangeReader(flow.source.alias, self._settings, starts, how, leaders)
+        on_error = flow.on_transform_error
+        if self._rules:
+            assert self._evaluator, (
+                "ranges of topics with a transform rule are copied where Spark evaluates it"
+            )
+            reader = TransformedReader(
+                reader, self._evaluator, self._rules, limits_by_topic, on_error
+            )
+        if self._functions:
+            reader = ChangedReader(
+                reader, self._functions, limits_by_topic, on_error, WHAT_FAILS, ADVICE
+            )
+        if self._ids:
+            reader = ChangedReader(
+                *(reader, self._ids, limits_by_topic),
+                *(flow.on_unknown_schema, WITHOUT_ID, HOW_TO_REGISTER),
+            )
+        return reader
+
+    def close(self) -> None:
+        """Close the connections to registries, if there are any."""
+        self._missing.close()
+
+
+def _functions(
+    flow: Flow, ranges: Iterable[Range], functions: Mapping[str, TransformFunction]
+) -> dict[str, BatchChange]:
+    """What functions make of the batches of the topics of ``ranges``, by topic."""
+    found: dict[str, BatchChange] = {}
+    for topic in {range_.topic for range_ in ranges}:
+        rule = flow.transform_of(topic)
+        if rule and rule.function:
+            function = functions[rule.function]
+            found[topic] = FunctionRule(
+                rule.function, function, dict(flow.transform_secrets)
+            ).applied
+    return found

@@ -1,0 +1,161 @@
+"""Which ranges' transform rules a run evaluates again, and what comes of it.
+
+A job of Spark costs more than a few thousand records, so a run evaluates a sample: the first few ranges of an order
+that the run's id shuffles, from every topic one before any has two, and of each range a stretch at most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import xxhash
+
+from kafka_ferry.batches import Reason, Segment
+from kafka_ferry.model import Range
+from kafka_ferry.schemas.ids import stored_schemas
+from kafka_ferry.verify.rows import RuleEvaluation
+from kafka_ferry.verify.rule_evaluation import RangeToEvaluate
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
+    from kafka_ferry.model import Plan, Topic
+    from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.spark.session import SparkSource
+    from kafka_ferry.verify import RangeRow
+
+MOST_OFFSETS: Final = 10_000
+"""So many offsets of a range are evaluated at most, unless everything is."""
+
+# Their offsets have no record on the target whatever the rule gives for them.
+_NOT_THE_RULES: Final = (
+    Reason.DEAD_LETTERED,
+    Reason.RETURNED,
+    Reason.OUTSIDE_WINDOW,
+    Reason.COPIED_BEFORE,
+)
+_Evaluated = dict["RangeKey", RuleEvaluation]
+
+
+def ranges_to_evaluate(
+    flow: Flow, run: str, plan: Plan, ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
+) -> list[LedgerRange]:
+    """Those of a run's ranges whose rule it evaluates again, by ``verify.transforms``.
+
+    Only those are chosen that were copied by the rule and into the topic that there are now.
+
+    Args:
+        flow: the flow.
+        run: the run's id.
+        plan: its plan.
+        ranges: what it verifies.
+        topics: the remote topics that exist, by name.
+    """
+    if flow.verify_transforms == 0 or not flow.transform:
+        return []
+    changed = [entry for entry in ranges if entry.copied.transform and entry.copied.digest]
+    rules = {topic: flow.fingerprint_of(topic) for topic in {it.copied.topic for it in changed}}
+    schema_ids = {range_.topic: range_.schema_ids for range_ in plan.ranges}
+
+    def is_as_now(copied: CopiedRange) -> bool:
+        there = topics.get(copied.remote_topic)
+        ids = schema_ids.get(copied.topic, copied.schema_ids)
+        return (
+            there is not None
+            and copied.remote_topic_id in ("", there.topic_id)
+            and (copied.transform, copied.schema_ids) == (rules[copied.topic], ids)
+        )
+
+    found = [entry for entry in changed if is_as_now(entry.copied)]
+    if flow.verify_transforms == "all":
+        return found
+    found.sort(key=lambda entry: _shuffled(run, entry))
+    of_topic = Counter[str]()
+    turns = []
+    for entry in found:
+        turns.append(of_topic[entry.copied.topic])
+        of_topic[entry.copied.topic] += 1
+    order = sorted(range(len(found)), key=turns.__getitem__)
+    return [found[at] for at in order[: flow.verify_transforms]]
+
+
+def evaluate_chosen(
+    spark: SparkSource, run: RunContext, chosen: Sequence[LedgerRange]
+) -> _Evaluated:
+    """What comes of evaluating the rules of ranges again.
+
+    Args:
+        spark: gives the session; called only if there are any.
+        run: the run.
+        chosen: the ranges.
+
+    Raises:
+        ConfigError, SparkFailed: as ``spark.transforms.evaluate_again``.
+    """
+    if not chosen:
+        return {}
+    from kafka_ferry.spark.transforms.evaluate_again import evaluate_all  # noqa: PLC0415  (PySpark)
+
+    flow = run.flow
+    schemas = stored_schemas(run.state) if flow.sync_schemas == "translate-ids" else None
+    is_whole = flow.verify_transforms == "all"
+    asked = [range_to_evaluate(flow, run.run_id, entry, whole=is_whole) for entry in chosen]
+    return evaluate_all(spark(), flow, asked, schemas)
+
+
+def with_evaluations(rows: Iterable[RangeRow], evaluated: _Evaluated) -> list[RangeRow]:
+    """The rows of the ledger's ranges with what came of evaluating their rules again."""
+    return [
+        replace(row, rule=found)
+        if (found := evaluated.get((row.ledger.ledger_offset, row.topic, row.partition, row.start)))
+        else row
+        for row in rows
+    ]
+
+
+def range_to_evaluate(
+    flow: Flow, run: str, entry: LedgerRange, *, whole: bool = False
+) -> RangeToEvaluate:
+    """What of a ledger's range is evaluated again: all of it, or a stretch that the run's id chooses."""
+    copied = entry.copied
+    start, end = copied.start, copied.end
+    if not whole and end - start > MOST_OFFSETS:
+        start += _shuffled(run, entry) % (end - start - MOST_OFFSETS + 1)
+        end = start + MOST_OFFSETS
+    rule = flow.transform_of(copied.topic)
+    assert rule
+    number = flow.transform.index(rule) + 1
+    return RangeToEvaluate(
+        entry.key,
+        Range(
+            topic=copied.topic,
+            partition=copied.partition,
+            start=start,
+            end=end,
+            topic_id=copied.topic_id,
+            remote_topic=copied.remote_topic,
+            writer=0,
+            transform=copied.transform,
+            schema_ids=copied.schema_ids,
+        ),
+        _within(copied.segments, start, end),
+        sum(copied.reasons.get(reason, 0) for reason in _NOT_THE_RULES),
+        f"rule {number} ({', '.join(rule.topics)}) for {copied.topic}-{copied.partition}",
+    )
+
+
+def _within(segments: Iterable[Segment], start: int, end: int) -> tuple[Segment, ...]:
+    """The part of segments that is of source offsets ``[start, end)``."""
+    found = []
+    for source, target, records in segments:
+        first, last = max(source, start), min(source + records, end)
+        if first < last:
+            found.append(Segment(first, target + first - source, last - first))
+    return tuple(found)
+
+
+def _shuffled(run: str, entry: LedgerRange) -> int:
+    return xxhash.xxh3_64_intdigest(f"{run} {entry.key}".encode())

@@ -1,0 +1,84 @@
+"""Rules evaluated again as a Spark job, by what copies with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_ferry.copy.reading import RecordChanges
+from kafka_ferry.schemas.ids import packed_schemas, unpacked_schemas
+from kafka_ferry.spark.jobs import dealt, done_in_tasks
+from kafka_ferry.spark.rule_functions import packed_functions, unpacked_functions
+from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.spark_errors import spark_failures
+from kafka_ferry.spark.transforms.job import done_by_rules
+from kafka_ferry.verify.rule_evaluation import evaluate_again
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import RangeKey
+    from kafka_ferry.schemas.ids import FlowSchemas
+    from kafka_ferry.transform import Evaluator
+    from kafka_ferry.verify.rows import RuleEvaluation
+    from kafka_ferry.verify.rule_evaluation import Evaluations, RangeToEvaluate
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    schemas: bytes
+    functions: bytes
+
+    def changes(self, evaluator: Evaluator | None) -> RecordChanges:
+        functions = unpacked_functions(self.functions)
+        return RecordChanges(evaluator, functions, unpacked_schemas(self.schemas))
+
+
+def evaluate_all(
+    spark: SparkSession,
+    flow: Flow,
+    asked: Sequence[RangeToEvaluate],
+    schemas: FlowSchemas | None = None,
+) -> dict[RangeKey, RuleEvaluation]:
+    """Evaluate the rules of ranges again, as many at once as there are cores.
+
+    Args:
+        spark: the session; its executors must reach both clusters.
+        flow: the flow.
+        asked: the ranges.
+        schemas: what the flow has mirrored of a schema registry, where records get other ids.
+
+    Raises:
+        ConfigError: a store or connection of a cluster or a rule's function cannot be read, or Spark cannot make
+            sense of a rule.
+        SparkFailed: if the target cannot be read; the task's error is in its text.
+    """
+    given = _Given(packed_schemas(schemas), packed_functions(flow))
+    beside = len(given.schemas) + len(given.functions)
+    tasks = dealt(asked, spark.sparkContext.defaultParallelism)
+    with spark_failures(
+        f"the evaluation of the transform rules of {flow.name}",
+        advice="What was copied stays. Verify again once the target answers.",
+    ):
+        if any(_needs_sql(flow, one) for one in asked):
+            return dict(done_by_rules(spark, flow, tasks, partial(_by_rules, given), beside=beside))
+        work = partial(_by_functions, carried(spark, flow, beside=beside), given)
+        return dict(one for of_task in done_in_tasks(spark, work, tasks) for one in of_task)
+
+
+def _needs_sql(flow: Flow, asked: RangeToEvaluate) -> bool:
+    rule = flow.transform_of(asked.range.topic)
+    return bool(rule and not rule.function)
+
+
+def _by_rules(
+    given: _Given, flow: Flow, asked: Sequence[RangeToEvaluate], evaluator: Evaluator
+) -> Evaluations:
+    return evaluate_again(flow, asked, given.changes(evaluator))
+
+
+def _by_functions(pack: bytes, given: _Given, asked: Sequence[RangeToEvaluate]) -> Evaluations:
+    return evaluate_again(unpacked(pack), asked, given.changes(None))

@@ -1,0 +1,173 @@
+"""Compares what a transform rule gives for the source's records with what the target holds. Pure.
+
+::
+
+    source   0 1 2 3 4 5 6 7      the rule keeps 0 2 4 6 and changes them
+    ledger   0   2   4   6        which offsets have a record on the target, by its segments
+    target   a   c   X   g        X is not what the rule gives for 4
+
+An offset that the source has no record for any more is not evaluated; a record that the target has no more,
+although the ledger has it, is for other checks to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from kafka_ferry.batches import MalformedBatch, Segment
+from kafka_ferry.batches.record_format.content import read_content
+from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.rows import RuleEvaluation
+
+MOST_NAMED: Final = 5
+"""So many differences of a range are named."""
+
+Became = Literal["kept", "filtered", "failed", "deleted", "none"]
+"""``filtered`` by the rule; ``failed``: the rule fails for it; ``deleted`` on the source; ``none``: it was no record,
+or was compacted."""
+
+
+class Given(NamedTuple):
+    """What became of the source offsets ``[first, end)`` when the rule was evaluated again.
+
+    Attributes:
+        first: the first offset.
+        end: the offset after the last one; a record that is kept or fails stands alone.
+        became: what became of them.
+        content: of a record that is kept, as it is to be on the target.
+        why: why the rule fails, or the source has the offsets no more.
+    """
+
+    first: int
+    end: int
+    became: Became
+    content: bytes = b""
+    why: str = ""
+
+
+def compared(
+    rule: str,
+    given: Iterable[Given],
+    found: Iterable[tuple[int, bytes]],
+    segments: Sequence[Segment],
+    *,
+    elsewhere: int = 0,
+) -> RuleEvaluation:
+    """What the comparison of a range finds.
+
+    Args:
+        rule: the rule's name in sentences.
+        given: what became of the range's source offsets, ascending.
+        found: the source offsets and contents of records that the target holds, ascending.
+        segments: what the ledger has of the range.
+        elsewhere: how many offsets have no record on the target for a reason that is not the rule's.
+    """
+    comparison = _Comparison(iter(found), segments, elsewhere)
+    for one in given:
+        comparison.add(one)
+    return comparison.result(rule)
+
+
+@dataclass(slots=True)
+class _Comparison:
+    found: Iterator[tuple[int, bytes]]
+    segments: Sequence[Segment]
+    elsewhere: int
+    evaluated: int = 0
+    unevaluated: int = 0
+    unlike: int = 0
+    absent: list[int] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
+    reasons: dict[str, None] = field(default_factory=dict)
+    ahead: tuple[int, bytes] | None = None
+    place: int = 0
+
+    def add(self, given: Given) -> None:
+        """Compare what became of the next offsets."""
+        claimed = list(self._claimed(given.first, given.end))
+        if given.became in ("deleted", "none"):
+            lacking = given.end - given.first if given.became == "deleted" else len(claimed)
+            self.unevaluated += lacking
+            if lacking:
+                self.reasons[given.why or "the source has no record there any more"] = None
+            return
+        if given.became == "kept":
+            self._compare(given, is_claimed=bool(claimed))
+            return
+        self.evaluated += given.end - given.first
+        why = "the rule leaves it out"
+        if given.became == "failed":
+            why = f"the rule fails for it: {given.why}"
+            # It is among those that went to the dead letter topic.
+            self.elsewhere = max(0, self.elsewhere - (not claimed))
+        for offset in claimed:
+            self._differs(offset, f"is on the target, but {why}")
+
+    def result(self, rule: str) -> RuleEvaluation:
+        """What was found."""
+        missing = self.absent[self.elsewhere :]
+        if missing:
+            self.unlike += len(missing)
+            self.sentences.append(
+                f"{count(len(missing), 'record')} that the rule keeps not on the target, from offsets "
+                f"{self.absent[0]} to {self.absent[-1]}"
+            )
+        sentences = [*self.sentences, *self.reasons]
+        return RuleEvaluation(
+            self.evaluated,
+            self.unevaluated,
+            self.unlike,
+            tuple(f"{rule}: {sentence}" for sentence in sentences),
+        )
+
+    def _compare(self, given: Given, *, is_claimed: bool) -> None:
+        if not is_claimed:
+            self.evaluated += 1
+            self.absent.append(given.first)
+            return
+        content = self._content(given.first)
+        if content is None:
+            # Expired or compacted on the target since: there is nothing to compare.
+            return
+        self.evaluated += 1
+        if content != given.content:
+            self._differs(given.first, f"has another {_other_parts(content, given.content)}")
+
+    def _differs(self, offset: int, how: str) -> None:
+        self.unlike += 1
+        if self.unlike <= MOST_NAMED:
+            self.sentences.append(f"offset {offset} {how}")
+
+    def _content(self, offset: int) -> bytes | None:
+        """What the target holds for a source offset; offsets are asked for in ascending order."""
+        while self.ahead is None or self.ahead[0] < offset:
+            self.ahead = next(self.found, None)
+            if self.ahead is None:
+                return None
+        return self.ahead[1] if self.ahead[0] == offset else None
+
+    def _claimed(self, first: int, end: int) -> Iterator[int]:
+        """The offsets of ``[first, end)`` that have a record on the target, by the ledger."""
+        while self.place < len(self.segments) and _end(self.segments[self.place]) <= first:
+            self.place += 1
+        at = self.place
+        while at < len(self.segments) and self.segments[at].source < end:
+            segment = self.segments[at]
+            yield from range(max(first, segment.source), min(end, _end(segment)))
+            at += 1
+
+
+def _end(segment: Segment) -> int:
+    return segment.source + segment.records
+
+
+def _other_parts(found: bytes, wanted: bytes) -> str:
+    """Which parts of two contents differ, without what they hold."""
+    try:
+        there, given = read_content(found), read_content(wanted)
+    except MalformedBatch:
+        return "content than the rule gives"
+    names = [name for name in given._fields if getattr(there, name) != getattr(given, name)]
+    return f"{' and '.join(names) or 'content'} than the rule gives"

@@ -394,7 +394,8 @@ def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(
 
     for is_due in (False, True):
         monkeypatch.setattr(
-            "kafka_ferry.runs.sync_groups.commit_offsets.is_renewal_due", lambda *_, d=is_due, **__: d
+            "kafka_ferry.runs.sync_groups.commit_offsets.is_renewal_due",
+            lambda *_, d=is_due, **__: d,
         )
         assert only(this.sync_groups()).action == "unchanged"
         # Once a day what has not changed is sent again: a broker forgets idle groups.

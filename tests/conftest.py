@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import delete_all_topics
 from tests.support.examples import examples
+from tests.support.pair import Pair, Unique
 
 settings.register_profile(
     "shared-machine", examples(100), suppress_health_check=[HealthCheck.too_slow]
@@ -126,14 +127,20 @@ def backup(_clusters: dict[str, Brokers]) -> Iterator[KafkaCluster]:
 
 
 @pytest.fixture
-def unique() -> Callable[[str], str]:
+def unique() -> Unique:
     """Makes a name of a topic, a group or a flow that no other test has."""
     return lambda prefix: f"{prefix}-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, unique: Callable[[str], str]) -> Path:
+def folder(tmp_path: Path, unique: Unique) -> Path:
     """A folder whose name, and so a flow's source alias, no other test has."""
     folder = tmp_path / unique("src")
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def pair(folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Pair:
+    """Both clusters with a folder and names; where a file has a ``primary`` or ``backup`` of its own, that one."""
+    return Pair(folder, primary, backup, unique)

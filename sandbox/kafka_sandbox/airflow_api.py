@@ -54,7 +54,7 @@ class AirflowApi:
         self._login = {"username": user, "password": password}
 
     def is_healthy(self) -> bool:
-        """Whether each component says so of itself."""
+        """Whether each component reports itself healthy."""
         try:
             health = self._client.get("/api/v2/monitor/health").json()
         except (httpx.HTTPError, ValueError):
@@ -126,7 +126,7 @@ class AirflowApi:
         self._call("PATCH", "/dags?dag_id_pattern=~&limit=100", {"is_paused": True})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
-        """Starts a run of the DAG by hand, with what its form is filled with, and gives its id."""
+        """Triggers a run of the DAG with these values of its form; returns its id."""
         body = {"logical_date": datetime.now(UTC).isoformat(), "conf": dict(conf or {})}
         return str(self._call("POST", f"/dags/{quote(dag_id)}/dagRuns", body)["dag_run_id"])
 

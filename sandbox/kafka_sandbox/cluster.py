@@ -45,7 +45,7 @@ class KafkaCluster(ABC):
 
     @abstractmethod
     def stop(self, timeout: float = 30) -> None:
-        """Shut it down in order; kill what is left after ``timeout`` seconds."""
+        """Shut it down cleanly; kill what is left after ``timeout`` seconds."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -78,7 +78,7 @@ class KafkaCluster(ABC):
 
 
 def start_all(clusters: Iterable[KafkaCluster]) -> None:
-    """Start clusters side by side and return when all of them answer.
+    """Start clusters in parallel and return when all of them answer.
 
     Raises:
         SandboxError: one of them does not start, tried twice; the others are left running.

@@ -1,4 +1,4 @@
-"""A real MirrorMaker 2 as a child process: started, stopped in order, killed."""
+"""A real MirrorMaker 2 as a child process: started, stopped cleanly, killed."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class MirrorMaker2:
         return self.folder / "mirrormaker2.log"
 
     def start(self) -> MirrorMaker2:
-        """Starts the process and does not wait: it copies after some ten seconds.
+        """Starts the process and does not wait: it begins to copy after about ten seconds.
 
         Raises:
             SandboxError: it runs already, or its jars cannot be fetched.
@@ -174,7 +174,7 @@ class MirrorMaker2:
             reader.close()
 
     def stop(self, timeout: float = 60) -> None:
-        """Ends it in order, its positions flushed; kills it after ``timeout`` seconds."""
+        """Ends it cleanly, its positions flushed; kills it after ``timeout`` seconds."""
         if self._child and self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -182,12 +182,12 @@ class MirrorMaker2:
         self.kill()
 
     def kill(self) -> None:
-        """Ends it at once (SIGKILL) and returns when it is gone: its positions are after its data."""
+        """Ends it at once (SIGKILL) and returns when it is gone: its positions lag its data."""
         end(self._child, self._guard)
         self._child = self._guard = None
 
     def pause(self) -> None:
-        """Stops the process without an end (SIGSTOP), until ``resume``."""
+        """Pauses the process (SIGSTOP) until ``resume``."""
         self._process().suspend()
 
     def resume(self) -> None:

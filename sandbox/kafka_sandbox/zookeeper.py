@@ -1,4 +1,4 @@
-"""A broker from before KRaft, with the ZooKeeper that it keeps its cluster in."""
+"""A broker of a release before KRaft, with its ZooKeeper."""
 
 from __future__ import annotations
 

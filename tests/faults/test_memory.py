@@ -16,7 +16,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,7 @@ from kafka_sandbox.network.proxied import ProxiedBrokers, ProxyAddress
 from tests.support.builders import create_topic
 from tests.support.flows import copy_planned, failures, plan_now, write_flow
 from tests.support.leaders import leaders
+from tests.support.pair import Unique
 
 pytestmark = pytest.mark.long
 
@@ -37,7 +38,6 @@ KIB = 1024
 MIB = 1024 * KIB
 BROKERS = 3
 """Of the target, where a test does not say otherwise."""
-Unique = Callable[[str], str]
 
 
 def bound(fetch_max_bytes: int, largest_batch: int, brokers: int = BROKERS) -> int:

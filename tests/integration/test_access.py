@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +23,23 @@ from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.java import jvm
 from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.access import (
+    acls_of,
     add_user,
     allow,
+    an_acl,
     forget,
     quotas_of,
     remove_user,
-    rule,
-    rules,
-    rules_of,
     set_quota,
+    some_acls,
     users_of,
 )
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import copy_now, failures, ledger_of, make_flow, plan_now, remote
+from tests.support.killing import Killed
+from tests.support.pair import Pair, Unique
 from tests.support.secure import login
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 WEAK = "weak", "weak-passw0rd"
 RATE = "consumer_byte_rate"
@@ -87,8 +87,8 @@ def revoked(plan: Plan) -> frozenset[Acl]:
     return frozenset(it.acl for it in plan.access.acl_changes if it.change == "revoke")
 
 
-def rules_on(broker: KafkaCluster, name: str) -> frozenset[Acl]:
-    return frozenset(it for it in rules_of(broker) if name in (it.name, it.principal))
+def acls_on(broker: KafkaCluster, name: str) -> frozenset[Acl]:
+    return frozenset(it for it in acls_of(broker) if name in (it.name, it.principal))
 
 
 def _of(acls: frozenset[Acl], principal: str) -> frozenset[Acl]:
@@ -110,48 +110,39 @@ def logged_in(flow: Flow, side: str, broker: SecureBroker, user: str, password: 
 # ACLs
 
 
-def test_acls_follow_the_source_and_those_of_other_clients_stay(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, unique: Unique
-) -> None:
-    flow = make_flow(folder, primary, backup, [topic])
+def test_acls_follow_the_source_and_those_of_other_clients_stay(pair: Pair, topic: str) -> None:
+    flow = pair.flow([topic])
     copy = remote(flow, topic)
-    anna, bob, carl = unique("anna"), unique("bob"), unique("carl")
-    allow(primary, f"topic {topic}: {anna} ALLOW ALL", f"topic {topic}: {anna} ALLOW WRITE")
-    allow(primary, f"topic {topic}: {bob} DENY READ from 10.0.0.1")
-    allow(backup, f"topic {copy}: {carl} ALLOW READ")
+    anna, bob, carl = pair.unique("anna"), pair.unique("bob"), pair.unique("carl")
+    allow(pair.primary, f"topic {topic}: {anna} ALLOW ALL", f"topic {topic}: {anna} ALLOW WRITE")
+    allow(pair.primary, f"topic {topic}: {bob} DENY READ from 10.0.0.1")
+    allow(pair.backup, f"topic {copy}: {carl} ALLOW READ")
 
     plan_now(flow)
 
     mine = f"topic {copy}: {anna} ALLOW READ", f"topic {copy}: {bob} DENY READ from 10.0.0.1"
     theirs = f"topic {copy}: {carl} ALLOW READ"
-    wait_until(lambda: rules_on(backup, copy) == rules(*mine, theirs))
+    wait_until(lambda: acls_on(pair.backup, copy) == some_acls(*mine, theirs))
     assert plan_now(flow, "run-2").access.acl_changes == ()
 
     # The source has one ACL less, and one that the target has already.
-    forget(primary, f"topic {topic}: {anna} ALLOW ALL")
-    allow(primary, f"topic {topic}: {carl} ALLOW READ")
+    forget(pair.primary, f"topic {topic}: {anna} ALLOW ALL")
+    allow(pair.primary, f"topic {topic}: {carl} ALLOW READ")
     third = plan_now(flow, "run-3")
 
-    assert third.access.acl_changes == (AclChange(rule(mine[0]), "revoke"),)
-    wait_until(lambda: rules_on(backup, copy) == rules(mine[1], theirs))
+    assert third.access.acl_changes == (AclChange(an_acl(mine[0]), "revoke"),)
+    wait_until(lambda: acls_on(pair.backup, copy) == some_acls(mine[1], theirs))
 
-    forget(primary, f"topic {topic}: {carl} ALLOW READ")
+    forget(pair.primary, f"topic {topic}: {carl} ALLOW READ")
     assert plan_now(flow, "run-4").access.acl_changes == ()
-    assert rules_on(backup, copy) == rules(mine[1], theirs)
+    assert acls_on(pair.backup, copy) == some_acls(mine[1], theirs)
 
 
-def test_exact_copies_groups_prefixes_transactional_ids_and_the_cluster(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    prefix, anna = unique("app-"), unique("anna")
-    create_topic(primary.bootstrap, f"{prefix}-1")
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
-        [f"{prefix}.*"],
-        acls_mode="exact",
-        acls_principals=[f"RULE:User:({anna})/User:dr-$1/"],
+def test_exact_copies_groups_prefixes_transactional_ids_and_the_cluster(pair: Pair) -> None:
+    prefix, anna = pair.unique("app-"), pair.unique("anna")
+    create_topic(pair.primary.bootstrap, f"{prefix}-1")
+    flow = pair.flow(
+        [f"{prefix}.*"], acls_mode="exact", acls_principals=[f"RULE:User:({anna})/User:dr-$1/"]
     )
     same = [
         f"prefixed group {prefix}: {anna} ALLOW READ",
@@ -159,45 +150,35 @@ def test_exact_copies_groups_prefixes_transactional_ids_and_the_cluster(
         f"cluster kafka-cluster: {anna} ALLOW IDEMPOTENT_WRITE",
     ]
     own = f"group ferry.{prefix}: {anna} ALLOW READ"
-    allow(primary, f"prefixed topic {prefix}: {anna} ALLOW WRITE", *same, own)
+    allow(pair.primary, f"prefixed topic {prefix}: {anna} ALLOW WRITE", *same, own)
     # librdkafka has no name for this one.
     newer = f"transactional_id {prefix}-newer: {anna} ALLOW TWO_PHASE_COMMIT"
     with AccessControl(flow.source) as source:
-        assert not source.grant([rule(newer)])
-        wait_until(lambda: rule(newer) in source.acls())
+        assert not source.grant([an_acl(newer)])
+        wait_until(lambda: an_acl(newer) in source.acls())
 
     plan_now(flow)
 
     wanted = [f"prefixed topic {remote(flow, prefix)}: {anna} ALLOW WRITE", *same, newer]
     wanted = [text.replace(f": {anna}", f": dr-{anna}") for text in wanted]
     with AccessControl(flow.target) as target:
-        wait_until(lambda: rules(*wanted) == _of(target.acls(), f"User:dr-{anna}"))
-    assert len(rules_on(backup, f"User:dr-{anna}")) == len(wanted)
-    assert not rules_on(backup, f"User:{anna}")
+        wait_until(lambda: some_acls(*wanted) == _of(target.acls(), f"User:dr-{anna}"))
+    assert len(acls_on(pair.backup, f"User:dr-{anna}")) == len(wanted)
+    assert not acls_on(pair.backup, f"User:{anna}")
 
     read_only = flow.model_copy(update={"acls_mode": "read-only"})
     plan = plan_now(read_only, "run-2")
 
-    assert revoked(plan) == rules(*wanted)
-    wait_until(lambda: not rules_on(backup, f"User:dr-{anna}"))
+    assert revoked(plan) == some_acls(*wanted)
+    wait_until(lambda: not acls_on(pair.backup, f"User:dr-{anna}"))
 
 
-def test_a_rule_that_is_refused_stops_none_but_those_that_it_was_to_narrow(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    narrowed, other = unique("narrowed"), unique("other")
-    for name in (narrowed, other):
-        create_topic(primary.bootstrap, name)
+def test_an_acl_that_is_refused_stops_none_but_those_that_it_was_to_narrow(pair: Pair) -> None:
+    narrowed, other = (pair.topic(it) for it in ("narrowed", "other"))
     # A principal without a type is one that brokers refuse.
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
-        [narrowed, other],
-        acls_principals=["RULE:User:mallory/mallory/", "DEFAULT"],
-    )
-    allow(primary, f"topic {narrowed}: mallory DENY READ", f"topic {narrowed}: * ALLOW READ")
-    allow(primary, f"topic {other}: anna ALLOW READ")
+    flow = pair.flow([narrowed, other], acls_principals=["RULE:User:mallory/mallory/", "DEFAULT"])
+    allow(pair.primary, f"topic {narrowed}: mallory DENY READ", f"topic {narrowed}: * ALLOW READ")
+    allow(pair.primary, f"topic {other}: anna ALLOW READ")
 
     plan = plan_now(flow)
 
@@ -207,16 +188,12 @@ def test_a_rule_that_is_refused_stops_none_but_those_that_it_was_to_narrow(
     assert "Held back" in held
     assert remote(flow, narrowed) in refused
     assert "principal" in refused
-    assert not rules_on(backup, remote(flow, narrowed))
-    assert rules_on(backup, remote(flow, other)) == rules(
+    assert not acls_on(pair.backup, remote(flow, narrowed))
+    assert acls_on(pair.backup, remote(flow, other)) == some_acls(
         f"topic {remote(flow, other)}: anna ALLOW READ"
     )
     # What was refused is not the flow's, should another client create it.
-    assert ledger_of(flow).applied().acls == rules_on(backup, remote(flow, other))
-
-
-class Killed(BaseException):
-    """The process ends here."""
+    assert ledger_of(flow).applied().acls == acls_on(pair.backup, remote(flow, other))
 
 
 def killed_at(
@@ -233,85 +210,72 @@ def killed_at(
             plan_now(flow, run)
 
 
-def test_a_run_killed_before_it_creates_a_rule_leaves_nothing_that_it_claims(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_run_killed_before_it_creates_an_acl_leaves_nothing_that_it_claims(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = pair.flow([topic])
     copy = remote(flow, topic)
-    allow(primary, f"topic {topic}: anna ALLOW READ")
-    killed_at(monkeypatch, flow, "run-1", acls_module, "_change_rules")
-    assert not rules_on(backup, copy)
-    forget(primary, f"topic {topic}: anna ALLOW READ")
+    allow(pair.primary, f"topic {topic}: anna ALLOW READ")
+    killed_at(monkeypatch, flow, "run-1", acls_module, "_change_acls")
+    assert not acls_on(pair.backup, copy)
+    forget(pair.primary, f"topic {topic}: anna ALLOW READ")
     plan_now(flow, "run-2")
 
     # The same ACL, created by another client.
-    allow(backup, f"topic {copy}: anna ALLOW READ")
+    allow(pair.backup, f"topic {copy}: anna ALLOW READ")
 
     assert plan_now(flow, "run-3").access.acl_changes == ()
 
 
-def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_run_killed_after_it_created_an_acl_has_claimed_it(
+    pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = pair.flow([topic])
     copy = remote(flow, topic)
-    allow(primary, f"topic {topic}: anna ALLOW READ")
+    allow(pair.primary, f"topic {topic}: anna ALLOW READ")
     killed_at(monkeypatch, flow, "run-1", acls_module, "_told")
-    wait_until(lambda: rules_on(backup, copy) == rules(f"topic {copy}: anna ALLOW READ"))
+    wait_until(lambda: acls_on(pair.backup, copy) == some_acls(f"topic {copy}: anna ALLOW READ"))
     assert plan_now(flow, "run-2").access.acl_changes == ()
 
-    forget(primary, f"topic {topic}: anna ALLOW READ")
+    forget(pair.primary, f"topic {topic}: anna ALLOW READ")
     plan_now(flow, "run-3")
 
-    wait_until(lambda: not rules_on(backup, copy))
+    wait_until(lambda: not acls_on(pair.backup, copy))
 
 
 def test_changes_by_another_client_between_plan_and_run_are_left_alone(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = pair.flow([topic])
     copy = remote(flow, topic)
-    allow(primary, f"topic {topic}: anna ALLOW READ")
+    allow(pair.primary, f"topic {topic}: anna ALLOW READ")
     run = Run(flow, "run-1")
     run.plan()
-    allow(backup, f"topic {copy}: anna ALLOW READ")
+    allow(pair.backup, f"topic {copy}: anna ALLOW READ")
     run.sync_topics()
-    forget(primary, f"topic {topic}: anna ALLOW READ")
+    forget(pair.primary, f"topic {topic}: anna ALLOW READ")
 
     assert plan_now(flow, "run-2").access.acl_changes == ()
-    assert rules_on(backup, copy) == rules(f"topic {copy}: anna ALLOW READ")
+    assert acls_on(pair.backup, copy) == some_acls(f"topic {copy}: anna ALLOW READ")
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_cluster_without_an_authorizer_is_said_once(
-    side: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    open_: KafkaCluster,
-    topic: str,
+    side: str, pair: Pair, open_: KafkaCluster, topic: str
 ) -> None:
-    source, target = (open_, backup) if side == "source" else (primary, open_)
+    source, target = (open_, pair.backup) if side == "source" else (pair.primary, open_)
     if source is open_:
         create_topic(open_.bootstrap, topic)
-    flow = make_flow(folder, source, target, [topic])
-    if source is primary:
-        allow(primary, f"topic {topic}: anna ALLOW READ")
+    flow = make_flow(pair.folder, source, target, [topic])
+    if source is pair.primary:
+        allow(pair.primary, f"topic {topic}: anna ALLOW READ")
     # What the flow created is not taken away because its source can no longer be asked.
     plan_now(flow.model_copy(update={"sync_topic_acls_enabled": False}))
     copied = f"topic {remote(flow, topic)}: anna ALLOW READ"
-    claim = AclChange(rule(copied), "grant")
+    claim = AclChange(an_acl(copied), "grant")
     append_entry(flow, AppliedEntry(flow=flow.name, run="run-1", at=1, acls=(claim,)))
-    if target is backup:
-        allow(backup, copied)
+    if target is pair.backup:
+        allow(pair.backup, copied)
 
     plan = plan_now(flow, "run-2")
 
@@ -320,7 +284,7 @@ def test_a_cluster_without_an_authorizer_is_said_once(
     assert notes == [f"{alias} has no authorizer: ACLs are not synced."]
     assert (plan.access.acl_changes, plan.remarks.refused, plan.remarks.unapplied) == ((), (), ())
     assert ledger_of(flow).applied().acls == {claim.acl}
-    assert target is open_ or rules_on(backup, remote(flow, topic)) == {claim.acl}
+    assert target is open_ or acls_on(pair.backup, remote(flow, topic)) == {claim.acl}
 
 
 def test_without_the_right_to_look_a_note_says_so(
@@ -371,9 +335,9 @@ def test_without_the_right_to_change_topics_are_copied_and_the_run_says_what_is_
     try:
         flow = logged_in(flow, "target", guarded, *WEAK)
         assert not failures(copy_now(flow))
-        rules_said, quotas_said = plan_now(flow, "run-2").remarks.unapplied
-        assert "refuses 2 changes of ACLs" in rules_said
-        assert "Grant ALTER on the cluster: " in rules_said
+        acls_said, quotas_said = plan_now(flow, "run-2").remarks.unapplied
+        assert "refuses 2 changes of ACLs" in acls_said
+        assert "Grant ALTER on the cluster: " in acls_said
         assert "refuses a change of client quotas" in quotas_said
         assert "ALTER_CONFIGS" in quotas_said
     finally:
@@ -491,41 +455,34 @@ def test_no_password_is_in_what_a_run_writes_or_says(
 
 
 @pytest.fixture
-def client(primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Iterator[Entity]:
+def client(pair: Pair) -> Iterator[Entity]:
     """A client id that no other test has, whose quotas are deleted in the end."""
-    entity = (("client-id", unique("client")),)
+    entity = (("client-id", pair.unique("client")),)
     yield entity
-    for broker in (primary, backup):
+    for broker in (pair.primary, pair.backup):
         set_quota(broker, entity, RATE, None)
 
 
-def quota_flow(
-    folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str, **options: Any
-) -> Flow:
-    return make_flow(folder, source, target, [topic], sync_client_quotas_enabled=True, **options)
+def quota_flow(pair: Pair, topic: str, **options: Any) -> Flow:
+    return pair.flow([topic], sync_client_quotas_enabled=True, **options)
 
 
 def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    client: Entity,
-    unique: Unique,
+    pair: Pair, topic: str, client: Entity
 ) -> None:
-    name, user = client[0][1], unique("anna")
-    flow = quota_flow(folder, primary, backup, topic)
+    name, user = client[0][1], pair.unique("anna")
+    flow = quota_flow(pair, topic)
     whole = (*client, ("user", user))
     all_users, address = (("user", None),), (("ip", "10.9.8.7"),)
-    set_quota(primary, whole, RATE, 1_048_576)
-    set_quota(primary, all_users, "request_percentage", 12.5)
-    set_quota(primary, address, "connection_creation_rate", 7)
+    set_quota(pair.primary, whole, RATE, 1_048_576)
+    set_quota(pair.primary, all_users, "request_percentage", 12.5)
+    set_quota(pair.primary, address, "connection_creation_rate", 7)
     try:
         plan_now(flow)
         printed = subprocess.run(
             jvm.command(
                 "kafka.admin.ConfigCommand",
-                *("--bootstrap-server", backup.bootstrap, "--describe"),
+                *("--bootstrap-server", pair.backup.bootstrap, "--describe"),
                 *("--entity-type", "users", "--entity-name", user),
                 *("--entity-type", "clients", "--entity-name", str(name)),
             ),
@@ -534,7 +491,7 @@ def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
             text=True,
         ).stdout
         assert f"{RATE}=1048576.0" in printed
-        quotas = quotas_of(backup)
+        quotas = quotas_of(pair.backup)
         assert quotas[all_users, "request_percentage"] == 12.5
         assert quotas[address, "connection_creation_rate"] == 7
         assert plan_now(flow, "run-2").access.quota_changes == ()
@@ -544,70 +501,58 @@ def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
             (all_users, "request_percentage"),
             (address, "connection_creation_rate"),
         ):
-            set_quota(primary, entity, key, None)
+            set_quota(pair.primary, entity, key, None)
     plan_now(flow, "run-3")
-    wait_until(lambda: not {whole, all_users, address} & {it for it, _ in quotas_of(backup)})
+    wait_until(lambda: not {whole, all_users, address} & {it for it, _ in quotas_of(pair.backup)})
 
 
 @pytest.mark.parametrize(("policy", "value"), [("keep", 5.0), ("overwrite", 2048.0)])
 def test_another_clients_quota_is_named_and_kept_unless_the_flow_says_otherwise(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    client: Entity,
-    policy: str,
-    value: float,
+    pair: Pair, topic: str, client: Entity, policy: str, value: float
 ) -> None:
-    flow = quota_flow(folder, primary, backup, topic, on_config_drift=policy)
-    set_quota(primary, client, RATE, 1024)
+    flow = quota_flow(pair, topic, on_config_drift=policy)
+    set_quota(pair.primary, client, RATE, 1024)
     plan_now(flow)
-    wait_until(lambda: quotas_of(backup)[client, RATE] == 1024)
-    set_quota(backup, client, RATE, 5)
-    set_quota(primary, client, RATE, 2048)
+    wait_until(lambda: quotas_of(pair.backup)[client, RATE] == 1024)
+    set_quota(pair.backup, client, RATE, 5)
+    set_quota(pair.primary, client, RATE, 2048)
 
     plan = plan_now(flow, "run-2")
 
     assert ["changed by another client" in str(note) for note in plan.remarks.notes] == [True]
-    wait_until(lambda: quotas_of(backup)[client, RATE] == value)
+    wait_until(lambda: quotas_of(pair.backup)[client, RATE] == value)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
-    when: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    client: Entity,
-    monkeypatch: pytest.MonkeyPatch,
+    when: str, pair: Pair, topic: str, client: Entity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow = quota_flow(folder, primary, backup, topic, sync_topic_acls_enabled=False)
+    flow = quota_flow(pair, topic, sync_topic_acls_enabled=False)
     place = (AccessControl, "change_quotas") if when == "before" else (acls_module, "_told")
     for rate in (1024, 2048):
-        set_quota(primary, client, RATE, rate)
+        set_quota(pair.primary, client, RATE, rate)
         killed_at(monkeypatch, flow, f"killed-{rate}", *place)
         plan = plan_now(flow, f"next-{rate}")
         assert not [note for note in plan.remarks.notes if RATE in str(note)]
-        wait_until(lambda rate=rate: quotas_of(backup)[client, RATE] == rate)
+        wait_until(lambda rate=rate: quotas_of(pair.backup)[client, RATE] == rate)
 
-    set_quota(primary, client, RATE, None)
+    set_quota(pair.primary, client, RATE, None)
     assert plan_now(flow, "last").access.quota_changes == (
         QuotaChange(client, RATE, None, before=2048),
     )
-    wait_until(lambda: (client, RATE) not in quotas_of(backup))
+    wait_until(lambda: (client, RATE) not in quotas_of(pair.backup))
 
 
 def test_a_quota_that_another_client_changes_after_the_plan_waits_for_the_next(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, client: Entity
+    pair: Pair, topic: str, client: Entity
 ) -> None:
-    flow = quota_flow(folder, primary, backup, topic)
-    set_quota(primary, client, RATE, 1024)
+    flow = quota_flow(pair, topic)
+    set_quota(pair.primary, client, RATE, 1024)
     run = Run(flow, "run-1")
     run.plan()
-    set_quota(backup, client, RATE, 5)
+    set_quota(pair.backup, client, RATE, 5)
 
     (said,) = run.sync_topics().remarks.unapplied
 
     assert f"another client has changed {RATE}" in said
-    assert quotas_of(backup)[client, RATE] == 5
+    assert quotas_of(pair.backup)[client, RATE] == 5

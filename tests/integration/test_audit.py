@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_sandbox.cluster import KafkaCluster
 from tests.support.audits import FIRST_MS, Clusters, Fault, faults, records
 from tests.support.builders import (
     Record,
@@ -22,13 +19,12 @@ from tests.support.builders import (
 )
 from tests.support.command_line import ferry
 from tests.support.flows import write_flow
-
-Unique = Callable[[str], str]
+from tests.support.pair import Pair, Unique
 
 
 @pytest.fixture
-def clusters(folder: Path, primary: KafkaCluster, backup: KafkaCluster) -> Clusters:
-    return Clusters(folder, primary, backup)
+def clusters(pair: Pair) -> Clusters:
+    return Clusters(pair.folder, pair.primary, pair.backup)
 
 
 def test_a_whole_copy_is_the_same_and_says_what_was_compared(
@@ -263,12 +259,14 @@ def test_times_that_the_target_has_replaced_are_not_compared(
     assert (window["status"], window["state"]) == (7, "not compared")
 
 
-def test_a_flows_own_policy_pairs_its_topics(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, lone = unique("orders"), unique("lone")
-    file = write_flow(folder, primary, backup, [topic, lone])
-    for cluster, name in ((primary, topic), (backup, f"{folder.name}.{topic}"), (primary, lone)):
+def test_a_flows_own_policy_pairs_its_topics(pair: Pair) -> None:
+    topic, lone = pair.unique("orders"), pair.unique("lone")
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic, lone])
+    for cluster, name in (
+        (pair.primary, topic),
+        (pair.backup, f"{pair.folder.name}.{topic}"),
+        (pair.primary, lone),
+    ):
         create_topic(cluster.bootstrap, name)
         produce(cluster.bootstrap, name, records(20))
 
@@ -276,7 +274,7 @@ def test_a_flows_own_policy_pairs_its_topics(
 
     assert called.returncode == 7
     assert "the other 1 partitions are the same" in called.stdout
-    assert f"backup has no topic {folder.name}.{lone}" in called.stdout
+    assert f"backup has no topic {pair.folder.name}.{lone}" in called.stdout
     assert ferry("audit", "--config", file, "--topics", topic).returncode == 0
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,8 +25,7 @@ from kafka_ferry.runs.audit import audit as audits
 from kafka_ferry.runs.audit.audit import Audit, AuditRequest
 from kafka_ferry.runs.audit.scheduled import ScheduledAudit
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
-from kafka_sandbox.broker import Broker
-from kafka_sandbox.cluster import KafkaCluster, start_all
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 from tests.support.access import deny
 from tests.support.audits import Clusters, Fault, faults, records, shuffled
@@ -39,14 +38,14 @@ from tests.support.builders import (
     recreate_topic,
 )
 from tests.support.flows import make_flow, remote
+from tests.support.own_brokers import own_pair
+from tests.support.pair import Pair, Unique
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 
 @pytest.fixture
-def clusters(folder: Path, primary: KafkaCluster, backup: KafkaCluster) -> Clusters:
-    return Clusters(folder, primary, backup)
+def clusters(pair: Pair) -> Clusters:
+    return Clusters(pair.folder, pair.primary, pair.backup)
 
 
 @pytest.fixture(scope="module")
@@ -62,23 +61,18 @@ def audited(flow: Flow, spark: SparkSource = no_spark, **request: Any) -> dict[s
 
 
 def test_sparks_tasks_find_what_one_process_finds(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkSource,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("spark")
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.unique("spark")
+    flow = pair.flow([topic])
     source = [records(200, number) for number in range(6)]
     copy = [list(part) for part in source]
     copy[5].append(copy[0].pop(7))
     del copy[3][50]
     copy[4].append(source[2][10])
-    both = Clusters(folder, primary, backup)
-    both.write(primary, topic, source)
-    both.write(backup, remote(flow, topic), copy)
+    both = Clusters(pair.folder, pair.primary, pair.backup)
+    both.write(pair.primary, topic, source)
+    both.write(pair.backup, remote(flow, topic), copy)
     monkeypatch.setattr(audits, "SMALL", 0)
 
     found = faults(audited(flow, spark))
@@ -91,15 +85,11 @@ def test_sparks_tasks_find_what_one_process_finds(
 
 
 def test_a_shuffled_topic_is_compared_without_order(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(LogWalk.__init__.__kwdefaults__, "most", 50)
-    topic = unique("shuffled")
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.unique("shuffled")
+    flow = pair.flow([topic])
     source = [
         [record for record in records(300, number) if record.value is not None]
         for number in range(3)
@@ -107,9 +97,9 @@ def test_a_shuffled_topic_is_compared_without_order(
     copy = shuffled(source, seed=5)
     lost = copy[0].pop(20)
     copy[1].append(copy[2][4])
-    both = Clusters(folder, primary, backup)
-    both.write(primary, topic, source)
-    both.write(backup, remote(flow, topic), copy)
+    both = Clusters(pair.folder, pair.primary, pair.backup)
+    both.write(pair.primary, topic, source)
+    both.write(pair.backup, remote(flow, topic), copy)
 
     report = audited(flow)
 
@@ -186,53 +176,53 @@ def read(cluster: KafkaCluster, topic: str) -> dict[int, list[tuple[Any, ...]]]:
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    doubled, cut, open_, again = (unique(name) for name in ("doubled", "cut", "open", "again"))
-    flow = make_flow(folder, primary, backup, [doubled, cut, open_, again])
-    create_topic(primary.bootstrap, doubled, partitions=2)
+def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(pair: Pair) -> None:
+    doubled, cut, open_, again = (pair.unique(name) for name in ("doubled", "cut", "open", "again"))
+    flow = pair.flow([doubled, cut, open_, again])
+    create_topic(pair.primary.bootstrap, doubled, partitions=2)
     for topic in (cut, open_, again):
-        create_topic(primary.bootstrap, topic)
+        create_topic(pair.primary.bootstrap, topic)
     part = [replace(record, partition=0) for record in records(300)]
-    produce(primary.bootstrap, again, part[:50])
-    produce(primary.bootstrap, cut, part)
+    pair.produce(again, part[:50])
+    pair.produce(cut, part)
     # MirrorMaker 2 comes when retention has been there already.
-    delete_before(primary, cut, 120)
-    produce(primary.bootstrap, open_, part[:100], transactional_id=open_)
-    produce(primary.bootstrap, open_, part[100:150], transactional_id=open_, abort=True)
-    produce(primary.bootstrap, open_, part[150:], transactional_id=open_)
-    mm2 = mirror(flow, primary, backup, folder)
+    delete_before(pair.primary, cut, 120)
+    pair.produce(open_, part[:100], transactional_id=open_)
+    pair.produce(open_, part[100:150], transactional_id=open_, abort=True)
+    pair.produce(open_, part[150:], transactional_id=open_)
+    mm2 = mirror(flow, pair.primary, pair.backup, pair.folder)
     copies = {topic: remote(flow, topic) for topic in (doubled, cut, open_, again)}
-    produce(primary.bootstrap, doubled, some(2_000, "first"))
+    pair.produce(doubled, some(2_000, "first"))
     with mm2:
         counts = {copies[cut]: 180, copies[open_]: 300, copies[doubled]: 2_000}
         counts[copies[again]] = 50
-        mm2.wait_until_copied(backup.bootstrap, counts)
+        mm2.wait_until_copied(pair.backup.bootstrap, counts)
         # It flushes its positions at its end, and then no more before it is killed.
         mm2.stop()
         mm2.properties[f"{flow.target.alias}.offset.flush.interval.ms"] = "600000"
         # MirrorMaker 2's position is after the new topic's end, so that it copies it from its start.
-        recreate_topic(primary, again)
-        produce(primary.bootstrap, again, part[100:120])
+        recreate_topic(pair.primary, again)
+        pair.produce(again, part[100:120])
         mm2.start()
-        mm2.wait_until_copied(backup.bootstrap, {copies[again]: 70})
+        mm2.wait_until_copied(pair.backup.bootstrap, {copies[again]: 70})
         # It also flushes where it gives its tasks other partitions, as it does for the new topic.
         for attempt in range(4):
-            before = size(backup, copies[doubled])
+            before = size(pair.backup, copies[doubled])
             for number in range(40):
-                produce(primary.bootstrap, doubled, some(500, f"{attempt}-{number}"))
-            mm2.wait_until_copied(backup.bootstrap, {copies[doubled]: before + 5_000})
+                pair.produce(doubled, some(500, f"{attempt}-{number}"))
+            mm2.wait_until_copied(pair.backup.bootstrap, {copies[doubled]: before + 5_000})
             mm2.kill()
             mm2.start()
             # What is written last arrives last, in each partition.
-            produce(primary.bootstrap, doubled, some(2, f"last-{attempt}"))
-            wait_until(partial(ends_with_last, backup, copies[doubled], f"last-{attempt}"), 120)
-            if size(backup, copies[doubled]) > size(primary, doubled):
+            pair.produce(doubled, some(2, f"last-{attempt}"))
+            wait_until(
+                partial(ends_with_last, pair.backup, copies[doubled], f"last-{attempt}"), 120
+            )
+            if size(pair.backup, copies[doubled]) > size(pair.primary, doubled):
                 break
         for topic in (cut, open_, again):
-            produce(primary.bootstrap, topic, some(1, "last"))
-        wait_until(lambda: all(map(ends_with_last, [backup] * 4, copies.values())), 120)
+            pair.produce(topic, some(1, "last"))
+        wait_until(lambda: all(map(ends_with_last, [pair.backup] * 4, copies.values())), 120)
 
     report = audited(flow, terms=AuditTerms(isolation="read_uncommitted"))
 
@@ -240,7 +230,7 @@ def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
     for part in report["partitions"]:
         found[part["pair"]["topic"]] |= faults({"partitions": [part]})
     expected = Counter[tuple[int, int]]()
-    ours, theirs = read(primary, doubled), read(backup, copies[doubled])
+    ours, theirs = read(pair.primary, doubled), read(pair.backup, copies[doubled])
     for number, copied in theirs.items():
         places = {record: offset for offset, record in enumerate(ours[number])}
         expected += Counter((number, places[record]) for record in copied)
@@ -250,14 +240,14 @@ def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
     for topic in (doubled, cut, open_):
         assert {fault[0] for fault in found[topic]} <= {"doubled"}
     for topic, records_ in ((cut, 181), (open_, 301)):
-        assert len(found[topic]) == size(backup, copies[topic]) - records_
+        assert len(found[topic]) == size(pair.backup, copies[topic]) - records_
     # What it copied again after it was killed, and the records of the topic's first incarnation.
     kinds = Counter(fault[0] for fault in found[again])
-    assert kinds == Counter(foreign=50, doubled=size(backup, copies[again]) - 71)
+    assert kinds == Counter(foreign=50, doubled=size(pair.backup, copies[again]) - 71)
     assert {fault[4] for fault in found[again] if fault[0] == "foreign"} == set(range(50))
     committed = audited(flow, topics=(open_,))
     kinds = Counter(fault[0] for fault in faults(committed))
-    assert kinds == Counter(foreign=50, doubled=size(backup, copies[open_]) - 301)
+    assert kinds == Counter(foreign=50, doubled=size(pair.backup, copies[open_]) - 301)
 
 
 def some(count: int, mark: str) -> list[Record]:
@@ -279,12 +269,8 @@ def size(cluster: KafkaCluster, topic: str) -> int:
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Two brokers on which a client that does not log in is bound by ACLs."""
-    home = tmp_path_factory.mktemp("strict")
-    brokers = [Broker(home / name, config={"super.users": "User:nobody"}) for name in ("a", "b")]
-    start_all(brokers)
-    yield brokers[0], brokers[1]
-    for broker in brokers:
-        broker.wipe()
+    with own_pair(tmp_path_factory.mktemp("strict"), {"super.users": "User:nobody"}) as brokers:
+        yield brokers
 
 
 def test_what_may_not_be_read_is_named_and_the_rest_compared(
@@ -319,14 +305,12 @@ def test_what_may_not_be_read_is_named_and_the_rest_compared(
     assert "TOPIC_AUTHORIZATION_FAILED" in skipped.reason
 
 
-def test_a_scheduled_audit_fails_with_what_it_found_and_remembers_it(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("scheduled")
-    flow = make_flow(folder, primary, backup, [topic], audit_schedule="7 days", audit_sample=5)
-    both = Clusters(folder, primary, backup)
-    both.write(primary, topic, [records(30)])
-    both.write(backup, remote(flow, topic), [records(30)[:29]])
+def test_a_scheduled_audit_fails_with_what_it_found_and_remembers_it(pair: Pair) -> None:
+    topic = pair.unique("scheduled")
+    flow = pair.flow([topic], audit_schedule="7 days", audit_sample=5)
+    both = Clusters(pair.folder, pair.primary, pair.backup)
+    both.write(pair.primary, topic, [records(30)])
+    both.write(pair.backup, remote(flow, topic), [records(30)[:29]])
 
     this = ScheduledAudit(flow, "scheduled__1")
     assert not this.needs_spark()
@@ -337,12 +321,12 @@ def test_a_scheduled_audit_fails_with_what_it_found_and_remembers_it(
     assert "offset 29 missing on the target" in str(failure)
     assert failure.exit_code == 7
 
-    produce(backup.bootstrap, remote(flow, topic), records(30)[29:])
+    produce(pair.backup.bootstrap, remote(flow, topic), records(30)[29:])
     later = ScheduledAudit(flow, "scheduled__2")
     assert later.run(no_spark).state == "same"
     assert later.failure() is None
     submitted = ["--config", flow.file, "--flow", flow.name, "--run-id"]
     assert job.audit([*submitted, "scheduled__3"]) == 0
-    produce(backup.bootstrap, remote(flow, topic), [Record(value=b"strange", partition=0)])
+    produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"strange", partition=0)])
     assert job.audit([*submitted, "scheduled__4"]) == 7
     assert "1 foreign" in str(ScheduledAudit(flow, "scheduled__4").failure())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,14 +37,13 @@ from tests.support.flows import (
     copy_planned,
     failures,
     ledger_of,
-    make_flow,
     plan_now,
     remote,
 )
 from tests.support.killing import Fate, Killed, fated
+from tests.support.pair import Pair, Unique
 from tests.support.proof import recount_here, verified
 
-Unique = Callable[[str], str]
 DAY = 24 * 60 * 60 * 1000
 NEW_YEAR = 1_767_225_600_000
 """2026-01-01T00:00Z"""
@@ -145,16 +143,10 @@ def orders(primary: KafkaCluster, unique: Unique) -> str:
 
 
 @pytest.fixture
-def latest(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Flow:
+def latest(pair: Pair, orders: str, monkeypatch: pytest.MonkeyPatch) -> Flow:
     """A flow that copies only what comes after its first run."""
     recount_here(monkeypatch)
-    return make_flow(folder, primary, backup, [orders], auto_offset_reset="latest")
+    return pair.flow([orders], auto_offset_reset="latest")
 
 
 def three_days(broker: KafkaCluster, topic: str) -> None:
@@ -215,56 +207,44 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
 
 @pytest.mark.long
 def test_codecs_transactions_and_times_of_the_broker(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    folder: Path,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic, stamped = a_topic(primary, unique("codecs")), unique("stamped")
-    a_topic(primary, stamped, message_timestamp_type="LogAppendTime")
-    write(primary, stamped, ("s0", 1), ("s1", 2))
+    topic, stamped = a_topic(pair.primary, pair.unique("codecs")), pair.unique("stamped")
+    a_topic(pair.primary, stamped, message_timestamp_type="LogAppendTime")
+    write(pair.primary, stamped, ("s0", 1), ("s1", 2))
     codecs = ("none", "gzip", "snappy", "lz4", "zstd")
     for number, codec in enumerate(codecs):
         in_and_out = [(f"{codec}{n}", at(n % 3)) for n in range(number + 4)]
-        write(primary, topic, *in_and_out, compression=codec)
-    write(primary, topic, ("aborted", at(1)), transactional_id=topic, abort=True)
-    write(primary, topic, ("c0", at(0)), ("c1", at(1)), ("c2", at(2)), transactional_id=topic)
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
-        [topic, stamped],
-        auto_offset_reset="latest",
-        join_batches_below=0,
-        backfill_disorder_ms=-1,
+        write(pair.primary, topic, *in_and_out, compression=codec)
+    write(pair.primary, topic, ("aborted", at(1)), transactional_id=topic, abort=True)
+    write(pair.primary, topic, ("c0", at(0)), ("c1", at(1)), ("c2", at(2)), transactional_id=topic)
+    flow = pair.flow(
+        [topic, stamped], auto_offset_reset="latest", join_batches_below=0, backfill_disorder_ms=-1
     )
 
     report = backfill(flow, day(1))
     inside = [f"{codec}{n}" for i, codec in enumerate(codecs) for n in range(i + 4) if n % 3 == 1]
-    assert texts(backup, remote(flow, topic)) == [*inside, "c1"]
+    assert texts(pair.backup, remote(flow, topic)) == [*inside, "c1"]
     assert report.counts.reasons["aborted"] == 1
-    assert texts(backup, remote(flow, stamped)) == []
+    assert texts(pair.backup, remote(flow, stamped)) == []
 
     assert backfill(flow, EVER, "ever").counts.reasons["copied-before"] >= len(inside)
-    assert sorted(texts(backup, remote(flow, topic))) == sorted(texts(primary, topic))
-    assert texts(backup, remote(flow, stamped)) == ["s0", "s1"]
+    assert sorted(texts(pair.backup, remote(flow, topic))) == sorted(texts(pair.primary, topic))
+    assert texts(pair.backup, remote(flow, stamped)) == ["s0", "s1"]
 
 
 def test_a_flow_that_has_never_run_begins_afterwards_where_it_would_have_begun(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    folder: Path,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    one, two, idle = (a_topic(primary, unique(name), 2) for name in ("one", "two", "idle"))
+    one, two, idle = (
+        a_topic(pair.primary, pair.unique(name), 2) for name in ("one", "two", "idle")
+    )
     for topic in (one, two):
-        write(primary, topic, ("old", at(0)), ("wanted", at(1)), ("late", at(2)), partition=1)
-        write(primary, topic, ("other", at(0)))
-    flow = make_flow(folder, primary, backup, [one, two, idle], auto_offset_reset="latest")
+        write(pair.primary, topic, ("old", at(0)), ("wanted", at(1)), ("late", at(2)), partition=1)
+        write(pair.primary, topic, ("other", at(0)))
+    flow = pair.flow([one, two, idle], auto_offset_reset="latest")
 
     nothing = plan_backfill(flow, day(9), "nothing")
     assert (nothing.ranges, nothing.pins, nothing.topics.creations) == ((), (), ())
@@ -277,25 +257,21 @@ def test_a_flow_that_has_never_run_begins_afterwards_where_it_would_have_begun(
     assert failures(copy_backfill(flow, plan)) == []
     proved(flow, "backfill")
     for topic in (one, two, idle):
-        write(primary, topic, ("new", at(9)))
-        write(primary, topic, ("new", at(9)), partition=1)
+        write(pair.primary, topic, ("new", at(9)))
+        write(pair.primary, topic, ("new", at(9)), partition=1)
     ordinary(flow, "ordinary")
-    assert texts(backup, remote(flow, one), 1) == ["wanted", "new"]
+    assert texts(pair.backup, remote(flow, one), 1) == ["wanted", "new"]
     for topic in (one, two, idle):
-        assert texts(backup, remote(flow, topic), 0) == ["new"]
-    assert texts(backup, remote(flow, two), 1) == ["new"]
+        assert texts(pair.backup, remote(flow, topic), 0) == ["new"]
+    assert texts(pair.backup, remote(flow, two), 1) == ["new"]
 
 
 def test_what_the_flows_own_runs_copy_is_left_to_them(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    folder: Path,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    three_days(primary, orders)
-    flow = make_flow(folder, primary, backup, [orders])
+    three_days(pair.primary, orders)
+    flow = pair.flow([orders])
     plan = plan_backfill(flow, day(1))
     assert (plan.ranges, plan.pins) == ((), ())
     assert "4 offsets that may be in the window are not below the flow's position" in str(
@@ -303,48 +279,38 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
     )
     ordinary(flow, "ordinary")
     assert backfill(flow, day(1), "again").counts.records == 0
-    assert texts(backup, remote(flow, orders)) == texts(primary, orders)
+    assert texts(pair.backup, remote(flow, orders)) == texts(pair.primary, orders)
 
 
-def test_a_separate_topic_takes_what_is_late(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    folder: Path,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_separate_topic_takes_what_is_late(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
-    topic = a_topic(primary, unique("compacted"), cleanup_policy="compact")
-    three_days(primary, topic)
-    flow = make_flow(folder, primary, backup, [topic], auto_offset_reset="latest")
+    topic = a_topic(pair.primary, pair.unique("compacted"), cleanup_policy="compact")
+    three_days(pair.primary, topic)
+    flow = pair.flow([topic], auto_offset_reset="latest")
     refused = plan_backfill(flow, day(1), "same")
     assert "is compacted" in str(refused.remarks.refused[0])
     assert refused.ranges == ()
 
     flow = flow.model_copy(update={"backfill_topic": "separate"})
     late = f"{remote(flow, topic)}.backfill"
-    a_topic(backup, late)
-    write(backup, late, ("another client's", at(1)))
+    a_topic(pair.backup, late)
+    write(pair.backup, late, ("another client's", at(1)))
     assert "holds records that the flow has not copied" in str(
         plan_backfill(flow, day(1), "foreign").remarks.refused[0]
     )
-    delete_topic(backup, late)
+    delete_topic(pair.backup, late)
     backfill(flow, day(1))
-    assert texts(backup, late) == ["d1h0", "d1h8", "d1h23.99"]
-    write(primary, topic, ("new", at(9)))
+    assert texts(pair.backup, late) == ["d1h0", "d1h8", "d1h23.99"]
+    write(pair.primary, topic, ("new", at(9)))
     ordinary(flow, "ordinary")
-    assert texts(backup, remote(flow, topic)) == ["new"]
+    assert texts(pair.backup, remote(flow, topic)) == ["new"]
     assert backfill(flow, day(1), "again").counts.records == 0
-    assert texts(backup, late) == ["d1h0", "d1h8", "d1h23.99"]
+    assert texts(pair.backup, late) == ["d1h0", "d1h8", "d1h23.99"]
 
 
-def test_preserved_offsets_have_no_place_for_what_is_late(
-    primary: KafkaCluster, backup: KafkaCluster, folder: Path, orders: str
-) -> None:
-    three_days(primary, orders)
-    flow = make_flow(
-        folder, primary, backup, [orders], auto_offset_reset="latest", offsets="preserved"
-    )
+def test_preserved_offsets_have_no_place_for_what_is_late(pair: Pair, orders: str) -> None:
+    three_days(pair.primary, orders)
+    flow = pair.flow([orders], auto_offset_reset="latest", offsets="preserved")
     plan = plan_backfill(flow, day(1))
     assert "keeps the source's offsets" in str(plan.remarks.refused[0])
     assert plan.ranges == ()
@@ -385,38 +351,31 @@ def test_a_topic_that_was_recreated_has_nothing_of_the_old_ones_history(
 
 
 def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_more(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    folder: Path,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic = unique("both")
-    for broker in (primary, backup):
+    topic = pair.unique("both")
+    for broker in (pair.primary, pair.backup):
         a_topic(broker, topic)
-    there = make_flow(
-        folder,
-        primary,
-        backup,
+    there = pair.flow(
         [topic],
-        into=unique("backup"),
+        into=pair.unique("backup"),
         replication_policy_class="IdentityReplicationPolicy",
         on_foreign_records="adopt",
         on_returned_records="leave-out",
         auto_offset_reset="latest",
     )
     back = reverse_flow(there).model_copy(update={"auto_offset_reset": "earliest"})
-    write(backup, topic, ("b0", at(1)))
-    write(primary, topic, ("a0", at(1)))
+    write(pair.backup, topic, ("b0", at(1)))
+    write(pair.primary, topic, ("a0", at(1)))
     ordinary(back, "back")
-    assert texts(primary, topic) == ["a0", "b0"]
+    assert texts(pair.primary, topic) == ["a0", "b0"]
     report = backfill(there, EVER)
     assert report.counts.reasons["returned"] == 1
-    assert texts(backup, topic) == ["b0", "a0"]
+    assert texts(pair.backup, topic) == ["b0", "a0"]
     ordinary(back, "back again")
     ordinary(there, "there")
-    assert (texts(primary, topic), texts(backup, topic)) == (["a0", "b0"], ["b0", "a0"])
+    assert (texts(pair.primary, topic), texts(pair.backup, topic)) == (["a0", "b0"], ["b0", "a0"])
 
 
 class Storm:
@@ -565,13 +524,11 @@ def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_after_it(
 
 
 @pytest.mark.long
-def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(
-    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Unique
-) -> None:
-    topic = a_topic(primary, unique("whole"), 3)
+def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(pair: Pair) -> None:
+    topic = a_topic(pair.primary, pair.unique("whole"), 3)
     for number in range(3):
-        write(primary, topic, *((f"d{d}", at(d)) for d in range(3)), partition=number)
-    flow = make_flow(folder, primary, backup, [topic], auto_offset_reset="latest", shards=2)
+        write(pair.primary, topic, *((f"d{d}", at(d)) for d in range(3)), partition=number)
+    flow = pair.flow([topic], auto_offset_reset="latest", shards=2)
     with terminal_spark("backfills") as spark:
         for run, records in (("backfill", 3), ("again", 0)):
             this = Run(flow, run)
@@ -587,26 +544,22 @@ def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(
                 day(1),
             )
     for number in range(3):
-        assert texts(backup, remote(flow, topic), number) == ["d1"]
+        assert texts(pair.backup, remote(flow, topic), number) == ["d1"]
     assert not Path(flow.state_path, flow.slug, "checkpoint").exists()
-    write(primary, topic, ("new", at(9)))
+    write(pair.primary, topic, ("new", at(9)))
     assert plan_now(flow, "next").offsets == 1
 
 
 def test_what_a_first_copy_left_out_is_backfilled(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    orders: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    three_days(primary, orders)
-    flow = make_flow(folder, primary, backup, [orders], topics_start="2026-01-03")
+    three_days(pair.primary, orders)
+    flow = pair.flow([orders], topics_start="2026-01-03")
     ordinary(flow, "first")
     copy = remote(flow, orders)
-    assert texts(backup, copy) == ["d2h0", "d2h8", "d2h23.99"]
+    assert texts(pair.backup, copy) == ["d2h0", "d2h8", "d2h23.99"]
 
     assert backfill(flow, day(1)).counts.records == 3
-    assert texts(backup, copy)[3:] == ["d1h0", "d1h8", "d1h23.99"]
+    assert texts(pair.backup, copy)[3:] == ["d1h0", "d1h8", "d1h23.99"]
     assert backfill(flow, Window(at(1, 0), at(2, 9)), "again").counts.records == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from tests.support.flows import (
     make_flow,
     remote,
 )
+from tests.support.pair import Pair
 from tests.support.segments import (
     an_old_message_set,
     damage,
@@ -40,8 +41,6 @@ from tests.support.segments import (
     write_log,
 )
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 JOIN_BELOW = {0: "each alone", 32 * 1024: "small ones joined"}
@@ -85,79 +84,63 @@ def small_batch(number: int, records: int = 10) -> list[Record]:
 
 @pytest.mark.short("zstd", "none+gzip+snappy+lz4+zstd")
 @pytest.mark.parametrize("codecs", [[codec] for codec in CODECS] + [CODECS], ids="+".join)
-def test_small_batches_become_large_ones(
-    codecs: list[str], folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("small")
-    create_topic(primary.bootstrap, topic)
+def test_small_batches_become_large_ones(codecs: list[str], pair: Pair) -> None:
+    topic = pair.topic("small")
     for number in range(20):
         compression = codecs[number * len(codecs) // 20]
-        produce(primary.bootstrap, topic, small_batch(number), compression=compression)
-    flow = make_flow(folder, primary, backup, [topic])
+        pair.produce(topic, small_batch(number), compression=compression)
+    flow = pair.flow([topic])
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
-    assert total(flow, "rebuilt") == {Rebuilt.JOINED: len(read_batches(primary, topic))}
+    pair.assert_same(flow, topic)
+    assert total(flow, "rebuilt") == {Rebuilt.JOINED: len(read_batches(pair.primary, topic))}
     # Batches of different codecs stay apart; uncompressed ones take that of their neighbours.
     assert batches_written(flow) == max(1, len({*codecs} - {"none"}))
     assert_proved(flow)
 
 
-def test_small_batches_are_left_as_they_are_where_the_flow_says_so(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("small")
-    create_topic(primary.bootstrap, topic)
+def test_small_batches_are_left_as_they_are_where_the_flow_says_so(pair: Pair) -> None:
+    topic = pair.topic("small")
     for number in range(20):
-        produce(primary.bootstrap, topic, small_batch(number), compression="lz4")
-    flow = make_flow(folder, primary, backup, [topic], join_batches_below=0)
+        pair.produce(topic, small_batch(number), compression="lz4")
+    flow = pair.flow([topic], join_batches_below=0)
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert total(flow, "rebuilt") == {}
-    assert batches_written(flow) == len(read_batches(primary, topic))
+    assert batches_written(flow) == len(read_batches(pair.primary, topic))
 
 
 @joining
 def test_aborted_transactions_between_small_batches_are_left_out(
-    join_below: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    join_below: int, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 14: aborted records are mirrored like any others there."""
-    topic = unique("aborted")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("aborted")
     for number in range(12):
         writer = [None, topic, f"{topic}-2"][number % 3]
-        produce(
-            primary.bootstrap,
-            topic,
-            small_batch(number),
-            transactional_id=writer,
-            abort=number % 3 == 2,
-        )
-    flow = make_flow(folder, primary, backup, [topic], join_batches_below=join_below)
+        pair.produce(topic, small_batch(number), transactional_id=writer, abort=number % 3 == 2)
+    flow = pair.flow([topic], join_batches_below=join_below)
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert total(flow, "reasons") == {Reason.ABORTED: 40, Reason.CONTROL: 8}
     assert batches_written(flow) == (1 if join_below else 8)
     assert_proved(flow)
 
 
-def test_idempotent_producers_batches_pass(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("idempotent")
-    create_topic(primary.bootstrap, topic)
+def test_idempotent_producers_batches_pass(pair: Pair) -> None:
+    topic = pair.topic("idempotent")
     for number in range(3):
-        produce(primary.bootstrap, topic, small_batch(number), idempotent=True)
-    flow = make_flow(folder, primary, backup, [topic], join_batches_below=0)
+        pair.produce(topic, small_batch(number), idempotent=True)
+    flow = pair.flow([topic], join_batches_below=0)
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert total(flow, "rebuilt") == {}
 
 
@@ -167,30 +150,29 @@ def test_idempotent_producers_batches_pass(
 @pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 @joining
 def test_a_codec_of_the_remote_topics_own_is_met_before_the_broker_has_to(
-    join_below: int,
-    wanted: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    join_below: int, wanted: str, pair: Pair
 ) -> None:
-    topic = unique("pinned")
-    flow = make_flow(folder, primary, backup, [topic], join_batches_below=join_below)
-    create_topic(primary.bootstrap, topic)
-    create_topic(backup.bootstrap, remote(flow, topic), compression_type=wanted)
+    topic = pair.unique("pinned")
+    flow = pair.flow([topic], join_batches_below=join_below)
+    create_topic(pair.primary.bootstrap, topic)
+    create_topic(pair.backup.bootstrap, remote(flow, topic), compression_type=wanted)
     for number, codec in enumerate(CODECS):
-        produce(primary.bootstrap, topic, small_batch(number), compression=codec)
+        pair.produce(topic, small_batch(number), compression=codec)
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert_proved(flow)
     name = "none" if wanted == "uncompressed" else wanted
-    have = {log.header_of(batch)["attributes"] & 7 for batch in data_batches(backup, flow, topic)}
+    have = {
+        log.header_of(batch)["attributes"] & 7 for batch in data_batches(pair.backup, flow, topic)
+    }
     assert have == {log.CODECS[name]}
     if not join_below:
         # Counted, because a producer on a busy machine sends some of its batches in two.
-        sent = [log.header_of(batch)["attributes"] & 7 for batch in read_batches(primary, topic)]
+        sent = [
+            log.header_of(batch)["attributes"] & 7 for batch in read_batches(pair.primary, topic)
+        ]
         others = sum(codec != log.CODECS[name] for codec in sent)
         assert total(flow, "rebuilt") == {Rebuilt.OTHER_CODEC: others}
 
@@ -207,19 +189,16 @@ def data_batches(broker: KafkaCluster, flow: Flow, topic: str) -> list[bytes]:
 
 
 @joining
-def test_a_log_that_begins_inside_a_batch_is_copied_from_there(
-    join_below: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("edge")
-    create_topic(primary.bootstrap, topic)
+def test_a_log_that_begins_inside_a_batch_is_copied_from_there(join_below: int, pair: Pair) -> None:
+    topic = pair.topic("edge")
     for number in range(3):
-        produce(primary.bootstrap, topic, small_batch(number), compression="zstd")
-    delete_before(primary, topic, 13)
-    flow = make_flow(folder, primary, backup, [topic], join_batches_below=join_below)
+        pair.produce(topic, small_batch(number), compression="zstd")
+    delete_before(pair.primary, topic, 13)
+    flow = pair.flow([topic], join_batches_below=join_below)
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert total(flow, "rebuilt").get(Rebuilt.RANGE_EDGE, 0) == 1
     assert sum(row["records"] for row in ledger_rows(flow)) == 17
     assert_proved(flow)
@@ -228,36 +207,33 @@ def test_a_log_that_begins_inside_a_batch_is_copied_from_there(
 # Uncommitted records
 
 
-def test_uncommitted_records_are_copied_only_by_a_flow_that_asks_for_them(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_uncommitted_records_are_copied_only_by_a_flow_that_asks_for_them(pair: Pair) -> None:
     """MirrorMaker 2 situation 14, the other way round: a flow wants just what MirrorMaker 2 does."""
-    topic = unique("uncommitted")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("uncommitted")
     for number, abort in enumerate([False, True, False]):
-        produce(primary.bootstrap, topic, small_batch(number), transactional_id=topic, abort=abort)
+        pair.produce(topic, small_batch(number), transactional_id=topic, abort=abort)
     left_open = Producer(
-        {"bootstrap.servers": primary.bootstrap, "transactional.id": unique("open")}
+        {"bootstrap.servers": pair.primary.bootstrap, "transactional.id": pair.unique("open")}
     )
     left_open.init_transactions()
     left_open.begin_transaction()
     left_open.produce(topic, b"open", b"open")
     left_open.flush()
-    flow = make_flow(folder, primary, backup, [topic], isolation_level="read_uncommitted")
+    flow = pair.flow([topic], isolation_level="read_uncommitted")
 
     assert failures(copy_now(flow)) == []
 
-    everything = read_all(primary.bootstrap, topic, isolation="read_uncommitted")
-    assert content(read_all(backup.bootstrap, remote(flow, topic))) == content(everything)
+    everything = read_all(pair.primary.bootstrap, topic, isolation="read_uncommitted")
+    assert content(pair.copied(flow, topic)) == content(everything)
     assert len(everything[0]) == 31
     assert total(flow, "reasons") == {Reason.CONTROL: 3}
     assert_proved(flow)
 
     left_open.abort_transaction()
-    produce(primary.bootstrap, topic, small_batch(4))
+    pair.produce(topic, small_batch(4))
     assert failures(copy_now(flow, "run-2")) == []
-    everything = read_all(primary.bootstrap, topic, isolation="read_uncommitted")
-    assert content(read_all(backup.bootstrap, remote(flow, topic))) == content(everything)
+    everything = read_all(pair.primary.bootstrap, topic, isolation="read_uncommitted")
+    assert content(pair.copied(flow, topic)) == content(everything)
 
 
 # Logs that no client of today can write
@@ -465,22 +441,22 @@ def test_a_damaged_batch_is_named_and_nothing_after_it_is_copied(
 
 @joining
 def test_tombstones_of_a_compacted_topic_are_copied_without_their_deadline(
-    join_below: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    join_below: int, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 11: tombstones reach the target while the source still has them."""
-    topic = unique("tombstones")
+    topic = pair.unique("tombstones")
     compacting = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
-    create_topic(primary.bootstrap, topic, segment_ms="1", **compacting)
-    flow = make_flow(folder, primary, backup, [topic], join_batches_below=join_below)
-    produce(primary.bootstrap, topic, [Record(b"%d" % i, b"first") for i in range(6)])
+    create_topic(pair.primary.bootstrap, topic, segment_ms="1", **compacting)
+    flow = pair.flow([topic], join_batches_below=join_below)
+    pair.produce(topic, [Record(b"%d" % i, b"first") for i in range(6)])
     assert failures(copy_now(flow)) == []
-    produce(primary.bootstrap, topic, [Record(b"%d" % i, None) for i in range(4)])
-    produce(primary.bootstrap, topic, [Record(b"last", b"last")])
-    wait_until(lambda: any(map(has_delete_horizon, read_batches(primary, topic))))
+    pair.produce(topic, [Record(b"%d" % i, None) for i in range(4)])
+    pair.produce(topic, [Record(b"last", b"last")])
+    wait_until(lambda: any(map(has_delete_horizon, read_batches(pair.primary, topic))))
 
     assert failures(copy_now(flow, "run-2")) == []
 
-    have = {r.key: r.value for r in read_all(backup.bootstrap, remote(flow, topic))[0]}
-    source = {r.key: r.value for r in read_all(primary.bootstrap, topic)[0]}
+    have = {r.key: r.value for r in pair.copied(flow, topic)[0]}
+    source = {r.key: r.value for r in read_all(pair.primary.bootstrap, topic)[0]}
     assert have == source
     assert [key for key, value in have.items() if value is None] == [b"0", b"1", b"2", b"3"]

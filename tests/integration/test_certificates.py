@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,12 @@ from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates
 from kafka_ferry.runs.state.certificate_files import save_file
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, delete_before, produce, recreate_topic
+from tests.support.builders import Record, delete_before, produce, recreate_topic
 from tests.support.command_line import ferry
-from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.flows import copy_now, failures, remote
+from tests.support.pair import Pair
 from tests.support.proof import recount_here, verified
 
-Unique = Callable[[str], str]
 PROJECT = Path(__file__).parents[2]
 
 
@@ -53,24 +52,13 @@ def key(folder: Path) -> Ed25519PrivateKey:
 
 
 @pytest.fixture
-def flow(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    key: Ed25519PrivateKey,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Flow:
+def flow(pair: Pair, key: Ed25519PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Flow:
     recount_here(monkeypatch)
-    topic = unique("certified")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    return make_flow(
-        folder,
-        primary,
-        backup,
+    topic = pair.topic("certified", partitions=2)
+    return pair.flow(
         [topic],
         certificates_enabled=True,
-        certificates_key=f"${{dir:{folder / 'secrets'}:signing.pem}}",
+        certificates_key=f"${{dir:{pair.folder / 'secrets'}:signing.pem}}",
         **{"config_providers": "dir"},
     )
 
@@ -338,24 +326,36 @@ def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCl
     (folder / "signature").write_bytes(base64.b64decode(one.signature.value))
 
     done = subprocess.run(
-        ["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", "public.pem", "-in", "line",
-         "-sigfile", "signature"],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            "openssl",
+            "pkeyutl",
+            "-verify",
+            "-rawin",
+            "-pubin",
+            "-inkey",
+            "public.pem",
+            "-in",
+            "line",
+            "-sigfile",
+            "signature",
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert "Signature Verified Successfully" in done.stdout
 
 
 def test_a_run_writes_a_certificate_only_if_it_is_asked_to(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recount_here(monkeypatch)
-    topic = unique("uncertified")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("uncertified")
+    flow = pair.flow([topic])
 
-    assert certified(flow, primary, "run-1") == 0
+    assert certified(flow, pair.primary, "run-1") == 0
     assert Run(flow, "run-1").reconciliation()
     topics = ClusterControl(flow.target).unknown([certificate_topic(flow.source.alias)])
     assert topics

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,18 @@ import pytest
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.broker import Broker, free_port
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce
+from tests.support.builders import Record
 from tests.support.command_line import ferry, ferry_process
-from tests.support.flows import copy_now, make_flow, write_flow
+from tests.support.flows import copy_now, write_flow
 from tests.support.groups import commit_alone
+from tests.support.pair import Pair
 
-Unique = Callable[[str], str]
 
-
-def test_a_plan_lists_what_would_be_done_and_changes_nothing(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("planned")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    produce(primary.bootstrap, topic, [Record(value=b"x", partition=p) for p in (0, 1, 1)])
-    file = write_flow(folder, primary, backup, [topic])
+def test_a_plan_lists_what_would_be_done_and_changes_nothing(pair: Pair) -> None:
+    topic = pair.topic(
+        "planned", [Record(value=b"x", partition=p) for p in (0, 1, 1)], partitions=2
+    )
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic])
 
     first, second = ferry("plan", "--config", file, "--json"), ferry("plan", "--config", file)
 
@@ -36,22 +32,21 @@ def test_a_plan_lists_what_would_be_done_and_changes_nothing(
         (0, 0, 1),
         (1, 0, 2),
     ]
-    assert plan["creations"][0]["remote_topic"] == f"{folder.name}.{topic}"
+    assert plan["creations"][0]["remote_topic"] == f"{pair.folder.name}.{topic}"
     assert "about 3 records (" in second.stdout
     assert "in 2 partitions; topics to create: 1" in second.stdout
 
-    assert not (folder / "state").exists() or not list((folder / "state").rglob("plan.json"))
+    assert not (pair.folder / "state").exists() or not list(
+        (pair.folder / "state").rglob("plan.json")
+    )
 
 
-def test_the_lag_is_what_the_positions_have_not_reached(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("lagging")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    flow = make_flow(folder, primary, backup, [topic])
-    produce(primary.bootstrap, topic, [Record(value=b"x", partition=0)] * 5)
+def test_the_lag_is_what_the_positions_have_not_reached(pair: Pair) -> None:
+    topic = pair.topic("lagging", partitions=2)
+    flow = pair.flow([topic])
+    pair.produce(topic, [Record(value=b"x", partition=0)] * 5)
     copy_now(flow)
-    produce(primary.bootstrap, topic, [Record(value=b"x", partition=p) for p in (0, 0, 1)])
+    pair.produce(topic, [Record(value=b"x", partition=p) for p in (0, 0, 1)])
 
     def lag(*options: str) -> list[dict[str, object]]:
         done = ferry("lag", "--config", flow.file, *options, "--json")
@@ -66,8 +61,8 @@ def test_the_lag_is_what_the_positions_have_not_reached(
     nothing = ferry("lag", "--config", flow.file, "--topics", "another")
     assert (nothing.returncode, "matches another" in nothing.stderr) == (1, True)
 
-    group = unique("billing")
-    commit_alone(primary, group, {TopicPartition(topic, 0): 3})
+    group = pair.unique("billing")
+    commit_alone(pair.primary, group, {TopicPartition(topic, 0): 3})
     (row,) = lag("--group", group)
     assert (row["group"], row["partition"], row["position"], row["lag"]) == (group, 0, 3, 4)
     # Nothing is verified yet, so nothing is translated.
@@ -87,14 +82,9 @@ def test_the_lag_is_what_the_positions_have_not_reached(
     ids=["unknown key", "bad regex", "cluster without an alias", "out of bounds"],
 )
 def test_a_wrong_file_is_named_with_key_and_reason(
-    change: tuple[str, str],
-    status: int,
-    said: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
+    change: tuple[str, str], status: int, said: str, pair: Pair
 ) -> None:
-    file = write_flow(folder, primary, backup, ["orders"])
+    file = write_flow(pair.folder, pair.primary, pair.backup, ["orders"])
     file.write_text(json.dumps(json.loads(file.read_text())).replace(*change))
 
     result = ferry("plan", "--config", file)

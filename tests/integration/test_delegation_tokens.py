@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,11 @@ from tests.support.command_line import ferry_process
 from tests.support.flows import assert_same, copy_now, failures, remote
 from tests.support.groups import commit_alone
 from tests.support.kafka_tools import create_delegation_token, expire_delegation_token
+from tests.support.pair import Unique
 from tests.support.secure import as_properties, login
 
 from .test_secure import contents, filled, plainly, secured_flow
 
-Unique = Callable[[str], str]
 WORD = "l0gin-pa5sword"
 
 

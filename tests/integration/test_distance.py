@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ from tests.support.flows import (
     plan_now,
     remote,
 )
+from tests.support.pair import Pair, Unique
 
-Unique = Callable[[str], str]
 AHEAD = 4
 
 
@@ -128,27 +128,20 @@ def test_over_a_long_link_requests_overtake_their_answers(
 
 @pytest.mark.parametrize("partitions", [1, 3, 8])
 def test_whatever_is_guessed_the_copy_is_the_same(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
-    most_in_flight: dict[str, int],
-    partitions: int,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, most_in_flight: dict[str, int], partitions: int
 ) -> None:
-    topic = unique("guessed")
-    create_topic(primary.bootstrap, topic, partitions)
+    topic = pair.topic("guessed", partitions=partitions)
     for transactional_id, abort in (
         (None, False),
-        (unique("aborted"), True),
-        (unique("done"), False),
+        (pair.unique("aborted"), True),
+        (pair.unique("done"), False),
     ):
         records = of_all_sizes(400)
-        produce(primary.bootstrap, topic, records, transactional_id=transactional_id, abort=abort)
+        pair.produce(topic, records, transactional_id=transactional_id, abort=abort)
     monkeypatch.setattr(Depth, "wanted", lambda *_: AHEAD)
-    flow = make_flow(folder, primary, backup, [topic], fetch_max_bytes=3_000_000, writers=1)
+    flow = pair.flow([topic], fetch_max_bytes=3_000_000, writers=1)
     assert failures(copy_now(flow)) == []
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert 1 < most_in_flight["requests"] <= AHEAD
 
 

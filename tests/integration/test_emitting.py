@@ -36,6 +36,7 @@ from tests.support.mirror_topics import (
     trust,
 )
 from tests.support.own_brokers import own_pair
+from tests.support.pair import Pair
 from tests.support.proof import NO_SPARK, recount_here
 
 NOTHING = GroupMoves(0)
@@ -93,26 +94,24 @@ def topics_of(broker: KafkaCluster) -> dict[str, int]:
 # Checkpoints
 
 
-def test_a_checkpoint_says_where_a_group_goes_on(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    flow = a_flow(folder, primary, backup, [topic])
+def test_a_checkpoint_says_where_a_group_goes_on(pair: Pair, topic: str) -> None:
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic])
     copy(flow)
     source, target = TopicPartition(topic, 0), TopicPartition(remote(flow, topic), 0)
 
     assert emit_now(flow, moves_of(flow, {"billing": {source: 40}}, "as of noon")) == []
 
-    checkpoints = f"{folder.name}.checkpoints.internal"
-    assert checkpoints_in(backup, checkpoints) == [
+    checkpoints = f"{pair.folder.name}.checkpoints.internal"
+    assert checkpoints_in(pair.backup, checkpoints) == [
         Checkpoint("billing", target, 40, 40, "as of noon")
     ]
-    assert topics_of(backup)[checkpoints] == 1
+    assert topics_of(pair.backup)[checkpoints] == 1
 
 
 def test_only_what_has_changed_is_written_and_the_newest_stands_last(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
-    flow = a_flow(folder, primary, backup, [topic])
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic])
     copy(flow)
     source = TopicPartition(topic, 0)
 
@@ -120,7 +119,7 @@ def test_only_what_has_changed_is_written_and_the_newest_stands_last(
         moves = moves_of(flow, {"ahead": {source: ahead}, "behind": {source: behind}})
         assert emit_now(flow, moves) == []
 
-    written = checkpoints_in(backup, f"{folder.name}.checkpoints.internal")
+    written = checkpoints_in(pair.backup, f"{pair.folder.name}.checkpoints.internal")
     assert [(it.group, it.upstream, it.downstream) for it in written] == [
         ("ahead", 40, 40),
         ("behind", 10, 10),
@@ -131,28 +130,28 @@ def test_only_what_has_changed_is_written_and_the_newest_stands_last(
 
 
 def test_checkpoints_are_written_again_to_a_topic_that_was_recreated(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
-    flow = a_flow(folder, primary, backup, [topic])
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic])
     copy(flow)
-    checkpoints = f"{folder.name}.checkpoints.internal"
+    checkpoints = f"{pair.folder.name}.checkpoints.internal"
     moves = moves_of(flow, {"billing": {TopicPartition(topic, 0): 40}})
     emit_now(flow, moves)
-    before = checkpoints_in(backup, checkpoints)
-    delete_topic(backup, checkpoints)
+    before = checkpoints_in(pair.backup, checkpoints)
+    delete_topic(pair.backup, checkpoints)
 
     assert emit_now(flow, moves) == []
 
-    assert checkpoints_in(backup, checkpoints) == before
+    assert checkpoints_in(pair.backup, checkpoints) == before
 
 
 def test_offsets_that_stay_the_same_have_checkpoints_of_the_same_number(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
     flow = a_flow(
-        folder,
-        primary,
-        backup,
+        pair.folder,
+        pair.primary,
+        pair.backup,
         [topic],
         offsets="preserved",
         checkpoints_topic_replication_factor=-1,
@@ -161,14 +160,14 @@ def test_offsets_that_stay_the_same_have_checkpoints_of_the_same_number(
 
     emit_now(flow, moves_of(flow, {"billing": {TopicPartition(topic, 0): 77}}))
 
-    (checkpoint,) = checkpoints_in(backup, f"{folder.name}.checkpoints.internal")
+    (checkpoint,) = checkpoints_in(pair.backup, f"{pair.folder.name}.checkpoints.internal")
     assert (checkpoint.upstream, checkpoint.downstream) == (77, 77)
 
 
 def test_what_has_no_right_answer_and_what_is_no_consumer_groups_has_no_checkpoint(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
-    flow = a_flow(folder, primary, backup, [topic])
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic])
     source, target = TopicPartition(topic, 0), TopicPartition(remote(flow, topic), 0)
     copy(flow)
     right = PartitionMove(source, Committed(1), target=target, offset=1, kind="exact")
@@ -186,25 +185,23 @@ def test_what_has_no_right_answer_and_what_is_no_consumer_groups_has_no_checkpoi
     assert emit_now(flow, moves) == []
 
     # What keeps an offset from being committed does not make its translation less right.
-    (checkpoint,) = checkpoints_in(backup, f"{folder.name}.checkpoints.internal")
+    (checkpoint,) = checkpoints_in(pair.backup, f"{pair.folder.name}.checkpoints.internal")
     assert checkpoint.group == "held"
 
 
 # Heartbeats
 
 
-def test_a_run_beats_once_in_both_topics_of_heartbeats(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    flow = a_flow(folder, primary, backup, [topic])
+def test_a_run_beats_once_in_both_topics_of_heartbeats(pair: Pair, topic: str) -> None:
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic])
     copy(flow)
     began = now_ms()
     for _ in range(2):
         assert emit_now(flow, NOTHING) == []
-    for name in ("heartbeats", f"{folder.name}.heartbeats"):
-        beats = heartbeats_in(backup, name, folder.name)
+    for name in ("heartbeats", f"{pair.folder.name}.heartbeats"):
+        beats = heartbeats_in(pair.backup, name, pair.folder.name)
         assert [replace(beat, timestamp=0) for beat in beats] == [
-            Heartbeat(folder.name, "backup", 0)
+            Heartbeat(pair.folder.name, "backup", 0)
         ] * 2
         first, second = (beat.timestamp for beat in beats)
         assert began <= first <= second <= now_ms()
@@ -228,19 +225,14 @@ def beat(primary: KafkaCluster) -> Iterator[Callable[[], Heartbeat]]:
 
 
 def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    beat: Callable[[], Heartbeat],
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, topic: str, beat: Callable[[], Heartbeat], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    flow = a_flow(folder, primary, backup, [topic])
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic])
     beats = remote(flow, "heartbeats")
     copy(flow)
     assert emit_now(flow, NOTHING) == []
-    own = heartbeats_in(backup, beats, folder.name)
+    own = heartbeats_in(pair.backup, beats, pair.folder.name)
 
     theirs = [beat()]
     assert not failures(copy_now(flow, "run-2"))
@@ -250,30 +242,26 @@ def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
 
     assert Run(flow, "run-3").verify(NO_SPARK).success
     assert len(own) == 1
-    assert heartbeats_in(backup, beats, folder.name) == own
-    assert heartbeats_in(backup, beats, "elsewhere") == theirs
-    assert len(heartbeats_in(backup, "heartbeats", folder.name)) == 2
+    assert heartbeats_in(pair.backup, beats, pair.folder.name) == own
+    assert heartbeats_in(pair.backup, beats, "elsewhere") == theirs
+    assert len(heartbeats_in(pair.backup, "heartbeats", pair.folder.name)) == 2
 
 
 def test_heartbeats_whose_offsets_will_be_preserved_have_an_empty_topic_until_they_come(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    beat: Callable[[], Heartbeat],
+    pair: Pair, topic: str, beat: Callable[[], Heartbeat]
 ) -> None:
-    flow = a_flow(folder, primary, backup, [topic], offsets="preserved")
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], offsets="preserved")
     beats = remote(flow, "heartbeats")
     copy(flow)
     assert emit_now(flow, NOTHING) == []
-    assert get_offsets(backup, beats, LATEST) == {0: 0}
+    assert get_offsets(pair.backup, beats, LATEST) == {0: 0}
 
     there = beat()
     copy(flow, "run-2")
 
     assert emit_now(flow, NOTHING) == []
-    assert heartbeats_in(backup, beats, "elsewhere") == [there]
-    assert heartbeats_in(backup, beats, folder.name) == []
+    assert heartbeats_in(pair.backup, beats, "elsewhere") == [there]
+    assert heartbeats_in(pair.backup, beats, pair.folder.name) == []
 
 
 # Offset syncs
@@ -288,23 +276,16 @@ def test_heartbeats_whose_offsets_will_be_preserved_have_an_empty_topic_until_th
     ],
 )
 def test_offset_syncs_name_records_ever_closer_to_the_last_one(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    location: str,
-    separator: str,
-    name: str,
-    unique: Callable[[str], str],
+    pair: Pair, topic: str, location: str, separator: str, name: str
 ) -> None:
     options = {
         "emit.offset-syncs.enabled": True,
         "offset-syncs.topic.location": location,
         "replication.policy.separator": separator,
     }
-    flow = make_flow(folder, primary, backup, [topic], into=unique("backup"), **options)
-    where = primary if location == "source" else backup
-    there = name.format(source=folder.name, target=flow.target.alias)
+    flow = pair.flow([topic], into=pair.unique("backup"), **options)
+    where = pair.primary if location == "source" else pair.backup
+    there = name.format(source=pair.folder.name, target=flow.target.alias)
     copy(flow)
 
     for _ in range(2):
@@ -315,7 +296,7 @@ def test_offset_syncs_name_records_ever_closer_to_the_last_one(
     assert {sync.source for sync in syncs} == {TopicPartition(topic, 0)}
     assert all(sync.upstream == sync.downstream for sync in syncs)
 
-    write(primary, topic, 10)
+    write(pair.primary, topic, 10)
     copy(flow, "run-2")
     assert emit_now(flow, NOTHING) == []
     later = offset_syncs_in(where, there)[len(syncs) :]
@@ -324,24 +305,22 @@ def test_offset_syncs_name_records_ever_closer_to_the_last_one(
     assert later[0].upstream == 0
 
 
-def test_a_topic_that_was_recreated_begins_its_offset_syncs_again(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
+def test_a_topic_that_was_recreated_begins_its_offset_syncs_again(pair: Pair, topic: str) -> None:
     options = {
         "emit.offset-syncs.enabled": True,
         "offset-syncs.topic.location": "target",
         "on.source.topic.recreated": "append",
     }
-    flow = a_flow(folder, primary, backup, [topic], **options)
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], **options)
     copy(flow)
     emit_now(flow, NOTHING)
-    recreate_topic(primary, topic)
-    write(primary, topic, 2)
+    recreate_topic(pair.primary, topic)
+    write(pair.primary, topic, 2)
     copy(flow, "run-2")
 
     assert emit_now(flow, NOTHING) == []
 
-    syncs = offset_syncs_in(backup, f"mm2-offset-syncs.{folder.name}.internal")
+    syncs = offset_syncs_in(pair.backup, f"mm2-offset-syncs.{pair.folder.name}.internal")
     # After the first hundred and their marker.
     assert [(sync.upstream, sync.downstream) for sync in syncs[-2:]] == [(0, 101), (1, 102)]
 
@@ -349,30 +328,28 @@ def test_a_topic_that_was_recreated_begins_its_offset_syncs_again(
 # Options and rights
 
 
-def test_what_is_switched_off_is_not_there(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
+def test_what_is_switched_off_is_not_there(pair: Pair, topic: str) -> None:
     flow = a_flow(
-        folder,
-        primary,
-        backup,
+        pair.folder,
+        pair.primary,
+        pair.backup,
         [topic],
         emit_checkpoints_enabled=False,
         emit_heartbeats_enabled=False,
     )
     copy(flow)
     assert emit_now(flow, moves_of(flow, {"billing": {TopicPartition(topic, 0): 40}})) == []
-    of_flow = {name for name in topics_of(backup) if folder.name in name}
-    assert of_flow == {remote(flow, topic), f"ferry-ledger.{folder.name}.internal"}
+    of_flow = {name for name in topics_of(pair.backup) if pair.folder.name in name}
+    assert of_flow == {remote(flow, topic), f"ferry-ledger.{pair.folder.name}.internal"}
 
 
 def test_a_missing_right_is_named_with_what_switches_the_topic_off_and_others_are_written(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
-    flow = a_flow(folder, primary, backup, [topic], sync_topic_acls_enabled=False)
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], sync_topic_acls_enabled=False)
     copy(flow)
-    checkpoints = f"{folder.name}.checkpoints.internal"
-    deny(backup, f"topic {checkpoints}", "WRITE")
+    checkpoints = f"{pair.folder.name}.checkpoints.internal"
+    deny(pair.backup, f"topic {checkpoints}", "WRITE")
 
     (said,) = emit_now(flow, moves_of(flow, {"billing": {TopicPartition(topic, 0): 2}}))
 
@@ -380,20 +357,20 @@ def test_a_missing_right_is_named_with_what_switches_the_topic_off_and_others_ar
     assert "TOPIC_AUTHORIZATION_FAILED" in said
     assert f"Grant WRITE on the topic {checkpoints}: " in said
     assert "emit.checkpoints.enabled: false" in said
-    assert len(heartbeats_in(backup, "heartbeats", folder.name)) == 1
+    assert len(heartbeats_in(pair.backup, "heartbeats", pair.folder.name)) == 1
 
 
 def test_without_the_right_to_read_checkpoints_all_are_written_again(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
-    flow = a_flow(folder, primary, backup, [topic], sync_topic_acls_enabled=False)
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], sync_topic_acls_enabled=False)
     copy(flow)
     moves = moves_of(flow, {"billing": {TopicPartition(topic, 0): 2}})
-    checkpoints = f"{folder.name}.checkpoints.internal"
+    checkpoints = f"{pair.folder.name}.checkpoints.internal"
     assert emit_now(flow, moves) == []
-    deny(backup, f"topic {checkpoints}", "READ")
+    deny(pair.backup, f"topic {checkpoints}", "READ")
 
     assert emit_now(flow, moves) == []
 
-    ends = get_offsets(backup, checkpoints, LATEST)
+    ends = get_offsets(pair.backup, checkpoints, LATEST)
     assert ends == {0: 2}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,13 +27,13 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.application import COMMITS_EVERY, lines, process_until, running_application
 from tests.support.builders import Record, create_topic, produce
 from tests.support.command_line import ferry, ferry_process
-from tests.support.flows import copy_now, failures, make_flow
+from tests.support.flows import copy_now, failures
 from tests.support.groups import commit_alone, first_read
+from tests.support.pair import Pair, Unique
 from tests.support.proof import recount_here, verified
 from tests.support.topologies import values
 from tests.support.waiting import wait_until
 
-Unique = Callable[[str], str]
 PARTITIONS = 2
 
 
@@ -67,22 +67,19 @@ class Place:
         return reverse_flow(self.there)
 
 
-def place(folder: Path, old: KafkaCluster, new: KafkaCluster, unique: Unique, policy: str) -> Place:
-    orders, group = unique("orders"), unique("app")
-    for broker in (old, new):
+def place(pair: Pair, policy: str) -> Place:
+    orders, group = pair.unique("orders"), pair.unique("app")
+    for broker in (pair.primary, pair.backup):
         create_topic(broker.bootstrap, orders, PARTITIONS)
-    there = make_flow(
-        folder,
-        old,
-        new,
+    there = pair.flow(
         [orders],
-        into=unique("backup"),
+        into=pair.unique("backup"),
         replication_policy_class=policy,
         on_foreign_records="adopt",
         on_returned_records="leave-out",
         groups=[group],
     )
-    return Place(there, orders, group, folder / "processed")
+    return Place(there, orders, group, pair.folder / "processed")
 
 
 def write(broker: KafkaCluster, topic: str, name: str, numbers: range) -> list[str]:
@@ -135,7 +132,7 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
-    this = place(folder, old, backup, unique, policy)
+    this = place(Pair(folder, old, backup, unique), policy)
     orders, group, processed = this.orders, this.group, this.processed
     same = policy.startswith("Identity")
     on_new = [orders] if same else [f"{folder.name}.{orders}", orders]
@@ -186,23 +183,19 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
 
 
 def test_a_planned_failover_reads_nothing_again(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    this = place(folder, primary, backup, unique, "DefaultReplicationPolicy")
-    remote = f"{folder.name}.{this.orders}"
-    write(primary, this.orders, "a", range(20))
-    commit_alone(primary, this.group, at(this.orders, 4, 6))
+    this = place(pair, "DefaultReplicationPolicy")
+    remote = f"{pair.folder.name}.{this.orders}"
+    write(pair.primary, this.orders, "a", range(20))
+    commit_alone(pair.primary, this.group, at(this.orders, 4, 6))
     run(this.there, "first")
-    commit_alone(primary, this.group, at(this.orders, 7, 10))
-    write(primary, this.orders, "late", range(3))
+    commit_alone(pair.primary, this.group, at(this.orders, 7, 10))
+    write(pair.primary, this.orders, "late", range(3))
 
     tried = the_group(failover(this.there, dry_run=True))
-    assert committed(backup, this.group) == {}
+    assert committed(pair.backup, this.group) == {}
     found = failover(this.there)
     outlook = the_group(found)
 
@@ -211,11 +204,11 @@ def test_a_planned_failover_reads_nothing_again(
         (tp, offset, "exact") for tp, offset in at(remote, 7, 10).items()
     ]
     assert [one.offset for one in tried.partitions] == [7, 10]
-    assert committed(backup, this.group) == {(remote, 0): 7, (remote, 1): 10}
+    assert committed(pair.backup, this.group) == {(remote, 0): 7, (remote, 1): 10}
     first, none = (one.first for one in outlook.partitions)
     assert (first.offset, first.key) == (7, "a-14") if first else False
     assert none is None
-    assert first_read(backup, this.group, remote) == (0, 7)
+    assert first_read(pair.backup, this.group, remote) == (0, 7)
     text = "\n".join(outlook_lines(found))
     assert f"READY {this.group} (6 unread, 3 not copied)" in text
     assert "no record to read yet" in text
@@ -223,21 +216,17 @@ def test_a_planned_failover_reads_nothing_again(
 
 
 def test_a_group_in_use_and_one_without_offsets_there_are_named(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    this = place(folder, primary, backup, unique, "DefaultReplicationPolicy")
-    stuck = unique("stuck")
-    write(primary, this.orders, "a", range(4))
+    this = place(pair, "DefaultReplicationPolicy")
+    stuck = pair.unique("stuck")
+    write(pair.primary, this.orders, "a", range(4))
     for group in (this.group, stuck):
-        commit_alone(primary, group, at(this.orders, 1, 1))
+        commit_alone(pair.primary, group, at(this.orders, 1, 1))
     assert failures(copy_now(this.there)) == []  # And no run verifies it.
-    remote = f"{folder.name}.{this.orders}"
-    with running_application(backup.bootstrap, this.group, [remote], this.processed):
+    remote = f"{pair.folder.name}.{this.orders}"
+    with running_application(pair.backup.bootstrap, this.group, [remote], this.processed):
         wait_until(lambda: len(lines(this.processed)) == 4)
         found = failover(this.there, [this.group, stuck, "nobody"])
 
@@ -251,17 +240,11 @@ def test_a_group_in_use_and_one_without_offsets_there_are_named(
     )
 
 
-def test_the_command_line_fails_over_and_back(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
-    this = place(folder, primary, backup, unique, "IdentityReplicationPolicy")
-    texts = write(primary, this.orders, "a", range(4))
-    commit_alone(primary, this.group, at(this.orders, 1, 1))
+    this = place(pair, "IdentityReplicationPolicy")
+    texts = write(pair.primary, this.orders, "a", range(4))
+    commit_alone(pair.primary, this.group, at(this.orders, 1, 1))
     run(this.there, "first")
 
     shown = ferry("failover", "--config", this.there.file, "--json")
@@ -271,8 +254,8 @@ def test_the_command_line_fails_over_and_back(
     assert unknown.returncode == 10
     assert "FAILED There is no group nobody" in unknown.stdout
 
-    write(backup, this.orders, "b", range(4))
-    commit_alone(backup, this.group, at(this.orders, 2, 4))
+    write(pair.backup, this.orders, "b", range(4))
+    commit_alone(pair.backup, this.group, at(this.orders, 2, 4))
     tried = ferry("failback", "--config", this.there.file, "--dry-run")
     assert tried.returncode == 0, tried.stderr
     assert "dry run: about" in tried.stderr
@@ -281,7 +264,7 @@ def test_the_command_line_fails_over_and_back(
     assert back.returncode == 0, back.stderr
     (group,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in group["partitions"]] == [2, 3]
-    assert sorted(values(primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
+    assert sorted(values(pair.primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
 
 
 def at(topic: str, *offsets: int) -> dict[TopicPartition, int]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from kafka import KafkaConsumer
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPartition
@@ -13,11 +10,9 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.model.positions import PositionMetadata
 from kafka_ferry.runs import Run
-from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import copy_now, failures, make_flow
-
-Unique = Callable[[str], str]
+from tests.support.builders import Record
+from tests.support.flows import copy_now, failures
+from tests.support.pair import Pair
 
 
 def forge(flow: Flow, group: str, topic: str, offset: int) -> None:
@@ -39,15 +34,11 @@ def forge(flow: Flow, group: str, topic: str, offset: int) -> None:
     consumer.close()
 
 
-def test_what_no_ledger_on_the_source_says_of_origins_counts_for_nothing(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("forged")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(b"k", b"v")] * 10)
-    flow = make_flow(folder, primary, backup, [topic])
+def test_what_no_ledger_on_the_source_says_of_origins_counts_for_nothing(pair: Pair) -> None:
+    topic = pair.topic("forged", [Record(b"k", b"v")] * 10)
+    flow = pair.flow([topic])
     # A flow that does not exist, and the opposite one.
-    strangers = [f"ferry.{unique('nobody')}->{flow.source.alias}"]
+    strangers = [f"ferry.{pair.unique('nobody')}->{flow.source.alias}"]
     strangers.append(f"ferry.{flow.target.alias}->{flow.source.alias}")
     for group in strangers:
         forge(flow, group, topic, 10)

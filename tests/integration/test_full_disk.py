@@ -7,7 +7,7 @@ name, and costs the others nothing: not even those of the same writer, with whic
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,6 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.long
 
-Unique = Callable[[str], str]
 MIB = 1024 * 1024
 LOST = 2
 """The broker that is hit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -31,9 +31,8 @@ from tests.support.groups import (
     read_shared,
 )
 from tests.support.java import run_java
+from tests.support.pair import Unique
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 PROTOCOLS: list[Protocol] = ["classic", "consumer"]
 RECORDS = 40

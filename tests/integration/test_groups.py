@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,13 +22,13 @@ from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, add_partitions, create_topic, delete_topic, produce
-from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
+from tests.support.flows import copy_now, failures, ledger_of, remote
+from tests.support.pair import Pair, Unique
 from tests.support.proof import NO_SPARK
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
-Unique = Callable[[str], str]
 Offsets = Mapping[tuple[str, int], int]
 
 
@@ -121,9 +120,7 @@ def topic(primary: KafkaCluster, unique: Unique) -> str:
 
 
 @pytest.fixture
-def syncing(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, group: str
-) -> Callable[..., Flow]:
+def syncing(pair: Pair, group: str) -> Callable[..., Flow]:
     """Makes flows of topics that commit the offsets of ``group``, and write nothing else."""
 
     def make(*topics: str, **options: object) -> Flow:
@@ -133,7 +130,7 @@ def syncing(
             "emit_checkpoints_enabled": False,
             "emit_heartbeats_enabled": False,
         }
-        return make_flow(folder, primary, backup, topics, **(ours | options))
+        return pair.flow(topics, **(ours | options))
 
     return make
 
@@ -306,14 +303,13 @@ def test_no_group_passes_what_is_verified(
 
 
 def test_a_partition_without_an_answer_keeps_no_other_from_being_written(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str, unique: Unique
+    flow: Flow, pair: Pair, topic: str, group: str
 ) -> None:
-    elsewhere = unique("elsewhere")
-    create_topic(primary.bootstrap, elsewhere)
+    elsewhere = pair.topic("elsewhere")
     first = copied(flow, "run-1")
-    add_partitions(primary, topic, 3)
-    write(primary, topic, 5, partition=2)
-    commit(primary, group, {(topic, 0): 4, (topic, 2): 5, (elsewhere, 0): 0})
+    add_partitions(pair.primary, topic, 3)
+    write(pair.primary, topic, 5, partition=2)
+    commit(pair.primary, group, {(topic, 0): 4, (topic, 2): 5, (elsewhere, 0): 0})
 
     (move,) = first.sync_groups().groups
 
@@ -322,54 +318,45 @@ def test_a_partition_without_an_answer_keeps_no_other_from_being_written(
         (2, "held"),
     ]
     assert move.partitions[1].reason == "nothing of it is copied and verified yet."
-    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    group: str,
+    syncing: Callable[..., Flow], pair: Pair, group: str
 ) -> None:
-    empty = unique("empty")
-    create_topic(primary.bootstrap, empty)
+    empty = pair.topic("empty")
     flow = syncing(empty)
-    commit(primary, group, {(empty, 0): 0})
+    commit(pair.primary, group, {(empty, 0): 0})
 
     assert only(synced(flow, "run-1")).action == "written"
 
-    assert committed(backup, group) == {(remote(flow, empty), 0): 0}
+    assert committed(pair.backup, group) == {(remote(flow, empty), 0): 0}
 
 
 def test_a_group_of_a_preserved_and_a_translated_topic_moves_as_one(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    group: str,
+    syncing: Callable[..., Flow], pair: Pair, group: str
 ) -> None:
-    kept, told = unique("kept"), unique("told")
+    kept, told = pair.unique("kept"), pair.unique("told")
     for topic in (kept, told):
-        create_topic(primary.bootstrap, topic)
-        produce(primary.bootstrap, topic, [Record(value=b"a")] * 3, transactional_id=unique("tx"))
-        produce(primary.bootstrap, topic, [Record(value=b"b")] * 3)
+        create_topic(pair.primary.bootstrap, topic)
+        pair.produce(topic, [Record(value=b"a")] * 3, transactional_id=pair.unique("tx"))
+        pair.produce(topic, [Record(value=b"b")] * 3)
     flow = syncing(kept, told, offsets={kept: "preserved"})
     there = {topic: remote(flow, topic) for topic in (kept, told)}
-    commit(primary, group, {(kept, 0): 3, (told, 0): 3})
+    commit(pair.primary, group, {(kept, 0): 3, (told, 0): 3})
     first = copied(flow, "run-1")
-    add_partitions(primary, told, 2)
-    write(primary, told, 1, partition=1)
-    commit(primary, group, {(told, 1): 1})
+    add_partitions(pair.primary, told, 2)
+    write(pair.primary, told, 1, partition=1)
+    commit(pair.primary, group, {(told, 1): 1})
 
     (stuck,) = first.sync_groups().groups
 
     assert stuck.reason.endswith(f"moves as one, and {told}-1 is held.")
-    assert committed(backup, group) == {}
+    assert committed(pair.backup, group) == {}
     (free,) = synced(flow, "run-2").groups
     assert [one.action for one in free.partitions] == ["written"] * 3
     # 3 is the marker of the first transaction: the same number in one topic, the next record in the other.
-    assert committed(backup, group) == {
+    assert committed(pair.backup, group) == {
         (there[kept], 0): 3,
         (there[told], 0): 3,
         (there[told], 1): 1,
@@ -471,23 +458,17 @@ def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(
 
 
 def test_offsets_of_a_topic_that_is_gone_from_the_source_are_deleted_by_policy(
-    syncing: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    group: str,
-    unique: Unique,
+    syncing: Callable[..., Flow], pair: Pair, topic: str, group: str
 ) -> None:
-    gone = unique("gone")
-    create_topic(primary.bootstrap, gone)
-    write(primary, gone, 5)
+    gone = pair.topic("gone")
+    write(pair.primary, gone, 5)
     flow = syncing(topic, gone, on_source_group_deleted="delete")
-    commit(primary, group, {(topic, 0): 4, (gone, 0): 4})
+    commit(pair.primary, group, {(topic, 0): 4, (gone, 0): 4})
     this = copied(flow, "run-1")
     this.sync_groups()
-    delete_topic(primary, gone)
+    delete_topic(pair.primary, gone)
     # The coordinator hears of it a moment later.
-    wait_until(lambda: (gone, 0) not in committed(primary, group))
+    wait_until(lambda: (gone, 0) not in committed(pair.primary, group))
 
     (move,) = this.sync_groups().groups
 
@@ -495,7 +476,7 @@ def test_offsets_of_a_topic_that_is_gone_from_the_source_are_deleted_by_policy(
         (gone, "deleted"),
         (topic, "unchanged"),
     ]
-    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
 @pytest.mark.parametrize(
@@ -554,20 +535,20 @@ def test_groups_are_in_the_report(
 
 
 def test_what_a_group_reads_of_the_targets_own_topics_is_named_and_holds_up_nothing(
-    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str, unique: Unique
+    flow: Flow, pair: Pair, topic: str, group: str
 ) -> None:
     """Active/active: a group of A that reads A's orders and B.orders."""
-    theirs = f"{flow.target.alias}.{unique('theirs')}"
-    create_topic(primary.bootstrap, theirs)
-    produce(primary.bootstrap, theirs, [Record(b"k", b"v")] * 3)
-    commit(primary, group, {(topic, 0): 4, (theirs, 0): 2})
+    theirs = f"{flow.target.alias}.{pair.unique('theirs')}"
+    create_topic(pair.primary.bootstrap, theirs)
+    pair.produce(theirs, [Record(b"k", b"v")] * 3)
+    commit(pair.primary, group, {(topic, 0): 4, (theirs, 0): 2})
 
     moves = synced(flow, "run-1")
 
     (move,) = moves.groups
     told = {one.source.topic: (one.action, one.reason) for one in move.partitions}
     assert told == {topic: ("written", ""), theirs: ("held", FROM_TARGET)}
-    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def groups_entries(flow: Flow) -> int:

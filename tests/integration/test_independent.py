@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence, Set
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,8 @@ from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.java import run_java
 from tests.support.kafka_tools import EARLIEST, LATEST, DumpedBatch, dump_logs, get_offsets
 from tests.support.offsets import assert_same_offsets, assert_same_records, read_offsets
+from tests.support.pair import Pair, Unique
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 PARTITIONS = 2
 
@@ -92,28 +90,32 @@ SOURCES = [
 @pytest.mark.short("plain-transactions")
 @pytest.mark.parametrize(("write", "fill"), SOURCES)
 def test_a_consumer_and_kafkas_tools_see_the_sources_offsets(
-    write: Callable[[KafkaCluster, str], None],
-    fill: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    write: Callable[[KafkaCluster, str], None], fill: str, pair: Pair
 ) -> None:
-    topic = unique("independent")
-    write(primary, topic)
+    topic = pair.unique("independent")
+    write(pair.primary, topic)
     flow = make_flow(
-        *(folder, primary, backup, [topic]), offsets="preserved", fill=fill, join_batches_below=0
+        *(pair.folder, pair.primary, pair.backup, [topic]),
+        offsets="preserved",
+        fill=fill,
+        join_batches_below=0,
     )
 
     assert failures(copy_now(flow)) == []
 
     copied = remote(flow, topic)
     cleaned = write is compacted
-    assert_same_offsets(primary, topic, backup, copied, compacted=cleaned)
-    starts, ends = (get_offsets(backup, copied, bound) for bound in (EARLIEST, LATEST))
-    assert [get_offsets(primary, topic, bound) for bound in (EARLIEST, LATEST)] == [starts, ends]
-    shown = read_offsets(primary, topic)
-    sent, written = dump_logs(primary, topic, PARTITIONS), dump_logs(backup, copied, PARTITIONS)
+    assert_same_offsets(pair.primary, topic, pair.backup, copied, compacted=cleaned)
+    starts, ends = (get_offsets(pair.backup, copied, bound) for bound in (EARLIEST, LATEST))
+    assert [get_offsets(pair.primary, topic, bound) for bound in (EARLIEST, LATEST)] == [
+        starts,
+        ends,
+    ]
+    shown = read_offsets(pair.primary, topic)
+    sent, written = (
+        dump_logs(pair.primary, topic, PARTITIONS),
+        dump_logs(pair.backup, copied, PARTITIONS),
+    )
     for number in range(PARTITIONS):
         offsets = range(starts[number], ends[number])
         log = Logs(offsets, shown[number].keys(), sent[number], written[number])
@@ -181,32 +183,28 @@ def placed(batch: DumpedBatch) -> tuple[int, int, str]:
     return batch.base_offset, batch.count, batch.compression
 
 
-def test_the_comparison_shows_the_first_offset_that_differs(
-    primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("compared")
-    for broker, last in [(primary, b"right"), (backup, b"wrong")]:
+def test_the_comparison_shows_the_first_offset_that_differs(pair: Pair) -> None:
+    topic = pair.unique("compared")
+    for broker, last in [(pair.primary, b"right"), (pair.backup, b"wrong")]:
         create_topic(broker.bootstrap, topic)
         produce(broker.bootstrap, topic, [Record(b"k", b"same", timestamp=1_700_000_000_000)])
         produce(broker.bootstrap, topic, [Record(b"k", last, timestamp=1_700_000_000_000)])
 
     with pytest.raises(AssertionError, match=r"1 of 2 offsets differ, the first is 1") as raised:
-        assert_same_offsets(primary, topic, backup, topic)
+        assert_same_offsets(pair.primary, topic, pair.backup, topic)
 
     assert "source  key b'k', value b'right'" in str(raised.value)
     assert "target  key b'k', value b'wrong'" in str(raised.value)
 
 
-def test_the_comparison_sees_what_only_uncommitted_readers_see(
-    primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("compared")
-    for broker in (primary, backup):
+def test_the_comparison_sees_what_only_uncommitted_readers_see(pair: Pair) -> None:
+    topic = pair.unique("compared")
+    for broker in (pair.primary, pair.backup):
         create_topic(broker.bootstrap, topic)
         produce(broker.bootstrap, topic, [Record(b"k")], transactional_id=topic, abort=True)
 
     with pytest.raises(AssertionError, match="read_uncommitted on the target: 1 of 1 offsets"):
-        assert_same_offsets(primary, topic, backup, topic)
+        assert_same_offsets(pair.primary, topic, pair.backup, topic)
 
 
 def test_the_comparison_takes_only_what_a_cleaner_takes_for_compacted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,11 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
-from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce, set_config
-from tests.support.flows import copy_planned, make_flow, remote
+from tests.support.builders import Record, create_topic, set_config
+from tests.support.flows import copy_planned, remote
 from tests.support.groups import commit_alone
+from tests.support.pair import Pair
 from tests.support.proof import NO_SPARK, recount_here
-
-Unique = Callable[[str], str]
 
 OWN = """\
 partitions:
@@ -55,26 +52,19 @@ def verified(flow: Flow, run: str) -> Run:
 
 
 def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch, docs=True)
-    topic, group = unique("orders"), unique("billing")
-    create_topic(primary.bootstrap, topic, 2, retention_ms="86400000")
-    produce(primary.bootstrap, topic, [Record(b"k", b"v", partition=0)] * 5)
-    commit_alone(primary, group, {TopicPartition(topic, 0): 3})
-    (folder / "expectations").mkdir()
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
+    topic, group = pair.unique("orders"), pair.unique("billing")
+    create_topic(pair.primary.bootstrap, topic, 2, retention_ms="86400000")
+    pair.produce(topic, [Record(b"k", b"v", partition=0)] * 5)
+    commit_alone(pair.primary, group, {TopicPartition(topic, 0): 3})
+    (pair.folder / "expectations").mkdir()
+    flow = pair.flow(
         [topic],
         groups=group,
         sync_group_offsets_enabled=True,
-        verify_expectations=str(folder / "expectations"),
+        verify_expectations=str(pair.folder / "expectations"),
         verify_severity={"drift": "warning"},
         reports_keep_runs=1,
     )
@@ -100,14 +90,16 @@ def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
     }
 
     # Another client changes a config while a run is under way, and a user's file has a mistake in it.
-    produce(primary.bootstrap, topic, [Record(b"k", b"v", partition=0)])
-    (folder / "expectations" / "all.yaml").write_text(OWN)
+    pair.produce(topic, [Record(b"k", b"v", partition=0)])
+    (pair.folder / "expectations" / "all.yaml").write_text(OWN)
     run = planned(flow, "run-2")
-    set_config(backup, remote(flow, topic), "retention.ms", "3600000")
+    set_config(pair.backup, remote(flow, topic), "retention.ms", "3600000")
     mirror(run)
     with pytest.raises(VerificationFailed) as caught:
         run.verify(NO_SPARK)
-    assert f"{folder}/expectations/all.yaml, line 7: there is no expectation" in str(caught.value)
+    assert f"{pair.folder}/expectations/all.yaml, line 7: there is no expectation" in str(
+        caught.value
+    )
     found = run.reconciliation()
     assert found is not None and found.verdict is not None
     assert _warnings(found.verdict.warnings) == [
@@ -116,7 +108,7 @@ def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
     ]
 
     # The next run verifies the same again, has a drift, and moves a group too far.
-    (folder / "expectations" / "all.yaml").unlink()
+    (pair.folder / "expectations" / "all.yaml").unlink()
     run = verified(flow, "run-3")
     found = run.reconciliation()
     assert found is not None and found.verdict is not None
@@ -127,7 +119,7 @@ def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
         run.publish()
     report = run.report()
     assert report is not None and report.state == "incomplete"
-    assert "verified, but not its groups" in (run.report_path or folder).read_text()
+    assert "verified, but not its groups" in (run.report_path or pair.folder).read_text()
 
     # Of two published runs the older one is forgotten, with all older pages; run-2 may still go on.
     assert flow_state(flow).folder("runs").folders() == ["run-2", "run-3"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.wire import WireCluster, borrowed
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.network.proxy import Proxy
-from tests.support.flows import make_flow
+from tests.support.pair import Pair
 
 
 @pytest.fixture
@@ -58,10 +57,8 @@ def test_a_connection_that_was_cut_meanwhile_is_not_used(proxy: Proxy) -> None:
         assert second.nodes()
 
 
-def test_a_request_is_answered_though_another_client_takes_its_clients_place(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster
-) -> None:
-    cluster = make_flow(folder, primary, backup, ["any"]).source
+def test_a_request_is_answered_though_another_client_takes_its_clients_place(pair: Pair) -> None:
+    cluster = pair.flow(["any"]).source
     config = admin_config(cluster)
     for _ in range(3):
         answer = admin_client(cluster, config).describe_cluster(request_timeout=15)

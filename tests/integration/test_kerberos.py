@@ -6,7 +6,7 @@ import base64
 import logging
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from tests.support.builders import read_all
 from tests.support.command_line import ferry_process
 from tests.support.flows import assert_same, copy_now, failures, remote
 from tests.support.groups import commit_alone
+from tests.support.pair import Unique
 
 from .test_secure import contents, filled, secured_flow
 
@@ -32,7 +33,6 @@ pytestmark = pytest.mark.skipif(
     reason="no KDC here: apt-get install krb5-kdc krb5-admin-server krb5-user, as .ci/run does",
 )
 
-Unique = Callable[[str], str]
 SESSION_S = 2.0
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 

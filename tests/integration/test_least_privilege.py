@@ -14,7 +14,7 @@ from kafka_ferry.model.rights import Right
 from kafka_ferry.runs.rights import NEEDS, NeededRight, needed_rights
 from kafka_sandbox.cluster import start_all
 from kafka_sandbox.logins.secure import Authority, SecureBroker
-from tests.support.access import rules_of
+from tests.support.access import acls_of
 from tests.support.kafka_tools import acls
 from tests.support.proof import recount_here
 from tests.support.rights import (
@@ -24,12 +24,12 @@ from tests.support.rights import (
     Brokers,
     Options,
     Scene,
+    acl_of,
     commands_in,
     flow_with_many_options,
     grant,
     granted_by,
     is_refusal,
-    rule_of,
     steps_of,
 )
 
@@ -143,4 +143,4 @@ def test_the_command_that_an_error_names_grants_the_right(
 
     right = Right.transactional_id("WRITE", f"ferry.{scene.flow.name}.run")
     assert granted_by(said) == {right}
-    assert rule_of(right) in rules_of(brokers["target"])
+    assert acl_of(right) in acls_of(brokers["target"])

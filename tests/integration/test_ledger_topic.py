@@ -1,8 +1,6 @@
 """What is appended to the ledger's topic is there once; what is no entry is named, with topic and offset."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -12,7 +10,8 @@ from kafka_ferry.ledger.record import LedgerError
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import copy_now, ledger_of, make_flow
+from tests.support.flows import copy_now, ledger_of
+from tests.support.pair import Pair
 
 FOREIGN = [
     Record(b"another client's", b"not json"),
@@ -25,39 +24,29 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("foreign", FOREIGN, ids=lambda record: str(record.key))
-def test_a_record_of_another_client_is_named(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    folder: Path,
-    unique: Callable[[str], str],
-    foreign: Record,
-) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(b"k", b"v")])
-    flow = make_flow(folder, primary, backup, [topic])
+def test_a_record_of_another_client_is_named(pair: Pair, foreign: Record) -> None:
+    topic = pair.topic("orders", [Record(b"k", b"v")])
+    flow = pair.flow([topic])
     copy_now(flow)
     ledger = ledger_topic(flow.source.alias)
     types = [entry.type for _, entry in read_ledger(flow.target, ledger, 0)]
     assert types == ["applied", "ownership", "applied", "transaction"]
 
-    produce(backup.bootstrap, ledger, [foreign])
+    produce(pair.backup.bootstrap, ledger, [foreign])
 
     with pytest.raises(LedgerError) as caught:
         list(read_ledger(flow.target, ledger, 0))
     assert caught.value.message.startswith(
-        f"{ledger} offset {_end(backup, ledger) - 1}: not a ledger record"
+        f"{ledger} offset {_end(pair.backup, ledger) - 1}: not a ledger record"
     )
     with pytest.raises(LedgerError):
         ledger_of(flow)
 
 
-def test_runs_that_append_at_the_same_time_all_come_to_it(
-    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Callable[[str], str]
-) -> None:
+def test_runs_that_append_at_the_same_time_all_come_to_it(pair: Pair) -> None:
     """As a backfill's run does beside one of the timetable; each fences the other."""
-    flow = make_flow(folder, primary, backup, [unique("orders")])
-    create_topic(backup.bootstrap, ledger_topic(flow.source.alias))
+    flow = pair.flow([pair.unique("orders")])
+    create_topic(pair.backup.bootstrap, ledger_topic(flow.source.alias))
     runs = [f"run-{number}" for number in range(12)]
 
     def append(run: str) -> None:

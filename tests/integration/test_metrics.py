@@ -28,7 +28,7 @@ from kafka_ferry.runs.publish.prometheus import export_to_prometheus
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce, recreate_topic
+from tests.support.builders import Record, create_topic, recreate_topic
 from tests.support.flows import (
     copy_now,
     copy_planned,
@@ -38,10 +38,10 @@ from tests.support.flows import (
     remote,
     write_flow,
 )
+from tests.support.pair import Pair
 from tests.support.receivers import http_receiver, udp_receiver
 from tests.unit.report.reports import REPORT
 
-Unique = Callable[[str], str]
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 HOUR_MS = 3_600_000
 
@@ -92,23 +92,21 @@ def published(flow: Flow, run: str, outcomes: list[Outcome]) -> RunReport:
     return report
 
 
-def test_a_run_leaves_its_metrics_in_a_file_and_pushes_the_same(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, group = unique("measured"), unique("readers")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    produce(primary.bootstrap, topic, [*some(30, HOUR_MS), *some(10, 0, partition=1)])
-    produce(primary.bootstrap, topic, some(5, 0), transactional_id=topic, abort=True)
-    commit(primary, group, topic, 10)
-    tags = {"source": folder.name, "target": "backup"}
+def test_a_run_leaves_its_metrics_in_a_file_and_pushes_the_same(pair: Pair) -> None:
+    topic, group = pair.unique("measured"), pair.unique("readers")
+    create_topic(pair.primary.bootstrap, topic, partitions=2)
+    pair.produce(topic, [*some(30, HOUR_MS), *some(10, 0, partition=1)])
+    pair.produce(topic, some(5, 0), transactional_id=topic, abort=True)
+    commit(pair.primary, group, topic, 10)
+    tags = {"source": pair.folder.name, "target": "backup"}
     began = time.time()
     with http_receiver() as gateway:
         options = {
-            "metrics_prometheus_dir": str(folder / "metrics"),
+            "metrics_prometheus_dir": str(pair.folder / "metrics"),
             "metrics_prometheus_push_url": f"{gateway.url}/some/path/",
             "groups": [group],
         }
-        file = write_flow(folder, primary, backup, [topic], **options)
+        file = write_flow(pair.folder, pair.primary, pair.backup, [topic], **options)
         command = [sys.executable, "-m", "kafka_ferry", "run", "--config", file]
         subprocess.run(command, check=True, capture_output=True, text=True)
     ended = time.time()
@@ -116,14 +114,14 @@ def test_a_run_leaves_its_metrics_in_a_file_and_pushes_the_same(
     (pushed,) = gateway.requests
     assert pushed[:2] == (
         "PUT",
-        f"/some/path/metrics/job/kafka-ferry/source/{folder.name}/target/backup",
+        f"/some/path/metrics/job/kafka-ferry/source/{pair.folder.name}/target/backup",
     )
-    (written,) = (folder / "metrics").iterdir()
-    assert written.name == f"kafka-ferry-{folder.name}_to_backup.prom"
+    (written,) = (pair.folder / "metrics").iterdir()
+    assert written.name == f"kafka-ferry-{pair.folder.name}_to_backup.prom"
     assert written.read_bytes() == pushed[3]
 
     found = parsed(written.read_text())
-    first = tags | {"topic": f"{folder.name}.{topic}", "partition": "0"}
+    first = tags | {"topic": f"{pair.folder.name}.{topic}", "partition": "0"}
     second = first | {"partition": "1"}
     assert value(found, "run_state", **tags, state="verified") == 1
     assert value(found, "run_state", **tags, state="failed") == 0
@@ -158,18 +156,15 @@ def test_a_run_leaves_its_metrics_in_a_file_and_pushes_the_same(
     assert began <= (value(found, "run_finished_seconds", **tags) or 0) <= ended
 
 
-def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("behind")
-    create_topic(primary.bootstrap, topic, partitions=4, max_message_bytes="2000000")
-    flow = make_flow(folder, primary, backup, [topic])
-    produce(primary.bootstrap, topic, [*some(5, 0, 0), *some(5, 0, 1)])
+def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(pair: Pair) -> None:
+    topic = pair.topic("behind", partitions=4, max_message_bytes="2000000")
+    flow = pair.flow([topic])
+    pair.produce(topic, [*some(5, 0, 0), *some(5, 0, 1)])
     copy_now(flow)
-    produce(primary.bootstrap, topic, some(3, HOUR_MS, 1))
-    produce(primary.bootstrap, topic, some(4, 1000, 1))
+    pair.produce(topic, some(3, HOUR_MS, 1))
+    pair.produce(topic, some(4, 1000, 1))
     # So large that a broker leaves it out of an answer with others.
-    produce(primary.bootstrap, topic, some(1, 2 * HOUR_MS, 2, size=500_000))
+    pair.produce(topic, some(1, 2 * HOUR_MS, 2, size=500_000))
 
     both = {TopicPartition(remote(flow, topic), p): TopicPartition(topic, p) for p in range(4)}
     found = {target.partition: behind for target, behind in find_lag(flow, both).items()}
@@ -181,58 +176,51 @@ def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(
 
 
 def test_a_topic_that_was_recreated_is_behind_as_a_whole_and_one_that_is_gone_is_not_there(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    topic = unique("recreated")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic])
-    produce(primary.bootstrap, topic, some(9, 0))
+    topic = pair.topic("recreated")
+    flow = pair.flow([topic])
+    pair.produce(topic, some(9, 0))
     copy_now(flow)
-    recreate_topic(primary, topic)
-    produce(primary.bootstrap, topic, some(2, HOUR_MS))
+    recreate_topic(pair.primary, topic)
+    pair.produce(topic, some(2, HOUR_MS))
 
     both = {
         TopicPartition(remote(flow, topic), 0): TopicPartition(topic, 0),
-        TopicPartition(remote(flow, "gone"), 0): TopicPartition(unique("gone"), 0),
+        TopicPartition(remote(flow, "gone"), 0): TopicPartition(pair.unique("gone"), 0),
     }
     (found,) = find_lag(flow, both).values()
     assert found.records == 2
     assert found.seconds == pytest.approx(3_600, abs=60)
 
 
-def test_a_failed_run_says_what_is_behind_and_that_it_failed(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    good, bad = unique("good"), unique("bad")
-    for topic in (good, bad):
-        create_topic(primary.bootstrap, topic)
-        produce(primary.bootstrap, topic, some(6, HOUR_MS))
-    create_topic(backup.bootstrap, f"{folder.name}.{bad}", message_timestamp_type="LogAppendTime")
-    options = {"metrics_prometheus_dir": str(folder / "metrics"), "metrics_detail": "topic"}
-    flow = make_flow(folder, primary, backup, [good, bad], **options)
+def test_a_failed_run_says_what_is_behind_and_that_it_failed(pair: Pair) -> None:
+    good, bad = (pair.topic(it, some(6, HOUR_MS)) for it in ("good", "bad"))
+    create_topic(
+        pair.backup.bootstrap, f"{pair.folder.name}.{bad}", message_timestamp_type="LogAppendTime"
+    )
+    options = {"metrics_prometheus_dir": str(pair.folder / "metrics"), "metrics_detail": "topic"}
+    flow = pair.flow([good, bad], **options)
 
     plan = plan_now(flow)
     assert [refusal.topic for refusal in plan.remarks.refused] == [bad]
     report = published(flow, "run-1", copy_planned(flow, plan))
 
     assert report.state == "failed"
-    (written,) = (folder / "metrics").iterdir()
+    (written,) = (pair.folder / "metrics").iterdir()
     found = parsed(written.read_text())
-    tags = {"source": folder.name, "target": "backup"}
+    tags = {"source": pair.folder.name, "target": "backup"}
     assert value(found, "run_state", **tags, state="failed") == 1
     assert value(found, "run_problems", **tags, kind="refused") == 1
     assert value(found, "record_count_total", **tags, topic=remote(flow, good)) == 6
     assert value(found, "verified_until_seconds", **tags) is None
 
 
-def test_counters_go_on_and_ages_are_those_of_the_last_run(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("goes-on")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic])
+def test_counters_go_on_and_ages_are_those_of_the_last_run(pair: Pair) -> None:
+    topic = pair.topic("goes-on")
+    flow = pair.flow([topic])
     for run, (count, age_ms) in enumerate([(6, HOUR_MS), (4, 0), (0, 0)]):
-        produce(primary.bootstrap, topic, some(count, age_ms))
+        pair.produce(topic, some(count, age_ms))
         outcomes = copy_now(flow, f"run-{run}")
         report = published(flow, f"run-{run}", outcomes)
         (row,) = report.measures.partitions if report.measures else ()
@@ -248,13 +236,9 @@ def test_counters_go_on_and_ages_are_those_of_the_last_run(
             assert row.read_ages == row.stored_ages == NO_AGES
 
 
-def test_preserved_offsets_have_ages_too(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("kept")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, some(8, HOUR_MS))
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+def test_preserved_offsets_have_ages_too(pair: Pair) -> None:
+    topic = pair.topic("kept", some(8, HOUR_MS))
+    flow = pair.flow([topic], offsets="preserved")
     (outcome,) = copy_now(flow)
     assert outcome.read_ages.count == outcome.stored_ages.count == 8
     assert HOUR_MS <= outcome.read_ages.least <= outcome.stored_ages.most < HOUR_MS + 60_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,8 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
 from tests.support.command_line import Called, ferry, ferry_process
 from tests.support.flows import copy_now
+from tests.support.pair import Pair, Unique
 
-Unique = Callable[[str], str]
 SECRET = "not-for-anybodys-eyes"
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 EARLIEST = "auto.offset.reset=earliest\n"
@@ -103,25 +103,25 @@ def values(found: Mapping[int, list[ConsumedRecord]], mark: str = "") -> dict[in
 
 @pytest.mark.long
 def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_is_new(
-    mirror_maker: MirrorMaker,
-    primary: KafkaCluster,
-    east: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    mirror_maker: MirrorMaker, pair: Pair, east: KafkaCluster
 ) -> None:
-    shared, alone, other = unique("orders"), unique("device-heartbeats"), unique("other")
-    for cluster, mark, partitions in ((primary, "west", 2), (east, "east", 3)):
+    shared, alone, other = (
+        pair.unique("orders"),
+        pair.unique("device-heartbeats"),
+        pair.unique("other"),
+    )
+    for cluster, mark, partitions in ((pair.primary, "west", 2), (east, "east", 3)):
         create_topic(cluster.bootstrap, shared, partitions=partitions)
         produce(cluster.bootstrap, shared, records(mark, 60, partitions))
     create_topic(east.bootstrap, alone, partitions=1)
     produce(east.bootstrap, alone, records("alone", 5, 1))
-    create_topic(primary.bootstrap, other, partitions=1)
+    create_topic(pair.primary.bootstrap, other, partitions=1)
     login = f'sasl.jaas.config={LOGIN} username="ferry" password="{SECRET}";\n'
     sources = [
-        mirror_maker.file("west.properties", primary, EARLIEST + login),
+        mirror_maker.file("west.properties", pair.primary, EARLIEST + login),
         mirror_maker.file("east.properties", east, EARLIEST),
     ]
-    target = mirror_maker.file("target.properties", backup)
+    target = mirror_maker.file("target.properties", pair.backup)
     topics = f"--whitelist='{shared}, {alone}'"
 
     done = mirror_maker.run(
@@ -137,20 +137,20 @@ def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_i
     assert SECRET not in done.stdout + done.stderr
     assert SECRET.encode() not in mirror_maker.leftovers
 
-    for cluster, mark, partitions in ((primary, "west", 2), (east, "east", 3)):
+    for cluster, mark, partitions in ((pair.primary, "west", 2), (east, "east", 3)):
         produce(cluster.bootstrap, shared, records(f"{mark} again", 10, partitions))
     renamed = [sources[1], sources[0].rename(sources[0].with_name("phoenix.properties"))]
     for flow in mirror_maker.flows(topics, sources=renamed, target=target):
         copy_now(flow, "run-2")
 
-    on_target = read_all(backup.bootstrap, shared)
-    for cluster, mark, partitions in ((primary, "west", 2), (east, "east", 3)):
+    on_target = read_all(pair.backup.bootstrap, shared)
+    for cluster, mark, partitions in ((pair.primary, "west", 2), (east, "east", 3)):
         want = values(read_all(cluster.bootstrap, shared))
         have = values(on_target, mark)
         assert {n: have[n] for n in range(partitions)} == want, "each record once, and in order"
     assert sum(map(len, on_target.values())) == 140
-    assert values(read_all(backup.bootstrap, alone)) == values(read_all(east.bootstrap, alone))
-    assert other not in read_topics(backup)
+    assert values(read_all(pair.backup.bootstrap, alone)) == values(read_all(east.bootstrap, alone))
+    assert other not in read_topics(pair.backup)
 
 
 def read_topics(cluster: KafkaCluster) -> set[str]:

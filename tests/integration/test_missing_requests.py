@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +15,12 @@ from kafka.protocol.producer import (
 
 from kafka_ferry.wire import Connection
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.flows import assert_same, copy_now, failures, make_flow, plan_now, remote
+from tests.support.flows import copy_now, failures, plan_now, remote
 from tests.support.offsets import assert_same_offsets
+from tests.support.pair import Pair
 
 from .test_old_brokers import a_topic
 
-Unique = Callable[[str], str]
 REDPANDA = (WriteTxnMarkersRequest, DescribeUserScramCredentialsRequest)
 URSA = (AddPartitionsToTxnRequest, EndTxnRequest)
 # The newest without topic ids.
@@ -70,29 +68,23 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     return Brokers(monkeypatch)
 
 
-def test_without_markers_gaps_are_filled_by_transactions(
-    folder: Path, brokers: Brokers, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    brokers.lack(backup, *REDPANDA)
-    topic = a_topic(primary, unique("gaps"))
+def test_without_markers_gaps_are_filled_by_transactions(pair: Pair, brokers: Brokers) -> None:
+    brokers.lack(pair.backup, *REDPANDA)
+    topic = a_topic(pair.primary, pair.unique("gaps"))
     # Connections are kept by alias, and those of other tests know more.
-    flow = make_flow(folder, primary, backup, [topic], into=unique("red"), offsets="preserved")
+    flow = pair.flow([topic], into=pair.unique("red"), offsets="preserved")
 
     assert failures(copy_now(flow)) == []
 
-    assert_same_offsets(primary, topic, backup, remote(flow, topic))
+    assert_same_offsets(pair.primary, topic, pair.backup, remote(flow, topic))
     assert "EndTxnRequest" in brokers.asked
     assert "WriteTxnMarkersRequest" not in brokers.asked
 
 
-def test_a_filling_that_needs_markers_is_refused_by_name(
-    folder: Path, brokers: Brokers, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    brokers.lack(backup, *REDPANDA)
-    topic = a_topic(primary, unique("gaps"))
-    flow = make_flow(
-        folder, primary, backup, [topic], into=unique("red"), offsets="preserved", fill="markers"
-    )
+def test_a_filling_that_needs_markers_is_refused_by_name(pair: Pair, brokers: Brokers) -> None:
+    brokers.lack(pair.backup, *REDPANDA)
+    topic = a_topic(pair.primary, pair.unique("gaps"))
+    flow = pair.flow([topic], into=pair.unique("red"), offsets="preserved", fill="markers")
     told = failures(copy_now(flow))
     assert told
     assert all("accepts no control records from clients" in sentence for sentence in told)
@@ -100,42 +92,33 @@ def test_a_filling_that_needs_markers_is_refused_by_name(
 
 
 def test_a_source_without_topic_ids_in_fetches_and_transactions_is_copied(
-    folder: Path, brokers: Brokers, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair, brokers: Brokers
 ) -> None:
-    topic = a_topic(primary, unique("by-name"))
-    brokers.lack(primary, *REDPANDA, *URSA)
-    flow = make_flow(folder, primary, backup, [topic], into=unique("there"))
+    topic = a_topic(pair.primary, pair.unique("by-name"))
+    brokers.lack(pair.primary, *REDPANDA, *URSA)
+    flow = pair.flow([topic], into=pair.unique("there"))
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert {version for name, version in brokers.sent if name == "FetchRequest"} == {BY_NAME}
 
 
-def test_a_target_without_transactions_is_refused_by_name(
-    folder: Path, brokers: Brokers, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    brokers.lack(backup, *URSA)
-    topic = a_topic(primary, unique("untold"))
-    flow = make_flow(folder, primary, backup, [topic], into=unique("ursa"))
+def test_a_target_without_transactions_is_refused_by_name(pair: Pair, brokers: Brokers) -> None:
+    brokers.lack(pair.backup, *URSA)
+    topic = a_topic(pair.primary, pair.unique("untold"))
+    flow = pair.flow([topic], into=pair.unique("ursa"))
     told = failures(copy_now(flow))
     assert told
     assert all("does not know the request AddPartitionsToTxn" in sentence for sentence in told)
 
 
 def test_users_that_a_broker_cannot_list_are_told_and_the_rest_is_planned(
-    folder: Path, brokers: Brokers, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair, brokers: Brokers
 ) -> None:
-    brokers.lack(primary, *REDPANDA)
-    topic = a_topic(primary, unique("users"))
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
-        [topic],
-        into=unique("there"),
-        sync_scram_users_enabled=True,
-    )
+    brokers.lack(pair.primary, *REDPANDA)
+    topic = a_topic(pair.primary, pair.unique("users"))
+    flow = pair.flow([topic], into=pair.unique("there"), sync_scram_users_enabled=True)
 
     plan = plan_now(flow)
     assert {it.topic for it in plan.ranges} == {topic}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from kafka_ferry.config import Flow
@@ -13,34 +10,26 @@ from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.model import Plan, TopicPartition
 from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import assert_same, copy_now, copy_planned, failures, make_flow, remote
+from tests.support.builders import Record, create_topic
+from tests.support.flows import assert_same, copy_now, copy_planned, failures, remote
 from tests.support.groups import commit_alone
+from tests.support.pair import Pair
 from tests.support.proof import NO_SPARK, recount_here, verified
 
-Unique = Callable[[str], str]
 Clusters = tuple[KafkaCluster, KafkaCluster]
 
 
 @pytest.fixture
-def copied(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-) -> Flow:
+def copied(pair: Pair, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Flow:
     """A flow that has copied and proved 200 records of a topic, and has 50 more to copy."""
     recount_here(monkeypatch)
-    topic = unique("moved")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic], offsets=request.param, writers=2)
+    topic = pair.topic("moved")
+    flow = pair.flow([topic], offsets=request.param, writers=2)
     for run, records in (("run-1", 100), ("run-2", 100)):
-        produce(primary.bootstrap, topic, [Record(b"k", b"v")] * records)
+        pair.produce(topic, [Record(b"k", b"v")] * records)
         assert not failures(copy_now(flow, run))
         verified(flow, run)
-    produce(primary.bootstrap, topic, [Record(b"k", b"v")] * 50)
+    pair.produce(topic, [Record(b"k", b"v")] * 50)
     return flow
 
 
@@ -126,18 +115,13 @@ def test_a_position_that_is_committed_as_it_is_loses_its_metadata_and_nothing_el
     assert_same(primary, copied.topics[0], backup, target_of(copied).topic)
 
 
-def test_a_position_of_which_the_ledger_knows_nothing_skips_nothing(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, other = unique("first"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, [Record(b"k", b"v")] * 10)
-    flow = make_flow(folder, primary, backup, [other])
+def test_a_position_of_which_the_ledger_knows_nothing_skips_nothing(pair: Pair) -> None:
+    topic, other = (pair.topic(it, [Record(b"k", b"v")] * 10) for it in ("first", "other"))
+    flow = pair.flow([other])
     assert not failures(copy_now(flow))
     flow = flow.model_copy(update={"topics": (topic, other)})
-    create_topic(backup.bootstrap, remote(flow, topic))
-    commit_alone(backup, f"ferry.{flow.name}", {TopicPartition(remote(flow, topic), 0): 7})
+    create_topic(pair.backup.bootstrap, remote(flow, topic))
+    commit_alone(pair.backup, f"ferry.{flow.name}", {TopicPartition(remote(flow, topic), 0): 7})
 
     _, plan = planned(flow, "run-2")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,11 @@ from tests.support.access import allow
 from tests.support.command_line import ferry_process
 from tests.support.flows import assert_same, copy_now, failures, remote
 from tests.support.java import compiled
+from tests.support.pair import Unique
 from tests.support.secure import trust_store
 
 from .test_secure import contents, filled, plainly, secured_flow
 
-Unique = Callable[[str], str]
 KEY, SECRET, REGION = "AKIDEXAMPLE", "wJalrXUtnFEMI-EXAMPLE", "eu-west-1"
 VALIDATOR = "SignedUrlValidator"
 MSK = "software.amazon.msk.auth.iam"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from tests.support.builders import create_topic, produce, read_all
 from tests.support.flows import assert_same, copy_now, failures, make_flow, remote, write_flow
 from tests.support.histories import named
 from tests.support.leaders import leaders
+from tests.support.pair import Pair
 
-Unique = Callable[[str], str]
 RACK, REPLICA = "r2", 2
 
 
@@ -61,17 +60,11 @@ def a_topic(cluster: KafkaCluster, name: str, replicas: int) -> str:
     return name
 
 
-def test_the_replica_in_the_rack_is_read_from(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    asked: list[tuple[str, int]],
-) -> None:
-    topic = a_topic(backup, unique("near"), 3)
-    flow = near(folder, backup, primary, topic)
+def test_the_replica_in_the_rack_is_read_from(pair: Pair, asked: list[tuple[str, int]]) -> None:
+    topic = a_topic(pair.backup, pair.unique("near"), 3)
+    flow = near(pair.folder, pair.backup, pair.primary, topic)
     assert failures(copy_now(flow)) == []
-    assert_same(backup, topic, primary, remote(flow, topic))
+    assert_same(pair.backup, topic, pair.primary, remote(flow, topic))
     others = [node for _, node in asked if node != REPLICA]
     # Each of the other leaders names it once, and says what there is at the end.
     assert set(others) == {1, 3}
@@ -80,15 +73,9 @@ def test_the_replica_in_the_rack_is_read_from(
 
 @pytest.mark.parametrize("named", [REPLICA, 9], ids=["has no replica", "does not exist"])
 def test_a_named_broker_that_gives_nothing_is_left_for_the_leader(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    asked: list[tuple[str, int]],
-    monkeypatch: pytest.MonkeyPatch,
-    named: int,
+    pair: Pair, asked: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, named: int
 ) -> None:
-    topic = a_topic(backup, unique("left"), 1)
+    topic = a_topic(pair.backup, pair.unique("left"), 1)
     found = ReadReplicas.found
 
     def found_and_named(replicas: ReadReplicas, *args: Any) -> None:
@@ -97,23 +84,17 @@ def test_a_named_broker_that_gives_nothing_is_left_for_the_leader(
             replicas.named(args[0], named)
 
     monkeypatch.setattr(ReadReplicas, "found", found_and_named)
-    flow = near(folder, backup, primary, topic)
+    flow = near(pair.folder, pair.backup, pair.primary, topic)
     assert failures(copy_now(flow)) == []
-    assert_same(backup, topic, primary, remote(flow, topic))
+    assert_same(pair.backup, topic, pair.primary, remote(flow, topic))
     assert (RACK, named) in asked
     assert {("", 1), ("", 3)} <= set(asked)
 
 
-def test_without_a_rack_leaders_are_read_from(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    asked: list[tuple[str, int]],
-) -> None:
-    topic = a_topic(backup, unique("leaders"), 3)
-    flow = make_flow(folder, backup, primary, [topic])
+def test_without_a_rack_leaders_are_read_from(pair: Pair, asked: list[tuple[str, int]]) -> None:
+    topic = a_topic(pair.backup, pair.unique("leaders"), 3)
+    flow = make_flow(pair.folder, pair.backup, pair.primary, [topic])
     assert failures(copy_now(flow)) == []
-    assert sum(map(len, read_all(primary.bootstrap, remote(flow, topic)).values())) == 90
+    assert sum(map(len, read_all(pair.primary.bootstrap, remote(flow, topic)).values())) == 90
     assert {rack for rack, _ in asked} == {""}
     assert {node for _, node in asked} == {1, 2, 3}

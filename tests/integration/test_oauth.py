@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,11 +46,11 @@ from tests.support.identity_provider import (
     read_jwt,
 )
 from tests.support.kafka_tools import list_topics
+from tests.support.pair import Unique
 from tests.support.secure import as_properties, trust_store
 
 from .test_secure import contents, filled, plainly, secured_flow
 
-Unique = Callable[[str], str]
 SESSION_S = 2.0
 WRONG = "wr0ng-s3cret"
 WORD = "key-pa5sphrase"

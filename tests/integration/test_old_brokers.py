@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,8 +25,7 @@ from tests.support.groups import cluster_of, commit_alone, member
 from tests.support.offsets import assert_same_offsets
 from tests.support.old_brokers import VERSIONS, broker_of
 from tests.support.over_wire import OverWire
-
-Unique = Callable[[str], str]
+from tests.support.pair import Unique
 
 pytestmark = pytest.mark.long
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,8 @@ import pytest
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.runs import Run
-from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import make_flow
-
-Unique = Callable[[str], str]
+from tests.support.builders import Record
+from tests.support.pair import Pair
 
 
 def in_folder(flow: Flow, folder: Path, *topics: str) -> Flow:
@@ -33,21 +29,18 @@ def begun(flow: Flow, run: str) -> None:
 
 
 def test_a_second_file_with_other_topics_is_refused_and_one_that_was_moved_is_not(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    orders, payments = unique("orders"), unique("payments")
-    for topic in (orders, payments):
-        create_topic(primary.bootstrap, topic)
-        produce(primary.bootstrap, topic, [Record(b"k", b"v")])
-    first = make_flow(folder, primary, backup, [orders], writers=1)
+    orders, payments = (pair.topic(it, [Record(b"k", b"v")]) for it in ("orders", "payments"))
+    first = pair.flow([orders], writers=1)
     begun(first, "run-1")
 
-    second = in_folder(first, folder / "team-b", orders, payments)
+    second = in_folder(first, pair.folder / "team-b", orders, payments)
     with pytest.raises(ConfigError, match=r"was run from .+flow\.yaml with other topics") as caught:
         Run(second, "run-2").plan()
     assert "another alias" in caught.value.advice
 
-    moved = in_folder(first, folder / "moved")
+    moved = in_folder(first, pair.folder / "moved")
     begun(moved, "run-3")
     begun(moved.model_copy(update={"topics": (orders, payments)}), "run-4")
     with pytest.raises(ConfigError, match=r"moved/flow\.yaml"):

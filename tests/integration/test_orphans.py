@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,11 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.flows import assert_same, ledger_rows, make_flow, plan_now, remote
+from tests.support.flows import assert_same, ledger_rows, plan_now, remote
 from tests.support.long_topic import RECORDS, a_long_topic, length
+from tests.support.pair import Pair, Unique
 from tests.support.slow_copy import SlowCopy, slow_copy
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 
 @pytest.fixture
@@ -24,8 +22,8 @@ def topic(primary: KafkaCluster, unique: Unique) -> str:
 
 
 @pytest.fixture
-def flow(folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str) -> Flow:
-    flow = make_flow(folder, primary, backup, [topic])
+def flow(pair: Pair, topic: str) -> Flow:
+    flow = pair.flow([topic])
     plan_now(flow)
     return flow
 
@@ -58,36 +56,36 @@ def kill_the_supervisor(copy: SlowCopy) -> None:
 
 
 def test_a_task_that_is_lost_takes_its_copying_with_it_and_the_next_one_copies_the_rest(
-    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
+    pair: Pair, flow: Flow, topic: str
 ) -> None:
     for lose in (kill_the_task, kill_the_supervisor):
-        before = length(backup, remote(flow, topic))
-        with slow_copy(folder, flow.file, "run-1") as copy:
-            wait_until_more_is_there(backup, remote(flow, topic), before)
+        before = length(pair.backup, remote(flow, topic))
+        with slow_copy(pair.folder, flow.file, "run-1") as copy:
+            wait_until_more_is_there(pair.backup, remote(flow, topic), before)
 
             lose(copy)
 
             wait_until(lambda copy=copy: copy.is_gone)  # type: ignore[misc]
         assert Run(flow, "run-1")._folder.step_record("mirror") is None
 
-    complete(folder, flow)
-    assert_exact(flow, primary, topic, backup)
+    complete(pair.folder, flow)
+    assert_exact(flow, pair.primary, topic, pair.backup)
 
 
 @pytest.mark.long
 def test_an_orphan_that_wakes_up_after_its_successor_changes_nothing(
-    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
+    pair: Pair, flow: Flow, topic: str
 ) -> None:
-    with slow_copy(folder, flow.file, "run-1") as orphan:
-        wait_until_more_is_there(backup, remote(flow, topic), 0)
+    with slow_copy(pair.folder, flow.file, "run-1") as orphan:
+        wait_until_more_is_there(pair.backup, remote(flow, topic), 0)
         orphan.watcher.kill()
         orphan.task.kill()
         orphan.task.wait(10)
         # Not before: the system hangs up on what is stopped when it loses its parent.
         orphan.copier.suspend()
-        complete(folder, flow)
+        complete(pair.folder, flow)
 
         orphan.copier.resume()
         wait_until(lambda: orphan.is_gone, 120)
 
-    assert_exact(flow, primary, topic, backup)
+    assert_exact(flow, pair.primary, topic, pair.backup)

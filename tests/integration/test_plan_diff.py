@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from kafka_ferry.model import Plan
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.access import allow, deny, rule, rules_of
+from tests.support.access import acls_of, allow, an_acl, deny
 from tests.support.builders import (
     Record,
     add_partitions,
@@ -32,9 +32,9 @@ from tests.support.builders import (
 )
 from tests.support.command_line import ferry
 from tests.support.flows import copy_now, make_flow, remote
+from tests.support.pair import Pair
 from tests.support.segments import damage
 
-Unique = Callable[[str], str]
 HOUR_MS = 3600 * 1000
 VALUE = bytes(range(256)) * 4
 
@@ -56,30 +56,28 @@ def state_of(broker: KafkaCluster) -> dict[str, Any]:
             for resource, future in configs.items()
         },
         "groups": {group.group_id for group in client.list_consumer_groups().result().valid},
-        "rules": rules_of(broker),
+        "acls": acls_of(broker),
     }
 
 
-def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    grows, new, cycle = unique("grows"), unique("new"), unique("backup.own")
-    create_topic(primary.bootstrap, grows)
-    flow = make_flow(folder, primary, backup, [grows, new, cycle], topics_optional=[new, cycle])
+def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(pair: Pair) -> None:
+    grows, new, cycle = pair.unique("grows"), pair.unique("new"), pair.unique("backup.own")
+    create_topic(pair.primary.bootstrap, grows)
+    flow = pair.flow([grows, new, cycle], topics_optional=[new, cycle])
     copy_now(flow)
-    add_partitions(primary, grows, 3)
-    set_config(primary, grows, "retention.ms", "86400001")
-    create_topic(primary.bootstrap, new, partitions=2, max_message_bytes="65536")
-    create_topic(primary.bootstrap, cycle)
-    produce(primary.bootstrap, new, [Record(value=b"x", partition=1)] * 7)
-    allow(primary, f"topic {new}: anna ALLOW READ")
-    before = state_of(primary), state_of(backup)
+    add_partitions(pair.primary, grows, 3)
+    set_config(pair.primary, grows, "retention.ms", "86400001")
+    create_topic(pair.primary.bootstrap, new, partitions=2, max_message_bytes="65536")
+    create_topic(pair.primary.bootstrap, cycle)
+    pair.produce(new, [Record(value=b"x", partition=1)] * 7)
+    allow(pair.primary, f"topic {new}: anna ALLOW READ")
+    before = state_of(pair.primary), state_of(pair.backup)
 
     shown = ferry("plan", "--config", flow.file)
     told = ferry("plan", "--config", flow.file, "--json")
 
     assert (shown.returncode, told.returncode) == (2, 2), shown.stderr
-    assert (state_of(primary), state_of(backup)) == before
+    assert (state_of(pair.primary), state_of(pair.backup)) == before
     plan = json.loads(told.stdout)
     assert plan["differences"] == {
         "partitions to copy": 1,
@@ -100,27 +98,23 @@ def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
 
     copy_now(flow, "run-2")
 
-    done = state_of(backup)
+    done = state_of(pair.backup)
     assert done["topics"][remote(flow, new)] == 2
     assert done["topics"][remote(flow, grows)] == 3
     assert done["configs"][remote(flow, grows)]["retention.ms"] == "86400001"
-    assert rule(f"topic {remote(flow, new)}: anna ALLOW READ") in done["rules"]
+    assert an_acl(f"topic {remote(flow, new)}: anna ALLOW READ") in done["acls"]
     again = ferry("plan", "--config", flow.file)
     assert (again.returncode, again.stdout.splitlines()[0]) == (0, f"{flow.name}: nothing to do")
 
 
-def test_a_plan_says_about_how_many_bytes_there_are_to_copy(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("sized")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    produce(primary.bootstrap, topic, [Record(value=VALUE, partition=0)] * 300)
-    produce(primary.bootstrap, topic, [Record(value=VALUE, partition=1)] * 100)
-    flow = make_flow(folder, primary, backup, [topic])
+def test_a_plan_says_about_how_many_bytes_there_are_to_copy(pair: Pair) -> None:
+    topic = pair.topic("sized", [Record(value=VALUE, partition=0)] * 300, partitions=2)
+    pair.produce(topic, [Record(value=VALUE, partition=1)] * 100)
+    flow = pair.flow([topic])
 
     whole = {estimate.partition: estimate for estimate in look(flow).estimates}
     copy_now(flow)
-    produce(primary.bootstrap, topic, [Record(value=VALUE, partition=0)] * 100)
+    pair.produce(topic, [Record(value=VALUE, partition=0)] * 100)
     rest = look(flow).estimates
 
     assert {number: estimate.records for number, estimate in whole.items()} == {0: 300, 1: 100}
@@ -210,24 +204,22 @@ def in_hours(hours: int) -> str:
     return f"{datetime.now(UTC) + timedelta(hours=hours):%M %H} * * *"
 
 
-def test_topics_that_may_lose_records_before_they_are_copied_are_named(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_topics_that_may_lose_records_before_they_are_copied_are_named(pair: Pair) -> None:
     now = time.time_ns() // 1_000_000
-    expires, short, brief, safe = (unique(n) for n in ("expires", "short", "brief", "safe"))
+    expires, short, brief, safe = (pair.unique(n) for n in ("expires", "short", "brief", "safe"))
     two_days = str(48 * HOUR_MS)
-    create_topic(primary.bootstrap, expires, partitions=2, retention_ms=two_days)
+    create_topic(pair.primary.bootstrap, expires, partitions=2, retention_ms=two_days)
     old, new = [Record(value=b"x", partition=1, timestamp=now - age * HOUR_MS) for age in (47, 1)]
-    produce(primary.bootstrap, expires, [old, old, old, new])
+    pair.produce(expires, [old, old, old, new])
     for topic in (short, safe):
-        create_topic(primary.bootstrap, topic)
+        create_topic(pair.primary.bootstrap, topic)
         aged = Record(value=b"x", timestamp=now - (1 if topic == short else 30) * HOUR_MS)
-        produce(primary.bootstrap, topic, [aged] * 9)
-        delete_before(primary, topic, 4)
-    create_topic(primary.bootstrap, brief, retention_ms=str(23 * HOUR_MS))
-    produce(primary.bootstrap, brief, [Record(value=b"x")])
+        pair.produce(topic, [aged] * 9)
+        delete_before(pair.primary, topic, 4)
+    create_topic(pair.primary.bootstrap, brief, retention_ms=str(23 * HOUR_MS))
+    pair.produce(brief, [Record(value=b"x")])
     topics = [expires, short, brief, safe]
-    flow = make_flow(folder, primary, backup, topics, schedule=in_hours(5))
+    flow = pair.flow(topics, schedule=in_hours(5))
 
     risks = {risk.topic: risk for risk in look(flow).remarks.risks}
 

@@ -17,8 +17,8 @@ from tests.support.builders import Record, create_topic, delete_before, produce,
 from tests.support.flows import copy_planned, failures, ledger_rows, make_flow, plan_now, remote
 from tests.support.killing import Fate, Killed, fated
 from tests.support.offsets import assert_same_offsets
+from tests.support.pair import Pair, Unique
 
-Unique = Callable[[str], str]
 ANYWHERE, AT_EACH_KIND = "anywhere", "at each kind of request"
 
 
@@ -122,21 +122,15 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
 
 @pytest.mark.long
 def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moving = unique("moving")
-    create_topic(primary.bootstrap, moving)
-    produce(primary.bootstrap, moving, [Record(value=b"%d" % i) for i in range(40)])
-    flow = make_flow(folder, primary, backup, [moving], offsets="preserved")
+    moving = pair.topic("moving", [Record(value=b"%d" % i) for i in range(40)])
+    flow = pair.flow([moving], offsets="preserved")
     assert not failures(copy_planned(flow, plan_now(flow)))
 
     def move(step: int) -> Plan:
-        delete_before(primary, moving, step + 1)
-        produce(primary.bootstrap, moving, [Record(value=b"more")])
+        delete_before(pair.primary, moving, step + 1)
+        pair.produce(moving, [Record(value=b"more")])
         return plan_now(flow, f"run-{step}")
 
     sent = requests_of_a_copy(flow, move(0), monkeypatch)
@@ -147,37 +141,30 @@ def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
             with fated(monkeypatch, Fate(at, answered)), suppress(Killed):
                 copy_planned(flow, planned)
             assert not failures(copy_planned(flow, planned))
-            assert_same_offsets(primary, moving, backup, remote(flow, moving))
+            assert_same_offsets(pair.primary, moving, pair.backup, remote(flow, moving))
     assert_ledger_joins(flow, "moving")
 
 
 @pytest.mark.parametrize("removed", [3, 10])
 def test_what_the_source_removes_after_a_crash_stays_copied(
-    removed: int,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    removed: int, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attempt that died had written ten records, and committed none."""
-    short = unique("short-lived")
-    create_topic(primary.bootstrap, short)
-    produce(primary.bootstrap, short, [Record(value=b"%d" % i) for i in range(10)])
+    short = pair.topic("short-lived", [Record(value=b"%d" % i) for i in range(10)])
     options = {"offsets": "preserved", "on_source_truncation": "continue"}
-    flow = make_flow(folder, primary, backup, [short], **options)
+    flow = pair.flow([short], **options)
     planned = plan_now(flow)
     # The first one writes into the ledger where the partition begins.
     with fated(monkeypatch, Fate(after="ProduceRequest", times=2)), suppress(Killed):
         copy_planned(flow, planned)
     copy = remote(flow, short)
-    assert len(read_all(backup.bootstrap, copy)[0]) == 10
+    assert len(read_all(pair.backup.bootstrap, copy)[0]) == 10
 
-    delete_before(primary, short, removed)
+    delete_before(pair.primary, short, removed)
     for run in ("run-2", "run-3"):
         assert not failures(copy_planned(flow, plan_now(flow, run)))
 
-    assert_same_offsets(primary, short, backup, copy)
+    assert_same_offsets(pair.primary, short, pair.backup, copy)
     (row,) = ledger_rows(flow)
     assert (row["records"], row["adopted"], row["lost"]) == (10, 10, [])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,10 +46,9 @@ from tests.support.flows import (
 )
 from tests.support.histories import named
 from tests.support.offsets import assert_same_offsets
+from tests.support.pair import Pair, Unique
 from tests.support.segments import cut_log
 from tests.unit.ledger.entries import a_copied_range, a_transaction
-
-Unique = Callable[[str], str]
 
 
 @dataclass
@@ -88,21 +87,16 @@ class Copied:
         assert_same_offsets(self.source, self.other, self.target, remote(self.flow, self.other))
 
 
-def copied(
-    folder: Path, source: KafkaCluster, target: KafkaCluster, unique: Unique, **options: str
-) -> Copied:
-    topics = [unique("damaged"), unique("whole")]
-    for topic in topics:
-        create_topic(source.bootstrap, topic)
-        produce(source.bootstrap, topic, named("old", 20))
-    flow = make_flow(folder, source, target, topics, offsets="preserved", writers=1, **options)
+def copied(pair: Pair, **options: str) -> Copied:
+    topics = [pair.topic(prefix, named("old", 20)) for prefix in ("damaged", "whole")]
+    flow = pair.flow(topics, offsets="preserved", writers=1, **options)
     assert not failures(copy_now(flow))
-    return Copied(flow, *topics, source, target)
+    return Copied(flow, *topics, pair.primary, pair.backup)
 
 
 @pytest.fixture
-def copy(folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Copied:
-    return copied(folder, primary, backup, unique)
+def copy(pair: Pair) -> Copied:
+    return copied(pair)
 
 
 def write_as(flow: Flow, tp: TopicPartition, producer: ProducerState) -> tuple[int, int]:
@@ -153,7 +147,7 @@ def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
     into: str,
     fill: str,
 ) -> None:
-    copy = copied(folder, primary, backup, unique, fill=fill)
+    copy = copied(Pair(folder, primary, backup, unique), fill=fill)
     copy.more()
     if into == "gap":
         produce(
@@ -260,12 +254,10 @@ class Rivals:
 
 
 @pytest.fixture
-def rivals(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> Iterator[Rivals]:
+def rivals(pair: Pair) -> Iterator[Rivals]:
     """The old one has filled one of four offsets, and the new one has just taken over."""
-    copy = copied(folder, primary, backup, unique, fill="markers")
-    produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
+    copy = copied(pair, fill="markers")
+    pair.produce(copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
     range_ = copy.next_range()
     old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
     old.take_over([range_])
@@ -334,10 +326,8 @@ def end_of(copy: Copied) -> int:
 
 
 @pytest.mark.long
-def test_sequences_go_on_after_two_to_the_31(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    copy = copied(folder, primary, backup, unique)
+def test_sequences_go_on_after_two_to_the_31(pair: Pair) -> None:
+    copy = copied(pair)
     producer = copy.position().producer
     assert producer is not None
     # Another producer of the flow's, as far as one would be after two thousand million records.
@@ -400,7 +390,7 @@ def forgetful(
 @pytest.fixture
 def forgotten(folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique) -> Copied:
     """The target's broker has forgotten the producers of both topics."""
-    copy = copied(folder, *forgetful, unique)
+    copy = copied(Pair(folder, *forgetful, unique))
     producer = copy.position().producer
     assert producer is not None
     deadline = time.monotonic() + 30
@@ -466,7 +456,7 @@ def test_a_target_that_lost_the_end_of_its_log_is_named(
     folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     source, target = forgetful
-    copy = copied(folder, source, target, unique)
+    copy = copied(Pair(folder, source, target, unique))
     copy.more()
     assert not failures(copy_now(copy.flow))
     target.stop()
@@ -481,7 +471,7 @@ def test_a_log_that_loses_its_end_after_the_plan_is_named(
     folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     source, target = forgetful
-    copy = copied(folder, source, target, unique)
+    copy = copied(Pair(folder, source, target, unique))
     copy.more()
     assert not failures(copy_now(copy.flow))
     copy.more()

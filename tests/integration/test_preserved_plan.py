@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -24,12 +22,11 @@ from tests.support.builders import (
     read_all,
     recreate_topic,
 )
-from tests.support.flows import copy_now, failures, ledger_of, make_flow, plan_now, remote
+from tests.support.flows import copy_now, failures, ledger_of, plan_now, remote
 from tests.support.histories import named
+from tests.support.pair import Pair, Unique
 from tests.support.waiting import wait_until
 from tests.unit.ledger.entries import a_copied_range, a_transaction
-
-Unique = Callable[[str], str]
 
 
 @pytest.fixture
@@ -68,10 +65,10 @@ def one_by_one(broker: KafkaCluster, topic: str, count: int) -> None:
 
 
 def test_a_topic_whose_offsets_are_to_be_preserved_is_created_and_marked_once(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
+    pair: Pair, topic: str
 ) -> None:
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+    pair.produce(topic, named("first", 10))
+    flow = pair.flow([topic], offsets="preserved")
     run = Run(flow, "run-1")
     plan = run.plan()
 
@@ -101,22 +98,20 @@ def test_a_topic_whose_offsets_are_to_be_preserved_is_created_and_marked_once(
     assert len(ledger_of(flow).read()) == len(written)
 
 
-def test_by_itself_a_flow_preserves_what_is_not_mostly_gaps(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    dense, sparse, empty, compacted = map(unique, ("dense", "sparse", "empty", "compacted"))
+def test_by_itself_a_flow_preserves_what_is_not_mostly_gaps(pair: Pair) -> None:
+    dense, sparse, empty, compacted = map(pair.unique, ("dense", "sparse", "empty", "compacted"))
     for name in (dense, sparse, empty):
-        create_topic(primary.bootstrap, name, partitions=2)
-    create_topic(primary.bootstrap, compacted, cleanup_policy="compact")
+        create_topic(pair.primary.bootstrap, name, partitions=2)
+    create_topic(pair.primary.bootstrap, compacted, cleanup_policy="compact")
     plain = [Record(b"k", b"v", partition=number % 2) for number in range(200)]
-    produce(primary.bootstrap, dense, plain)
-    produce(primary.bootstrap, dense, named("one", 20), transactional_id=dense)
-    one_by_one(primary, sparse, 4)
+    pair.produce(dense, plain)
+    pair.produce(dense, named("one", 20), transactional_id=dense)
+    one_by_one(pair.primary, sparse, 4)
     for number in range(3):
         aborted = named(f"a{number}", 10)
-        produce(primary.bootstrap, sparse, aborted, transactional_id=sparse, abort=True)
+        pair.produce(sparse, aborted, transactional_id=sparse, abort=True)
     topics = [dense, sparse, empty, compacted]
-    flow = make_flow(folder, primary, backup, topics, offsets="auto")
+    flow = pair.flow(topics, offsets="auto")
 
     plan = plan_now(flow)
 
@@ -135,33 +130,29 @@ def test_by_itself_a_flow_preserves_what_is_not_mostly_gaps(
     }
 
 
-def test_a_topic_that_was_written_to_keeps_no_offsets(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
-    create_topic(backup.bootstrap, remote(flow, topic))
+def test_a_topic_that_was_written_to_keeps_no_offsets(pair: Pair, topic: str) -> None:
+    pair.produce(topic, named("first", 10))
+    flow = pair.flow([topic], offsets="preserved")
+    create_topic(pair.backup.bootstrap, remote(flow, topic))
     assert choice_of(Run(flow, "run-0").plan(save=False)).preserved
 
-    produce(backup.bootstrap, remote(flow, topic), named("theirs", 1))
+    produce(pair.backup.bootstrap, remote(flow, topic), named("theirs", 1))
     refusal = refusal_of(plan_now(flow))
     assert "was written to before, so that offsets cannot be preserved in it" in refusal.reason
     assert "docs/preserved-offsets.md" in refusal.advice
     assert ledger_of(flow).marks() == {}
 
-    flow = make_flow(folder, primary, backup, [topic], offsets="auto", on_foreign_records="adopt")
+    flow = pair.flow([topic], offsets="auto", on_foreign_records="adopt")
     choice = choice_of(plan_now(flow, "run-2"))
     assert choice.reason == f"auto: {remote(flow, topic)} was written to before."
     assert not choice.preserved
 
 
-def test_what_was_chosen_never_changes_silently(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    produce(primary.bootstrap, topic, named("first", 10))
+def test_what_was_chosen_never_changes_silently(pair: Pair, topic: str) -> None:
+    pair.produce(topic, named("first", 10))
 
     def flow(**options: object) -> Flow:
-        return make_flow(folder, primary, backup, [topic], on_target_topic_lost="recopy", **options)
+        return pair.flow([topic], on_target_topic_lost="recopy", **options)
 
     assert choice_of(plan_now(flow(offsets="preserved"))).preserved
     refusal = refusal_of(plan_now(flow(offsets={topic: "translated"}), "run-2"))
@@ -169,7 +160,7 @@ def test_what_was_chosen_never_changes_silently(
     for options in ({}, {"offsets": "auto"}):
         assert choice_of(plan_now(flow(**options), "run-3")).preserved
 
-    delete_topic(backup, remote(flow(), topic))
+    delete_topic(pair.backup, remote(flow(), topic))
     assert not choice_of(plan_now(flow(), "run-4")).preserved
     assert failures(copy_now(flow(), "run-5")) == []
     refusal = refusal_of(plan_now(flow(offsets="preserved"), "run-6"))
@@ -177,43 +168,39 @@ def test_what_was_chosen_never_changes_silently(
     assert not choice_of(plan_now(flow(offsets="auto"), "run-7")).preserved
 
 
-def test_what_would_take_too_long_is_refused_or_translated(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    one_by_one(primary, topic, 5)
+def test_what_would_take_too_long_is_refused_or_translated(pair: Pair, topic: str) -> None:
+    one_by_one(pair.primary, topic, 5)
     too_long = {"offsets": "preserved", "fill_max_ms": 29}
-    refusal = refusal_of(plan_now(make_flow(folder, primary, backup, [topic], **too_long)))
+    refusal = refusal_of(plan_now(pair.flow([topic], **too_long)))
     assert "filling about 5 offsets without a record" in refusal.reason
     assert "on.fill.limit: translate" in refusal.advice
 
     options = too_long | {"fill": "markers"}
-    choice = choice_of(plan_now(make_flow(folder, primary, backup, [topic], **options), "run-2"))
+    choice = choice_of(plan_now(pair.flow([topic], **options), "run-2"))
     assert (choice.preserved, choice.gaps, choice.fill_ms) == (True, 5, 0)
 
     # Marked by now: neither refused silently nor translated.
     options = too_long | {"on_fill_limit": "translate"}
-    refusal = refusal_of(plan_now(make_flow(folder, primary, backup, [topic], **options), "run-3"))
+    refusal = refusal_of(plan_now(pair.flow([topic], **options), "run-3"))
     assert "on.fill.limit" not in refusal.advice
 
-    delete_topic(backup, remote(make_flow(folder, primary, backup, [topic]), topic))
-    choice = choice_of(plan_now(make_flow(folder, primary, backup, [topic], **options), "run-4"))
+    delete_topic(pair.backup, remote(pair.flow([topic]), topic))
+    choice = choice_of(plan_now(pair.flow([topic], **options), "run-4"))
     assert not choice.preserved
     assert "more than fill.max.ms allows" in choice.reason
 
 
-def test_batches_that_fit_into_no_sample_are_asked_for_one_by_one(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    large, alone = unique("large"), unique("alone")
+def test_batches_that_fit_into_no_sample_are_asked_for_one_by_one(pair: Pair) -> None:
+    large, alone = pair.unique("large"), pair.unique("alone")
     value = random.Random(1).randbytes(200_000)
-    create_topic(primary.bootstrap, large, partitions=3)
+    create_topic(pair.primary.bootstrap, large, partitions=3)
     for partition in (0, 1, 2) * 4:
-        produce(primary.bootstrap, large, [Record(b"k", value, partition=partition)])
-    create_topic(primary.bootstrap, alone, partitions=2)
+        pair.produce(large, [Record(b"k", value, partition=partition)])
+    create_topic(pair.primary.bootstrap, alone, partitions=2)
     for _ in range(4):
         records = [Record(b"k", value, partition=0), Record(b"k", value, partition=1)]
-        produce(primary.bootstrap, alone, records, transactional_id=alone)
-    flow = make_flow(folder, primary, backup, [large, alone], offsets="auto")
+        pair.produce(alone, records, transactional_id=alone)
+    flow = pair.flow([large, alone], offsets="auto")
 
     plan = plan_now(flow)
 
@@ -221,18 +208,16 @@ def test_batches_that_fit_into_no_sample_are_asked_for_one_by_one(
     assert shares == {large: "100%", alone: "50%"}
 
 
-def test_a_compacted_log_of_which_little_is_left_is_translated(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("customers")
+def test_a_compacted_log_of_which_little_is_left_is_translated(pair: Pair) -> None:
+    topic = pair.unique("customers")
     settings = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.01"}
-    create_topic(primary.bootstrap, topic, cleanup_policy="compact", **settings)
+    create_topic(pair.primary.bootstrap, topic, cleanup_policy="compact", **settings)
     for _ in range(4):
         records = [Record(key=b"%d" % (i % 7), value=b"v") for i in range(50)]
-        produce(primary.bootstrap, topic, records)
+        pair.produce(topic, records)
         time.sleep(0.2)
-    wait_until(lambda: len(read_all(primary.bootstrap, topic)[0]) < 80)
-    flow = make_flow(folder, primary, backup, [topic], offsets="auto")
+    wait_until(lambda: len(read_all(pair.primary.bootstrap, topic)[0]) < 80)
+    flow = pair.flow([topic], offsets="auto")
 
     choice = choice_of(plan_now(flow))
 
@@ -254,38 +239,27 @@ def test_a_compacted_log_of_which_little_is_left_is_translated(
     ],
 )
 def test_a_mirror_begins_where_the_flow_says(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    start: object,
-    expected: list[tuple[int, int, int]],
+    pair: Pair, topic: str, start: object, expected: list[tuple[int, int, int]]
 ) -> None:
-    produce(primary.bootstrap, topic, named("first", 30))
-    delete_before(primary, topic, 20)
-    flow = make_flow(
-        folder, primary, backup, [topic], offsets="preserved", offsets_start={"x": 1, topic: start}
-    )
+    pair.produce(topic, named("first", 30))
+    delete_before(pair.primary, topic, 20)
+    flow = pair.flow([topic], offsets="preserved", offsets_start={"x": 1, topic: start})
     assert planned(plan_now(flow)) == expected
 
 
-def test_a_mirror_cannot_begin_after_the_end(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    produce(primary.bootstrap, topic, named("first", 30))
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved", offsets_start=31)
+def test_a_mirror_cannot_begin_after_the_end(pair: Pair, topic: str) -> None:
+    pair.produce(topic, named("first", 30))
+    flow = pair.flow([topic], offsets="preserved", offsets_start=31)
     (refusal,) = plan_now(flow).remarks.refused
     assert (refusal.partition, refusal.reason) == (
         *(0, "its mirror is to begin at 31, but its log ends at 30."),
     )
 
 
-def test_an_emptied_log_is_planned_for_the_sake_of_its_offsets(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    produce(primary.bootstrap, topic, named("first", 30))
-    delete_before(primary, topic, 30)
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+def test_an_emptied_log_is_planned_for_the_sake_of_its_offsets(pair: Pair, topic: str) -> None:
+    pair.produce(topic, named("first", 30))
+    delete_before(pair.primary, topic, 30)
+    flow = pair.flow([topic], offsets="preserved")
     assert planned(plan_now(flow)) == [(30, 30, 30)]
 
 
@@ -314,30 +288,26 @@ def copied_to(flow: Flow, topic: str, offset: int, written: int) -> None:
     append_entry(flow, a_transaction(copied, flow=flow.name))  # type: ignore[arg-type]
 
 
-def test_the_targets_log_start_is_to_follow_the_sources(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    produce(primary.bootstrap, topic, named("first", 30))
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+def test_the_targets_log_start_is_to_follow_the_sources(pair: Pair, topic: str) -> None:
+    pair.produce(topic, named("first", 30))
+    flow = pair.flow([topic], offsets="preserved")
     copied_to(flow, topic, 30, 30)
     assert planned(plan_now(flow, "run-3")) == []
 
-    delete_before(primary, topic, 20)
+    delete_before(pair.primary, topic, 20)
     assert planned(plan_now(flow, "run-4")) == [(30, 30, 20)]
-    kept = make_flow(folder, primary, backup, [topic], on_source_start_moved="keep")
+    kept = pair.flow([topic], on_source_start_moved="keep")
     assert planned(plan_now(kept, "run-5")) == []
 
-    produce(primary.bootstrap, topic, named("second", 10))
+    pair.produce(topic, named("second", 10))
     assert planned(plan_now(flow, "run-6")) == [(30, 40, 20)]
-    delete_before(backup, remote(flow, topic), 20)
+    delete_before(pair.backup, remote(flow, topic), 20)
     assert planned(plan_now(flow, "run-7")) == [(30, 40, -1)]
 
 
-def test_a_target_that_has_lost_records_is_named(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    produce(primary.bootstrap, topic, named("first", 40))
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+def test_a_target_that_has_lost_records_is_named(pair: Pair, topic: str) -> None:
+    pair.produce(topic, named("first", 40))
+    flow = pair.flow([topic], offsets="preserved")
     copied_to(flow, topic, 35, 30)
     (refusal,) = plan_now(flow, "run-3").remarks.refused
     assert (refusal.topic, refusal.partition) == (topic, 0)
@@ -345,21 +315,19 @@ def test_a_target_that_has_lost_records_is_named(
     assert "ferry repair" in refusal.advice
 
 
-def test_a_topic_that_was_recreated_is_not_appended_to(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
-) -> None:
-    produce(primary.bootstrap, topic, named("first", 30))
+def test_a_topic_that_was_recreated_is_not_appended_to(pair: Pair, topic: str) -> None:
+    pair.produce(topic, named("first", 30))
     options = {"offsets": "preserved", "on_source_topic_recreated": "append"}
-    flow = make_flow(folder, primary, backup, [topic], **options)
+    flow = pair.flow([topic], **options)
     copied_to(flow, topic, 30, 30)
-    recreate_topic(primary, topic)
-    produce(primary.bootstrap, topic, named("recreated", 5))
+    recreate_topic(pair.primary, topic)
+    pair.produce(topic, named("recreated", 5))
 
     refusal = refusal_of(plan_now(flow, "run-3"))
     assert "deleted and recreated" in refusal.reason
     assert f"delete {remote(flow, topic)} on the target" in refusal.advice
 
-    delete_topic(backup, remote(flow, topic))
+    delete_topic(pair.backup, remote(flow, topic))
     plan = plan_now(flow, "run-4")
     assert choice_of(plan).reason == "offsets: preserved."
     assert planned(plan) == [(0, 5, 0)]

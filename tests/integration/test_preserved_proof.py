@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -24,14 +23,14 @@ from kafka_ferry.wire.transactions.producer import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import a_batch
-from tests.support.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.builders import Record, create_topic, delete_before, produce
 from tests.support.flows import copy_now, failures, ledger_rows, make_flow, remote
+from tests.support.pair import Pair
 from tests.support.proof import NO_SPARK, recount_here, report_of, verified
 from tests.support.segments import read_batches, write_log
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
-Unique = Callable[[str], str]
 Log = list[bytes]
 THEIRS = 987_654
 
@@ -244,13 +243,13 @@ def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
 
 
 def test_an_open_transaction_of_another_client_is_seen_although_committed_readers_do_not_see_it(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    topic = unique("hanging")
-    write_history(primary, topic)
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+    topic = pair.unique("hanging")
+    write_history(pair.primary, topic)
+    flow = pair.flow([topic], offsets="preserved")
     assert not failures(copy_now(flow))
-    stranger = Producer({"bootstrap.servers": backup.bootstrap, "transactional.id": topic})
+    stranger = Producer({"bootstrap.servers": pair.backup.bootstrap, "transactional.id": topic})
     stranger.init_transactions()
     stranger.begin_transaction()
     stranger.produce(remote(flow, topic), b"not committed")
@@ -259,7 +258,7 @@ def test_an_open_transaction_of_another_client_is_seen_although_committed_reader
     report = judged(flow, "run-1")
     stranger.abort_transaction()
 
-    assert len(read_all(backup.bootstrap, remote(flow, topic))[0]) == 13
+    assert len(pair.copied(flow, topic)[0]) == 13
     assert report.proof.verdict
     (said,) = report.proof.verdict.failures
     assert "1 record on the target after the ledger's last one" in said
@@ -267,20 +266,18 @@ def test_an_open_transaction_of_another_client_is_seen_although_committed_reader
     assert again and again.failures == (said,), "an aborted one, too"
 
 
-def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("adopted")
-    write_history(primary, topic)
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+def test_what_an_attempt_left_is_shown_then_adopted_and_proved(pair: Pair) -> None:
+    topic = pair.unique("adopted")
+    write_history(pair.primary, topic)
+    flow = pair.flow([topic], offsets="preserved")
     assert not failures(copy_now(flow, "run-1"))
-    write(primary, topic, "18", "19", "20")
-    write_uncommitted(flow, backup, topic, one(read_batches(primary, topic)[-1]))
+    write(pair.primary, topic, "18", "19", "20")
+    write_uncommitted(flow, pair.backup, topic, one(read_batches(pair.primary, topic)[-1]))
 
     first = verified(flow, "run-1")
     assert not failures(copy_now(flow, "run-2"))
     second = verified(flow, "run-2")
-    write(primary, topic, "21")
+    write(pair.primary, topic, "21")
     assert not failures(copy_now(flow, "run-3"))
     third = verified(flow, "run-3")
 
@@ -316,22 +313,17 @@ def write_uncommitted(flow: Flow, target: KafkaCluster, topic: str, batch: Batch
 
 @pytest.mark.parametrize("deletes", [True, False], ids=["deleted", "not deleted"])
 def test_the_start_of_the_targets_log_is_looked_at(
-    deletes: bool,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    deletes: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("started")
-    write_history(primary, topic)
-    delete_before(primary, topic, 3)
+    topic = pair.unique("started")
+    write_history(pair.primary, topic)
+    delete_before(pair.primary, topic, 3)
     if not deletes:
         monkeypatch.setattr(log_starts, "delete_records", lambda *_: {})
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+    flow = pair.flow([topic], offsets="preserved")
     assert not failures(copy_now(flow, "run-1"))
     first = judged(flow, "run-1")
-    delete_before(primary, topic, 7)
+    delete_before(pair.primary, topic, 7)
     assert not failures(copy_now(flow, "run-2"))
     second = judged(flow, "run-2")
 

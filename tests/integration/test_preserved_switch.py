@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.builders import Record, create_topic, read_all
 from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.offsets import assert_same_offsets
+from tests.support.pair import Pair
 
 SCRIPT = Path(__file__).parents[2] / "docs/examples/source_offsets.py"
 
@@ -42,29 +42,29 @@ def consume(broker: KafkaCluster, topic: str, group: str, count: int) -> tuple[l
 
 
 def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing_its_place(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Callable[[str], str]
+    pair: Pair,
 ) -> None:
-    topic, group = unique("switched"), unique("billing")
-    create_topic(primary.bootstrap, topic, 2)
+    topic, group = pair.unique("switched"), pair.unique("billing")
+    create_topic(pair.primary.bootstrap, topic, 2)
 
     def write(number: int) -> None:
         records = [Record(value=b"%d-%d" % (number, i), partition=i % 2) for i in range(10)]
-        produce(primary.bootstrap, topic, records, transactional_id=topic, abort=number % 3 == 2)
+        pair.produce(topic, records, transactional_id=topic, abort=number % 3 == 2)
 
     for number in range(6):
         write(number)
-    translated = make_flow(folder, primary, backup, [topic])
+    translated = pair.flow([topic])
     assert not failures(copy_now(translated))
-    before, offsets = consume(backup, remote(translated, topic), group, 17)
+    before, offsets = consume(pair.backup, remote(translated, topic), group, 17)
 
     # The same cluster by another alias, while both are written to.
-    other = folder / unique("kept")
+    other = pair.folder / pair.unique("kept")
     other.mkdir()
-    preserved = make_flow(other, primary, backup, [topic], offsets="preserved")
+    preserved = make_flow(other, pair.primary, pair.backup, [topic], offsets="preserved")
     for run, flow in enumerate((preserved, translated, preserved), 2):
         write(run * 3)
         assert not failures(copy_now(flow, f"run-{run}"))
-    assert_same_offsets(primary, topic, backup, remote(preserved, topic))
+    assert_same_offsets(pair.primary, topic, pair.backup, remote(preserved, topic))
 
     ledger = Path(translated.state_path) / translated.slug / "ledger"
     moved = subprocess.run(
@@ -74,7 +74,7 @@ def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing
         text=True,
         check=True,
     ).stdout
-    consumer = Consumer({"bootstrap.servers": backup.bootstrap, "group.id": group})
+    consumer = Consumer({"bootstrap.servers": pair.backup.bootstrap, "group.id": group})
     lines = (line.split(",") for line in moved.splitlines())
     consumer.commit(
         offsets=[TopicPartition(name, int(n), int(at)) for name, n, at in lines],
@@ -82,7 +82,9 @@ def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing
     )
     consumer.close()
     wanted = [
-        r.value or b"" for records in read_all(primary.bootstrap, topic).values() for r in records
+        r.value or b""
+        for records in read_all(pair.primary.bootstrap, topic).values()
+        for r in records
     ]
-    after, _ = consume(backup, remote(preserved, topic), group, len(wanted) - len(before))
+    after, _ = consume(pair.backup, remote(preserved, topic), group, len(wanted) - len(before))
     assert sorted(before + after) == sorted(wanted)

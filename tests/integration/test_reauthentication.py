@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,11 @@ from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.logins.secure import Authority, SecureBroker
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, failures, plan_now
+from tests.support.pair import Unique
 from tests.support.secure import login
 
 from .test_secure import plainly, secured_flow
 
-Unique = Callable[[str], str]
 SESSION_S = 2.0
 WORD = "l0gin-pa5sword"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-512")

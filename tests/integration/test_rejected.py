@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -16,21 +15,18 @@ from tests.support.builders import (
     ConsumedRecord,
     Record,
     create_topic,
-    produce,
     read_all,
     set_config,
 )
 from tests.support.flows import (
-    assert_same,
     content,
     copy_now,
     failures,
     ledger_rows,
-    make_flow,
     remote,
 )
+from tests.support.pair import Pair
 
-Unique = Callable[[str], str]
 HOUR_MS = 3_600_000
 FUTURE = int(time.time() * 1000) + 5 * HOUR_MS
 
@@ -90,36 +86,34 @@ def good(number: int, partition: int) -> list[Record]:
     return [Record(b"key", b"%d-%d" % (number, i), partition=partition) for i in range(10)]
 
 
-def prepare(
-    case: Case, topic: str, primary: KafkaCluster, backup: KafkaCluster, flow: Flow
-) -> None:
+def prepare(case: Case, topic: str, pair: Pair, flow: Flow) -> None:
     """Two partitions; partition 0 has the bad record among others in the third of five batches."""
-    create_topic(primary.bootstrap, topic, partitions=2, **case.source)
-    create_topic(backup.bootstrap, remote(flow, topic), partitions=2, **case.target)
+    create_topic(pair.primary.bootstrap, topic, partitions=2, **case.source)
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=2, **case.target)
     for number in range(5):
         records = good(number, 0)
         if number == 2:
             bad = Record(case.bad.key, case.bad.value, case.bad.headers, case.bad.timestamp, 0)
             records[4:4] = [bad]
-        produce(primary.bootstrap, topic, records, compression="lz4")
-        produce(primary.bootstrap, topic, good(number, 1))
+        pair.produce(topic, records, compression="lz4")
+        pair.produce(topic, good(number, 1))
 
 
 @cases
 def test_by_default_the_partition_stops_before_it_and_the_others_go_on(
-    case: Case, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    case: Case, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 6: there the task fails with all its partitions, or drops the record."""
-    topic = unique("refused")
-    flow = make_flow(folder, primary, backup, [topic], writers=1)
-    prepare(case, topic, primary, backup, flow)
+    topic = pair.unique("refused")
+    flow = pair.flow([topic], writers=1)
+    prepare(case, topic, pair, flow)
 
     (problem,) = failures(copy_now(flow))
 
     assert f"{topic}-0 -> {remote(flow, topic)}-0 stopped at offset" in problem
     assert case.error in problem
-    have = content(read_all(backup.bootstrap, remote(flow, topic)))
-    want = content(read_all(primary.bootstrap, topic))
+    have = content(pair.copied(flow, topic))
+    want = content(read_all(pair.primary.bootstrap, topic))
     assert have[1] == want[1]
     assert have[0] == want[0][: len(have[0])]
     assert len(have[0]) <= 24
@@ -129,45 +123,32 @@ def test_by_default_the_partition_stops_before_it_and_the_others_go_on(
 @pytest.mark.parametrize("joined", [True, False])
 @pytest.mark.short("True-too large", "False-no key in a compacted topic", "True-from long ago")
 def test_as_a_dead_letter_it_leaves_the_others_in_order(
-    joined: bool,
-    case: Case,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    joined: bool, case: Case, pair: Pair
 ) -> None:
-    topic = unique("letters")
-    flow = dead_letter_flow(folder, primary, backup, topic, joined=joined)
-    prepare(case, topic, primary, backup, flow)
+    topic = pair.unique("letters")
+    flow = dead_letter_flow(pair, topic, joined=joined)
+    prepare(case, topic, pair, flow)
 
     assert failures(copy_now(flow)) == []
     assert copy_now(flow, "run-2") == []
 
-    want = read_all(primary.bootstrap, topic)
-    have = content(read_all(backup.bootstrap, remote(flow, topic)))
+    want = read_all(pair.primary.bootstrap, topic)
+    have = content(pair.copied(flow, topic))
     bad = [record for record in want[0] if record.value == case.bad.value]
     assert len(bad) == 1
     assert have[1] == content(want)[1]
     assert have[0] == content({0: [record for record in want[0] if record not in bad]})[0]
-    check_letters(flow, backup, topic, bad, case.error)
+    check_letters(flow, pair.backup, topic, bad, case.error)
     rows = [row for row in ledger_rows(flow) if row["partition"] == 0]
     assert sum(row["reasons"].get("dead-lettered", 0) for row in rows) == 1
     assert sum(row["records"] for row in rows) == 50
 
 
-def dead_letter_flow(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    *,
-    joined: bool,
-    **more: object,
-) -> Flow:
+def dead_letter_flow(pair: Pair, topic: str, *, joined: bool, **more: object) -> Flow:
     options = {"on_rejected_record": "dead-letter", "writers": 1} | more
     if not joined:
         options["join_batches_below"] = 0
-    return make_flow(folder, primary, backup, [topic], **options)
+    return pair.flow([topic], **options)
 
 
 def check_letters(
@@ -186,27 +167,27 @@ def check_letters(
         assert error in told["ferry.error"]
 
 
-def test_a_topic_full_of_them_is_sorted_out_in_one_run(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("many")
-    flow = dead_letter_flow(
-        folder, primary, backup, topic, joined=True, transaction_max_bytes=20_000
-    )
-    create_topic(primary.bootstrap, topic)
-    create_topic(backup.bootstrap, remote(flow, topic), cleanup_policy="compact")
+def test_a_topic_full_of_them_is_sorted_out_in_one_run(pair: Pair) -> None:
+    topic = pair.unique("many")
+    flow = dead_letter_flow(pair, topic, joined=True, transaction_max_bytes=20_000)
+    create_topic(pair.primary.bootstrap, topic)
+    create_topic(pair.backup.bootstrap, remote(flow, topic), cleanup_policy="compact")
     for number in range(200):
         records = [
             Record(None if (number + i) % 3 == 0 else b"%d" % i, b"%d-%d" % (number, i) * 20)
             for i in range(10)
         ]
-        produce(primary.bootstrap, topic, records)
+        pair.produce(topic, records)
 
     assert failures(copy_now(flow)) == []
 
-    source = read_all(primary.bootstrap, topic)[0]
+    source = read_all(pair.primary.bootstrap, topic)[0]
     check_letters(
-        flow, backup, topic, [record for record in source if record.key is None], "INVALID_RECORD"
+        flow,
+        pair.backup,
+        topic,
+        [record for record in source if record.key is None],
+        "INVALID_RECORD",
     )
     rows = ledger_rows(flow)
     assert sum(row["reasons"].get("dead-lettered", 0) for row in rows) == 667
@@ -214,40 +195,38 @@ def test_a_topic_full_of_them_is_sorted_out_in_one_run(
 
 
 def test_a_dead_letter_topic_that_does_not_take_it_either_fails_its_partition_only(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    topic = unique("nowhere")
-    flow = dead_letter_flow(folder, primary, backup, topic, joined=True)
+    topic = pair.unique("nowhere")
+    flow = dead_letter_flow(pair, topic, joined=True)
     case = CASES[0]
-    prepare(case, topic, primary, backup, flow)
-    create_topic(backup.bootstrap, flow.dead_letter_name, max_message_bytes="10000")
+    prepare(case, topic, pair, flow)
+    create_topic(pair.backup.bootstrap, flow.dead_letter_name, max_message_bytes="10000")
 
     (problem,) = failures(copy_now(flow))
 
     assert f"{topic}-0" in problem
     assert flow.dead_letter_name in problem
     assert "MESSAGE_TOO_LARGE" in problem
-    assert len(read_all(backup.bootstrap, remote(flow, topic))[1]) == 50
-    assert read_all(backup.bootstrap, flow.dead_letter_name)[0] == []
+    assert len(pair.copied(flow, topic)[1]) == 50
+    assert read_all(pair.backup.bootstrap, flow.dead_letter_name)[0] == []
 
-    set_config(backup, flow.dead_letter_name, "max.message.bytes", "2000000")
+    set_config(pair.backup, flow.dead_letter_name, "max.message.bytes", "2000000")
     assert failures(copy_now(flow, "run-2")) == []
-    assert len(read_all(backup.bootstrap, flow.dead_letter_name)[0]) == 1
-    assert len(read_all(backup.bootstrap, remote(flow, topic))[0]) == 50
+    assert len(read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]) == 1
+    assert len(pair.copied(flow, topic)[0]) == 50
 
 
-def test_a_batch_larger_than_the_target_takes_is_split(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("split")
-    flow = make_flow(folder, primary, backup, [topic])
-    create_topic(primary.bootstrap, topic)
-    create_topic(backup.bootstrap, remote(flow, topic), max_message_bytes="5000")
+def test_a_batch_larger_than_the_target_takes_is_split(pair: Pair) -> None:
+    topic = pair.unique("split")
+    flow = pair.flow([topic])
+    create_topic(pair.primary.bootstrap, topic)
+    create_topic(pair.backup.bootstrap, remote(flow, topic), max_message_bytes="5000")
     records = [Record(b"%d" % i, bytes((i * j) % 251 for j in range(700))) for i in range(400)]
     for compression in ("none", "zstd"):
-        produce(primary.bootstrap, topic, records, compression=compression)
+        pair.produce(topic, records, compression=compression)
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert sum(row["rebuilt"].get("too large for the target", 0) for row in ledger_rows(flow)) > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,39 +36,27 @@ from tests.support.flows import (
     copy_planned,
     failures,
     ledger_of,
-    make_flow,
     plan_now,
     remote,
 )
 from tests.support.histories import named
 from tests.support.killing import Fate, Killed, fated
 from tests.support.offsets import assert_same_offsets
+from tests.support.pair import Pair, Unique
 from tests.support.proof import verified
 from tests.support.segments import cut_log
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
-Unique = Callable[[str], str]
-
 
 class Copied:
     """A topic of 20 records and one without damage, copied."""
 
-    def __init__(
-        self,
-        folder: Path,
-        source: KafkaCluster,
-        target: KafkaCluster,
-        unique: Unique,
-        **options: Any,
-    ) -> None:
-        self.source, self.target = source, target
-        self.topic, self.other = topics = [unique("damaged"), unique("whole")]
-        for topic in topics:
-            create_topic(source.bootstrap, topic)
-            produce(source.bootstrap, topic, named("old", 20))
+    def __init__(self, pair: Pair, **options: Any) -> None:
+        self.source, self.target = pair.primary, pair.backup
+        self.topic, self.other = (pair.topic(it, named("old", 20)) for it in ("damaged", "whole"))
         options = {"offsets": "preserved"} | options
-        self.flow: Flow = make_flow(folder, source, target, topics, **options)
+        self.flow: Flow = pair.flow([self.topic, self.other], **options)
         assert not failures(copy_now(self.flow))
         self.remote = remote(self.flow, self.topic)
         self.whole = remote(self.flow, self.other)
@@ -117,8 +105,8 @@ class Copied:
 
 
 @pytest.fixture
-def copy(folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Copied:
-    return Copied(folder, primary, backup, unique)
+def copy(pair: Pair) -> Copied:
+    return Copied(pair)
 
 
 def repaired(copy: Copied) -> None:
@@ -171,10 +159,8 @@ def test_a_topic_of_another_client_is_not_given_up(copy: Copied, unique: Unique)
     assert stranger in ClusterControl(copy.flow.target).topic_names()
 
 
-def test_a_flow_that_was_never_run_has_nothing_to_repair(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster
-) -> None:
-    flow = make_flow(folder, primary, backup, ["nothing"], offsets="preserved")
+def test_a_flow_that_was_never_run_has_nothing_to_repair(pair: Pair) -> None:
+    flow = pair.flow(["nothing"], offsets="preserved")
     assert Repair(flow).look() == []
     with pytest.raises(FerryError, match="has never copied to nothing"):
         Repair(flow).look(["nothing"])
@@ -279,10 +265,8 @@ def test_a_copy_that_could_not_be_made_again_is_only_given_up_by_its_name(copy: 
     assert copy.remote not in ClusterControl(copy.flow.target).topic_names()
 
 
-def test_a_translated_topic_is_given_up_by_its_name(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    copy = Copied(folder, primary, backup, unique, offsets="translated")
+def test_a_translated_topic_is_given_up_by_its_name(pair: Pair) -> None:
+    copy = Copied(pair, offsets="translated")
     this = Repair(copy.flow)
     assert this.look() == []
     (state,) = this.look([copy.remote])
@@ -290,18 +274,16 @@ def test_a_translated_topic_is_given_up_by_its_name(
     this.give_up([state])
     copy.more()
     assert not failures(copy_now(copy.flow, "run-2"))
-    assert_same(primary, copy.topic, backup, copy.remote)
+    assert_same(pair.primary, copy.topic, pair.backup, copy.remote)
     assert verified(copy.flow, "run-2").state == "verified"
 
 
 @pytest.mark.long
-def test_a_topic_that_was_given_up_may_be_begun_with_other_offsets(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    copy = Copied(folder, primary, backup, unique, offsets="translated")
+def test_a_topic_that_was_given_up_may_be_begun_with_other_offsets(pair: Pair) -> None:
+    copy = Copied(pair, offsets="translated")
     this = Repair(copy.flow)
     this.give_up(this.look([copy.remote, copy.whole]))
-    copy.flow = make_flow(folder, primary, backup, [copy.topic, copy.other], offsets="preserved")
+    copy.flow = pair.flow([copy.topic, copy.other], offsets="preserved")
     plan = plan_now(copy.flow, "run-2")
     assert not plan.remarks.refused
     assert not failures(copy_planned(copy.flow, plan))
@@ -400,7 +382,7 @@ def stoppable(
 def test_a_log_that_was_cut_is_found_and_copied_again(
     folder: Path, stoppable: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
-    copy = Copied(folder, *stoppable, unique)
+    copy = Copied(Pair(folder, *stoppable, unique))
     copy.more()
     assert not failures(copy_now(copy.flow, "run-2"))
     copy.target.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,14 @@ from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import add_partitions, create_topic, produce
+from tests.support.builders import add_partitions, create_topic
 from tests.support.flows import assert_same, copy_now, copy_planned, make_flow, plan_now, remote
 from tests.support.histories import named
 from tests.support.leaders import reassign
+from tests.support.pair import Pair, Unique
 from tests.support.proof import recount_here, verified
 from tests.support.waiting import wait_until
 
-Unique = Callable[[str], str]
 PLACED = {"r1": 1, "r3": 1}
 
 
@@ -51,61 +50,48 @@ def planned_only(flow: Flow, run: str) -> Plan:
     return this.planned()
 
 
-def test_partitions_are_created_and_added_on_the_racks_that_the_flow_says(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, other = unique("placed"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name, 4)
-        produce(primary.bootstrap, name, named("first", 20))
-    flow = make_flow(
-        folder, primary, backup, [topic, other], topics_replica_placement={topic: PLACED}
-    )
+def test_partitions_are_created_and_added_on_the_racks_that_the_flow_says(pair: Pair) -> None:
+    topic, other = (pair.topic(it, named("first", 20), partitions=4) for it in ("placed", "other"))
+    flow = pair.flow([topic, other], topics_replica_placement={topic: PLACED})
     copy = remote(flow, topic)
 
     said = lines(planned_only(flow, "run-0"), f"create {copy}")
     assert said == [f"create {copy}: 4 partitions x 2 replicas on racks (r1: 1, r3: 1)"]
     copy_now(flow)
-    assert sorted(replicas(backup, copy)) == [[1, 3], [1, 3], [3, 1], [3, 1]]
-    assert {len(of) for of in replicas(backup, remote(flow, other))} == {3}
+    assert sorted(replicas(pair.backup, copy)) == [[1, 3], [1, 3], [3, 1], [3, 1]]
+    assert {len(of) for of in replicas(pair.backup, remote(flow, other))} == {3}
 
-    add_partitions(primary, topic, 7)
-    produce(primary.bootstrap, topic, named("second", 20))
+    add_partitions(pair.primary, topic, 7)
+    pair.produce(topic, named("second", 20))
     plan_now(flow, "run-2")
     # A task that is repeated finds that it is done.
     plan = Run(flow, "run-2").sync_topics()
     assert plan.remarks.refused == ()
     assert lines(plan, "grow") == [f"grow {copy} to 7 partitions on racks (r1: 1, r3: 1)"]
     copy_planned(flow, plan)
-    assert [{*of} for of in replicas(backup, copy)] == [{1, 3}] * 7
-    leaders = [leader for leader, _ in replicas(backup, copy)]
+    assert [{*of} for of in replicas(pair.backup, copy)] == [{1, 3}] * 7
+    leaders = [leader for leader, _ in replicas(pair.backup, copy)]
     assert sorted(map(leaders.count, (1, 3))) == [3, 4]
-    assert_same(primary, topic, backup, copy)
+    assert_same(pair.primary, topic, pair.backup, copy)
     assert plan_now(flow, "run-3").topics.misplacements == ()
 
 
 @pytest.mark.long
 def test_replicas_that_were_moved_are_drift_until_they_are_back(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic = unique("moved")
-    create_topic(primary.bootstrap, topic, 3)
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic], topics_replica_placement=["r1", "r3"])
+    topic = pair.topic("moved", named("first", 10), partitions=3)
+    flow = pair.flow([topic], topics_replica_placement=["r1", "r3"])
     copy = remote(flow, topic)
     copy_now(flow)
     assert verified(flow, "run-1").topics.drifts == ()
-    before = replicas(backup, copy)
+    before = replicas(pair.backup, copy)
 
     moved = TopicPartition(copy, 1)
-    assert reassign(backup, {moved: [2, 3]})
-    wait_until(lambda: replicas(backup, copy)[1] == [2, 3])
-    produce(primary.bootstrap, topic, named("second", 10))
+    assert reassign(pair.backup, {moved: [2, 3]})
+    wait_until(lambda: replicas(pair.backup, copy)[1] == [2, 3])
+    pair.produce(topic, named("second", 10))
     copy_now(flow, "run-2")
     report = verified(flow, "run-2")
     (drift,) = report.topics.drifts
@@ -118,25 +104,20 @@ def test_replicas_that_were_moved_are_drift_until_they_are_back(
     told = {check.key for check in found.verdict.expectations if not check.success}
     assert told == {"placement"}
     # The run has moved nothing, and copies as ever.
-    assert replicas(backup, copy)[1] == [2, 3]
-    assert_same(primary, topic, backup, copy)
+    assert replicas(pair.backup, copy)[1] == [2, 3]
+    assert_same(pair.primary, topic, pair.backup, copy)
 
-    assert reassign(backup, {moved: before[1]})
-    wait_until(lambda: replicas(backup, copy) == before)
+    assert reassign(pair.backup, {moved: before[1]})
+    wait_until(lambda: replicas(pair.backup, copy) == before)
     assert plan_now(flow, "run-4").topics.misplacements == ()
 
 
-def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, other = unique("nowhere"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 5))
+def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(pair: Pair) -> None:
+    topic, other = (pair.topic(it, named("first", 5)) for it in ("nowhere", "other"))
 
     def flow_with(placement: object) -> Flow:
         said = {topic: placement}
-        return make_flow(folder, primary, backup, [topic, other], topics_replica_placement=said)
+        return pair.flow([topic, other], topics_replica_placement=said)
 
     flow = flow_with({"r9": 1, "r1": 1})
     plan = plan_now(flow)
@@ -147,12 +128,12 @@ def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
         "are on the racks r1, r2, r3."
     )
     copy_planned(flow, plan)
-    assert_same(primary, other, backup, remote(flow, other))
+    pair.assert_same(flow, other)
     assert ClusterControl(flow.target).topics([remote(flow, topic)]) == {}
 
     copy_now(flow_with({"r1": 1}), "run-2")
-    add_partitions(primary, topic, 2)
-    produce(primary.bootstrap, topic, named("second", 20))
+    add_partitions(pair.primary, topic, 2)
+    pair.produce(topic, named("second", 20))
     plan = plan_now(flow, "run-3")
     assert [(it.topic, it.partition) for it in plan.remarks.refused] == [(topic, 1)]
     copied = {(it.topic, it.partition) for it in plan.ranges if it.topic == topic}
@@ -162,8 +143,8 @@ def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
     assert f"those of {remote(flow, topic)} have 1" in plan.remarks.refused[0].reason
     copy_planned(flow, plan)
     copy_now(flow_with(["r2"]), "run-5")
-    assert replicas(backup, remote(flow, topic)) == [[1], [2]]
-    assert_same(primary, topic, backup, remote(flow, topic))
+    assert replicas(pair.backup, remote(flow, topic)) == [[1], [2]]
+    pair.assert_same(flow, topic)
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,19 +23,17 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny
 from tests.support.builders import create_topic, delete_topic, produce, recreate_topic
 from tests.support.flows import (
-    assert_same,
     copy_now,
     copy_planned,
     failures,
     ledger_of,
-    make_flow,
     plan_now,
     remote,
 )
 from tests.support.histories import named, told, values
 from tests.support.killing import Killed
+from tests.support.pair import Pair, Unique
 
-Unique = Callable[[str], str]
 HOUR_MS = 3_600_000
 
 
@@ -60,12 +59,10 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return pass_by
 
 
-def retiring_flow(
-    folder: Path, source: KafkaCluster, target: KafkaCluster, *topics: str, **options: object
-) -> Flow:
+def retiring_flow(pair: Pair, *topics: str, **options: object) -> Flow:
     """A flow that retires what has been gone for two hours."""
     options = {"on_source_topic_deleted": "retire", "retire_after_ms": 2 * HOUR_MS} | options
-    return make_flow(folder, source, target, topics, **options)
+    return pair.flow(topics, **options)
 
 
 def exists(broker: KafkaCluster, topic: str) -> bool:
@@ -80,21 +77,15 @@ def retired(plan: Plan) -> list[tuple[str, bool]]:
 
 
 def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with_it(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    later: Callable[[float], None],
+    pair: Pair, later: Callable[[float], None]
 ) -> None:
-    topic, empty, other = unique("gone"), unique("empty"), unique("other")
-    for name in (topic, empty, other):
-        create_topic(primary.bootstrap, name)
+    topic, empty, other = (pair.topic(it) for it in ("gone", "empty", "other"))
     for name in (topic, other):
-        produce(primary.bootstrap, name, named("first", 30))
-    flow = retiring_flow(folder, primary, backup, topic, empty, other)
+        pair.produce(name, named("first", 30))
+    flow = retiring_flow(pair, topic, empty, other)
     copy_now(flow)
     for name in (topic, empty):
-        delete_topic(primary, name)
+        delete_topic(pair.primary, name)
 
     first = plan_now(flow, "run-2")
     later(1)
@@ -105,14 +96,14 @@ def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with
         assert retired(plan) == [(name, False) for name in gone]
     since = {it.topic: (it.since, it.due) for it in first.topics.retirements}
     assert since == {it.topic: (it.since, it.due) for it in second.topics.retirements}
-    assert all(exists(backup, remote(flow, name)) for name in (topic, empty, other))
+    assert all(exists(pair.backup, remote(flow, name)) for name in (topic, empty, other))
 
     later(1)
     last = plan_now(flow, "run-4")
 
     assert retired(last) == [(name, True) for name in gone]
     assert (last.remarks.unapplied, last.remarks.refused, last.remarks.notes) == ((), (), ())
-    assert [exists(backup, remote(flow, name)) for name in (topic, empty, other)] == [
+    assert [exists(pair.backup, remote(flow, name)) for name in (topic, empty, other)] == [
         False,
         False,
         True,
@@ -120,76 +111,58 @@ def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with
     assert plan_now(flow, "run-5").topics.retirements == ()
 
     # A topic of the same name is a new one, copied from its start.
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("recreated", 20))
+    create_topic(pair.primary.bootstrap, topic)
+    pair.produce(topic, named("recreated", 20))
     assert failures(copy_now(flow, "run-6")) == []
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert copy_now(flow, "run-7") == []
 
 
 @pytest.mark.long
 def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_again_the_next_time(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    later: Callable[[float], None],
+    pair: Pair, later: Callable[[float], None]
 ) -> None:
-    topic = unique("back")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = retiring_flow(folder, primary, backup, topic, on_source_topic_recreated="append")
+    topic = pair.topic("back", named("first", 10))
+    flow = retiring_flow(pair, topic, on_source_topic_recreated="append")
     copy_now(flow)
-    delete_topic(primary, topic)
+    delete_topic(pair.primary, topic)
     plan_now(flow, "run-2")
     later(1.5)
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("second", 10))
+    create_topic(pair.primary.bootstrap, topic)
+    pair.produce(topic, named("second", 10))
 
     assert failures(copy_now(flow, "run-3")) == []
 
     assert ledger_of(flow).applied().missed == {}
-    assert values(backup, remote(flow, topic)) == told("first", 10) + told("second", 10)
-    delete_topic(primary, topic)
+    assert values(pair.backup, remote(flow, topic)) == told("first", 10) + told("second", 10)
+    delete_topic(pair.primary, topic)
     later(1.5)
     assert retired(plan_now(flow, "run-4")) == [(topic, False)]
 
 
 @pytest.mark.long
-def test_turning_it_off_begins_the_time_again(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    later: Callable[[float], None],
-) -> None:
-    topic = unique("off")
-    create_topic(primary.bootstrap, topic)
-    flow = retiring_flow(folder, primary, backup, topic)
+def test_turning_it_off_begins_the_time_again(pair: Pair, later: Callable[[float], None]) -> None:
+    topic = pair.topic("off")
+    flow = retiring_flow(pair, topic)
     plan_now(flow)
-    delete_topic(primary, topic)
+    delete_topic(pair.primary, topic)
     assert retired(plan_now(flow, "run-2")) == [(topic, False)]
-    plan_now(make_flow(folder, primary, backup, [topic]), "run-3")
+    plan_now(pair.flow([topic]), "run-3")
     later(100)
 
-    flow = retiring_flow(folder, primary, backup, topic)
+    flow = retiring_flow(pair, topic)
 
     assert retired(plan_now(flow, "run-4")) == [(topic, False)]
 
 
-def test_a_topic_that_the_flow_did_not_create_stays(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, theirs = unique("theirs"), unique("replaced")
-    for name in (topic, theirs):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 10))
-    flow = retiring_flow(folder, primary, backup, topic, theirs, retire_after_ms=0)
-    create_topic(backup.bootstrap, remote(flow, topic))
+def test_a_topic_that_the_flow_did_not_create_stays(pair: Pair) -> None:
+    topic, theirs = (pair.topic(it, named("first", 10)) for it in ("theirs", "replaced"))
+    flow = retiring_flow(pair, topic, theirs, retire_after_ms=0)
+    create_topic(pair.backup.bootstrap, remote(flow, topic))
     copy_now(flow)
-    recreate_topic(backup, remote(flow, theirs))
+    recreate_topic(pair.backup, remote(flow, theirs))
     for name in (topic, theirs):
-        delete_topic(primary, name)
+        delete_topic(pair.primary, name)
 
     plan = plan_now(flow, "run-2")
 
@@ -198,25 +171,19 @@ def test_a_topic_that_the_flow_did_not_create_stays(
     assert all(
         "stays: this flow has not created it." in note.message for note in plan.remarks.notes
     )
-    assert exists(backup, remote(flow, topic))
-    assert exists(backup, remote(flow, theirs))
+    assert exists(pair.backup, remote(flow, topic))
+    assert exists(pair.backup, remote(flow, theirs))
 
 
-def test_a_topic_that_another_flow_copies_to_stays(
-    tmp_path: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_a_topic_that_another_flow_copies_to_stays(tmp_path: Path, pair: Pair) -> None:
     """Two sources, one topic: what is gone from the one is still copied from the other."""
-    topic = unique("both")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 10))
+    topic = pair.topic("both", named("first", 10))
     flows = []
     for _ in range(2):
-        home = tmp_path / unique("src")
+        home = tmp_path / pair.unique("src")
         home.mkdir()
         flow = retiring_flow(
-            home,
-            primary,
-            backup,
+            replace(pair, folder=home),
             topic,
             retire_after_ms=0,
             replication_policy_class="IdentityReplicationPolicy",
@@ -224,30 +191,27 @@ def test_a_topic_that_another_flow_copies_to_stays(
         )
         copy_now(flow)
         flows.append(flow)
-    delete_topic(primary, topic)
+    delete_topic(pair.primary, topic)
 
     (note,) = plan_now(flows[0], "run-2").remarks.notes
 
     assert f"stays: {flows[1].name} copies to it too." in note.message
-    assert exists(backup, topic)
+    assert exists(pair.backup, topic)
 
 
 @pytest.mark.long
-def test_a_copy_of_another_cluster_stays(
-    folder: Path, primary: KafkaCluster, strict: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_a_copy_of_another_cluster_stays(pair: Pair, strict: KafkaCluster) -> None:
     """The alias stands for another cluster by now, which never had the topic."""
-    topic = unique("moved")
-    create_topic(primary.bootstrap, topic)
-    flow = retiring_flow(folder, primary, backup, topic, retire_after_ms=0)
+    topic = pair.topic("moved")
+    flow = retiring_flow(pair, topic, retire_after_ms=0)
     plan_now(flow)
-    moved = retiring_flow(folder, strict, backup, topic, retire_after_ms=0)
+    moved = retiring_flow(replace(pair, primary=strict), topic, retire_after_ms=0)
 
     plan = plan_now(moved, "run-2")
 
     assert plan.topics.retirements == ()
     assert any("a copy of a cluster other than" in note.message for note in plan.remarks.notes)
-    assert exists(backup, remote(flow, topic))
+    assert exists(pair.backup, remote(flow, topic))
 
 
 def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
@@ -257,7 +221,10 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
     create_topic(strict.bootstrap, topic)
     produce(strict.bootstrap, topic, named("first", 10))
     flow = retiring_flow(
-        folder, strict, backup, topic, retire_after_ms=0, sync_topic_acls_enabled=False
+        Pair(folder, strict, backup, unique),
+        topic,
+        retire_after_ms=0,
+        sync_topic_acls_enabled=False,
     )
     copy_now(flow)
     deny(strict, f"topic {topic}", "DESCRIBE")
@@ -278,7 +245,7 @@ def test_where_groups_may_be_hidden_other_flows_into_a_topic_are_unknown(
     topic = unique("alone")
     create_topic(primary.bootstrap, topic)
     options = {"retire_after_ms": 0, "sync_topic_acls_enabled": False}
-    flow = retiring_flow(folder, primary, strict, topic, **options)
+    flow = retiring_flow(Pair(folder, primary, strict, unique), topic, **options)
     plan_now(flow)
     delete_topic(primary, topic)
     assert retired(Run(flow, "run-2").plan()) == [(topic, True)]
@@ -291,42 +258,31 @@ def test_where_groups_may_be_hidden_other_flows_into_a_topic_are_unknown(
     assert exists(strict, remote(flow, topic))
 
 
-def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("approved")
-    create_topic(primary.bootstrap, topic)
-    flow = retiring_flow(folder, primary, backup, topic, retire_after_ms=0)
+def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(pair: Pair) -> None:
+    topic = pair.topic("approved")
+    flow = retiring_flow(pair, topic, retire_after_ms=0)
     plan_now(flow)
-    delete_topic(primary, topic)
+    delete_topic(pair.primary, topic)
     run = Run(flow, "run-2")
     assert retired(run.plan()) == [(topic, True)]
-    create_topic(primary.bootstrap, topic)
+    create_topic(pair.primary.bootstrap, topic)
 
     (sentence,) = run.sync_topics().remarks.unapplied
 
     assert f"{topic} is on the source again" in sentence
-    assert exists(backup, remote(flow, topic))
+    assert exists(pair.backup, remote(flow, topic))
 
 
 @pytest.mark.short("deleted-preserved")
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 @pytest.mark.parametrize("call", ["missed", "released", "deleted"])
 def test_a_run_killed_while_it_retires_a_topic_leaves_the_rest_to_the_next_run(
-    call: str,
-    offsets: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    call: str, offsets: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("dying")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = retiring_flow(folder, primary, backup, topic, retire_after_ms=0, offsets=offsets)
+    topic = pair.topic("dying", named("first", 10))
+    flow = retiring_flow(pair, topic, retire_after_ms=0, offsets=offsets)
     copy_now(flow)
-    delete_topic(primary, topic)
+    delete_topic(pair.primary, topic)
     owner, name = {
         "missed": (retire, "append_entry"),
         "released": (delete_topics, "append_entry"),
@@ -346,10 +302,10 @@ def test_a_run_killed_while_it_retires_a_topic_leaves_the_rest_to_the_next_run(
     plan = plan_now(flow, "run-3")
 
     assert (plan.remarks.unapplied, plan.remarks.refused, plan.remarks.notes) == ((), (), ())
-    assert not exists(backup, remote(flow, topic))
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("recreated", 20))
+    assert not exists(pair.backup, remote(flow, topic))
+    create_topic(pair.primary.bootstrap, topic)
+    pair.produce(topic, named("recreated", 20))
     plan = plan_now(flow, "run-4")
     assert plan.remarks.refused == ()
     assert failures(copy_planned(flow, plan)) == []
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)

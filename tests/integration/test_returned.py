@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Producer
 
@@ -20,36 +17,30 @@ from tests.support.flows import (
     copy_planned,
     failures,
     ledger_rows,
-    make_flow,
     plan_now,
 )
 from tests.support.killing import Fate, Killed, fated
+from tests.support.pair import Pair
 from tests.support.proof import recount_here, verified
 from tests.support.topologies import values
 
-Unique = Callable[[str], str]
 IDENTITY = "IdentityReplicationPolicy"
 
 
 @pytest.fixture
-def orders(primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> str:
+def orders(pair: Pair) -> str:
     """A topic on both clusters."""
-    name = unique("orders")
-    for broker in (primary, backup):
+    name = pair.unique("orders")
+    for broker in (pair.primary, pair.backup):
         create_topic(broker.bootstrap, name)
     return name
 
 
 @pytest.fixture
-def there(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, orders: str, unique: Unique
-) -> Flow:
-    return make_flow(
-        folder,
-        primary,
-        backup,
+def there(pair: Pair, orders: str) -> Flow:
+    return pair.flow(
         [orders],
-        into=unique("backup"),
+        into=pair.unique("backup"),
         replication_policy_class=IDENTITY,
         on_foreign_records="adopt",
         on_returned_records="leave-out",
@@ -156,12 +147,12 @@ def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
 
 
 def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
-    primary: KafkaCluster, backup: KafkaCluster, there: Flow, orders: str, folder: Path
+    pair: Pair, there: Flow, orders: str
 ) -> None:
-    write(primary, orders, "a0")
+    write(pair.primary, orders, "a0")
     copy_now(there)
     other = there.model_copy(
-        update={"source": there.source.model_copy(update={"alias": f"{folder.name}-too"})}
+        update={"source": there.source.model_copy(update={"alias": f"{pair.folder.name}-too"})}
     )
     copy_now(other)
     assert orders in {skip.topic for skip in plan_now(reverse_flow(there)).remarks.skipped}
@@ -202,32 +193,21 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
 
 
 def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    folder: Path,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic = unique("preserved")
-    create_topic(primary.bootstrap, topic)
-    there = make_flow(
-        folder,
-        primary,
-        backup,
-        [topic],
-        into=unique("backup"),
-        offsets="preserved",
-        replication_policy_class=IDENTITY,
+    topic = pair.topic("preserved")
+    there = pair.flow(
+        [topic], into=pair.unique("backup"), offsets="preserved", replication_policy_class=IDENTITY
     )
-    write(primary, topic, "a0", "a1")
+    write(pair.primary, topic, "a0", "a1")
     copy(there, "there")
-    write(primary, topic, "a2", "a3")
+    write(pair.primary, topic, "a2", "a3")
     plan = plan_now(there, "killed")
     with fated(monkeypatch, Fate(after="ProduceRequest")), pytest.raises(Killed):
         copy_planned(there, plan)
-    write(backup, topic, "b0")
-    assert values(backup, topic) == ["a0", "a1", "a2", "a3", "b0"]
+    write(pair.backup, topic, "b0")
+    assert values(pair.backup, topic) == ["a0", "a1", "a2", "a3", "b0"]
 
     assert copy(reverse_flow(there), "back") == {"returned": 4}
-    assert values(primary, topic) == ["a0", "a1", "a2", "a3", "b0"]
+    assert values(pair.primary, topic) == ["a0", "a1", "a2", "a3", "b0"]

@@ -13,8 +13,7 @@ from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker
-from kafka_sandbox.cluster import KafkaCluster, start_all
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny
 from tests.support.builders import Record, create_topic, delete_before, produce
 from tests.support.flows import (
@@ -25,6 +24,7 @@ from tests.support.flows import (
     remote,
 )
 from tests.support.offsets import assert_same_offsets
+from tests.support.own_brokers import own_pair
 from tests.support.proof import NO_SPARK, recount_here
 
 TOPICS = ("open", "unreadable", "unwritable")
@@ -33,12 +33,8 @@ TOPICS = ("open", "unreadable", "unwritable")
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Two brokers on which a client without a login is bound by ACLs."""
-    home = tmp_path_factory.mktemp("strict")
-    brokers = [Broker(home / name, config={"super.users": "User:nobody"}) for name in ("a", "b")]
-    start_all(brokers)
-    yield brokers[0], brokers[1]
-    for broker in brokers:
-        broker.wipe()
+    with own_pair(tmp_path_factory.mktemp("strict"), {"super.users": "User:nobody"}) as brokers:
+        yield brokers
 
 
 @pytest.fixture

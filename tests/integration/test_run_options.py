@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,16 +21,14 @@ from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_topic, produce
 from tests.support.flows import (
-    assert_same,
     copy_now,
     copy_planned,
     failures,
     ledger_rows,
-    make_flow,
     remote,
 )
+from tests.support.pair import Pair
 
-Unique = Callable[[str], str]
 NO_SPARK: Any = None
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -76,33 +73,27 @@ def copied(flow: Flow) -> dict[str, int]:
 
 
 def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    pair: Pair,
     spark: SparkSource,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kafka_ferry.runs.progress._LINES_EVERY_S", 0.3)
     orders, payments, gone = (
-        a_topic(primary, unique(name)) for name in ("orders", "payments", "gone")
+        a_topic(pair.primary, pair.unique(name)) for name in ("orders", "payments", "gone")
     )
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
+    flow = pair.flow(
         [orders, payments, gone],
         on_source_topic_deleted="retire",
         transaction_max_ms=300,
         rate_limit_bytes="10GiB",
     )
     assert not failures(copy_now(flow, "run-0"))
-    delete_topic(primary, gone)
+    delete_topic(pair.primary, gone)
     for topic in (orders, payments):
         # Of a batch that is the only one, nothing would have to wait.
         for _ in range(8):
-            fill(primary, topic, 25, 2_000)
+            fill(pair.primary, topic, 25, 2_000)
 
     this, plan = planned(flow, "run-1", topics=(orders[:-1] + ".",), max_bytes_per_s=150_000)
     this.sync_topics()
@@ -135,11 +126,9 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     assert copied(flow) == {orders: 250, payments: 250, gone: 50}
 
 
-def test_topics_that_do_not_exist_and_invalid_patterns_are_refused(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = a_topic(primary, unique("misspelt"), records=1)
-    flow = make_flow(folder, primary, backup, [topic])
+def test_topics_that_do_not_exist_and_invalid_patterns_are_refused(pair: Pair) -> None:
+    topic = a_topic(pair.primary, pair.unique("misspelt"), records=1)
+    flow = pair.flow([topic])
     with pytest.raises(FerryError, match=r"no topic on .* that matches ordres") as raised:
         planned(flow, "run-1", topics=("ordres",))
     assert not raised.value.transient
@@ -147,11 +136,9 @@ def test_topics_that_do_not_exist_and_invalid_patterns_are_refused(
         planned(flow, "run-1", topics=("*",))
 
 
-def test_a_dry_run_changes_nothing_whatever_is_done_with_it(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = a_topic(primary, unique("dry"))
-    flow = make_flow(folder, primary, backup, [topic])
+def test_a_dry_run_changes_nothing_whatever_is_done_with_it(pair: Pair) -> None:
+    topic = a_topic(pair.primary, pair.unique("dry"))
+    flow = pair.flow([topic])
     this, plan = planned(flow, "run-1", dry_run=True)
     assert plan.offsets == 50
 
@@ -168,11 +155,9 @@ def test_a_dry_run_changes_nothing_whatever_is_done_with_it(
     assert Run(flow, "run-1").plan().topics.creations, "the remote topic is still to be created"
 
 
-def test_all_that_was_ever_copied_can_be_proved_again(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
-) -> None:
-    orders, payments = (a_topic(primary, unique(name)) for name in ("again", "not-again"))
-    flow = make_flow(folder, primary, backup, [orders, payments])
+def test_all_that_was_ever_copied_can_be_proved_again(pair: Pair, spark: SparkSource) -> None:
+    orders, payments = (a_topic(pair.primary, pair.unique(name)) for name in ("again", "not-again"))
+    flow = pair.flow([orders, payments])
     assert not failures(copy_now(flow, "run-1"))
     Run(flow, "run-1").verify(spark)
 
@@ -186,7 +171,7 @@ def test_all_that_was_ever_copied_can_be_proved_again(
     assert judged("run-2") == {}
     assert judged("run-3", verify_all=True, topics=(orders,)) == {orders: 50}
     assert judged("run-4", everything=True) == {orders: 50, payments: 50}
-    produce(backup.bootstrap, remote(flow, orders), [Record(b"k", b"another client's")])
+    produce(pair.backup.bootstrap, remote(flow, orders), [Record(b"k", b"another client's")])
     assert judged("run-5") == {}
     with pytest.raises(FerryError, match=orders):
         judged("run-6", verify_all=True)
@@ -196,25 +181,15 @@ def test_all_that_was_ever_copied_can_be_proved_again(
     ("offsets", "rate"), [("translated", Rate(100_000)), ("preserved", Rate(records_per_s=10))]
 )
 def test_a_copy_is_no_faster_than_its_limit_and_commits_in_time(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    offsets: str,
-    rate: Rate,
+    pair: Pair, offsets: str, rate: Rate
 ) -> None:
-    topic = unique("slow")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("slow")
     for _ in range(30):
-        produce(primary.bootstrap, topic, [Record(value=b"x" * 10_000)])
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
+        pair.produce(topic, [Record(value=b"x" * 10_000)])
+    flow = pair.flow(
         [topic],
         offsets=offsets,
         transaction_max_ms=500,
-        # A batch is sent whole, however many records it has.
         join_batches_below=32_768 if rate.bytes_per_s else 0,
     )
     this, _ = planned(flow, "run-1")
@@ -227,26 +202,18 @@ def test_a_copy_is_no_faster_than_its_limit_and_commits_in_time(
     assert not failures(outcomes)
     assert time.monotonic() - began >= 1.5
     assert len(ledger_rows(flow)) >= 3, "readers of the target never wait for the limit"
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
 
 
-def test_what_expires_first_is_copied_first(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_what_expires_first_is_copied_first(pair: Pair) -> None:
     week = str(7 * DAY)
     late, soon, never = (
-        a_topic(primary, unique("late"), 300, 1_000, age_ms=HOUR, retention_ms=week),
-        a_topic(primary, unique("soon"), 300, 1_000, age_ms=6 * DAY, retention_ms=week),
-        a_topic(primary, unique("never"), 300, 1_000, age_ms=6 * DAY, retention_ms="-1"),
+        a_topic(pair.primary, pair.unique("late"), 300, 1_000, age_ms=HOUR, retention_ms=week),
+        a_topic(pair.primary, pair.unique("soon"), 300, 1_000, age_ms=6 * DAY, retention_ms=week),
+        a_topic(pair.primary, pair.unique("never"), 300, 1_000, age_ms=6 * DAY, retention_ms="-1"),
     )
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
-        [late, soon, never],
-        writers=1,
-        fetch_max_bytes="64KiB",
-        transaction_max_bytes="32KiB",
+    flow = pair.flow(
+        [late, soon, never], writers=1, fetch_max_bytes="64KiB", transaction_max_bytes="32KiB"
     )
     this, plan = planned(flow, "run-1")
     expires = {range_.topic: range_.expires_at for range_ in plan.ranges}
@@ -261,14 +228,10 @@ def test_what_expires_first_is_copied_first(
 
 
 def test_no_line_is_written_of_a_run_with_nothing_to_copy(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    caplog: pytest.LogCaptureFixture,
+    pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic = a_topic(primary, unique("idle"), records=1)
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = a_topic(pair.primary, pair.unique("idle"), records=1)
+    flow = pair.flow([topic])
     assert not failures(copy_now(flow, "run-0"))
     this, plan = planned(flow, "run-1")
     assert not any(map(len, plan.ranges))

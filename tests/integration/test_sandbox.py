@@ -6,7 +6,7 @@ import itertools
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -30,9 +30,8 @@ from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.java import jvm
 from kafka_sandbox.java.jars import KAFKA
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
+from tests.support.pair import Unique
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")

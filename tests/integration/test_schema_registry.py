@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from kafka_ferry.spark.session import SparkSource, terminal_spark
-from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.schema_registry import SchemaRegistryServer
-from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.builders import Record, create_topic, read_all
 from tests.support.flows import copy_planned, failures, ledger_rows, plan_now, remote, write_flow
+from tests.support.pair import Pair
 from tests.support.schemas import (
     KEY,
     VALUE,
@@ -39,7 +39,6 @@ from tests.support.schemas import (
     two_registries,
 )
 
-Unique = Callable[[str], str]
 Registries = tuple[SchemaRegistryServer, SchemaRegistryServer]
 SECRET = "not-for-anybody"
 NOW = 1_700_000_000_000
@@ -62,16 +61,9 @@ def spark() -> Iterator[SparkSource]:
         yield spark
 
 
-def flow_between(
-    registries: Registries,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topics: list[str],
-    **options: object,
-) -> Flow:
+def flow_between(registries: Registries, pair: Pair, topics: list[str], **options: object) -> Flow:
     options = {"sync_schemas": "translate-ids", **options}
-    file = write_flow(folder, primary, backup, topics, **options)
+    file = write_flow(pair.folder, pair.primary, pair.backup, topics, **options)
     content = json.loads(file.read_text())
     content["source"]["schema.registry"] = {"url": registries[0].url}
     content["target"]["schema.registry.url"] = registries[1].url
@@ -86,10 +78,7 @@ def person(number: int) -> dict[str, object]:
 
 
 def test_the_page_about_registries_shows_what_its_flow_does(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    registries: Registries,
+    pair: Pair, registries: Registries
 ) -> None:
     """The first flow of the page, with the addresses and the alias of this test, and the plan that it shows.
 
@@ -100,50 +89,44 @@ def test_the_page_about_registries_shows_what_its_flow_does(
     (example,) = re.findall(r"^```yaml\n(source:.*?)^```", page, re.M | re.S)
     (shown,) = re.findall(r"^```text\n(.*?)^```", page, re.M | re.S)
     places = {
-        "primary:9092": primary.bootstrap,
-        "backup:9092": backup.bootstrap,
+        "primary:9092": pair.primary.bootstrap,
+        "backup:9092": pair.backup.bootstrap,
         "http://primary-registry:8081": registries[0].url,
         "http://backup-registry:8081": registries[1].url,
-        "alias: primary": f"alias: {folder.name}",
+        "alias: primary": f"alias: {pair.folder.name}",
         "topics: [": "replication.factor: -1\nemit.heartbeats.enabled: false\ntopics: [",
     }
     for place, here in places.items():
         example = example.replace(place, here)
-    (folder / "flow.yaml").write_text(f"{example}state.dir: {folder / 'state'}\n")
+    (pair.folder / "flow.yaml").write_text(f"{example}state.dir: {pair.folder / 'state'}\n")
     for topic in ("orders", "clicks"):
-        create_topic(primary.bootstrap, topic)
+        create_topic(pair.primary.bootstrap, topic)
     record = Record(value=avro(source, "orders", VALUE, person(1)))
-    produce(primary.bootstrap, "orders", [record])
-    produce(primary.bootstrap, "clicks", [record])
-    flow = load_flow(folder / "flow.yaml")
+    pair.produce("orders", [record])
+    pair.produce("clicks", [record])
+    flow = load_flow(pair.folder / "flow.yaml")
 
     text = [line.text for line in plan_text(Run(flow, "plan").plan(save=False))]
     assert not failures(copy_planned(flow, plan_now(flow)))
 
     changes = [line for line in text if line.startswith("register")]
-    assert changes == shown.replace("primary.", f"{folder.name}.").splitlines()
-    (copied,) = read_all(backup.bootstrap, f"{folder.name}.orders")[0]
-    assert from_avro(target, f"{folder.name}.orders", VALUE, copied.value) == person(1)
+    assert changes == shown.replace("primary.", f"{pair.folder.name}.").splitlines()
+    (copied,) = read_all(pair.backup.bootstrap, f"{pair.folder.name}.orders")[0]
+    assert from_avro(target, f"{pair.folder.name}.orders", VALUE, copied.value) == person(1)
     # No subject is named after this topic, so what it holds is copied as it is.
-    (as_it_is,) = read_all(backup.bootstrap, f"{folder.name}.clicks")[0]
+    (as_it_is,) = read_all(pair.backup.bootstrap, f"{pair.folder.name}.clicks")[0]
     assert as_it_is.value == record.value
 
 
 def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
-    spark: SparkSource,
+    pair: Pair, registries: Registries, spark: SparkSource
 ) -> None:
     source, target = map(client_of, registries)
-    topics = {name: unique(name) for name in FORMATS}
+    topics = {name: pair.unique(name) for name in FORMATS}
     for name, topic in topics.items():
         write, _ = FORMATS[name]
-        create_topic(primary.bootstrap, topic, partitions=2)
-        produce(
-            primary.bootstrap,
+        create_topic(pair.primary.bootstrap, topic, partitions=2)
+        pair.produce(
             topic,
             [
                 Record(
@@ -158,9 +141,7 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
             ]
             + [Record(key=None, value=None, partition=0), Record(value=b"no schema", partition=1)],
         )
-    flow = flow_between(
-        registries, folder, primary, backup, [*topics.values()], certificates_enabled=True
-    )
+    flow = flow_between(registries, pair, [*topics.values()], certificates_enabled=True)
 
     this = Run(flow, "run-1")
     plan = this.plan()
@@ -181,7 +162,7 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
     assert not known.items() & {(it, it) for it in known}
     for name, topic in topics.items():
         _, read = FORMATS[name]
-        copied = read_all(backup.bootstrap, remote(flow, topic))
+        copied = pair.copied(flow, topic)
         for partition, records in copied.items():
             *framed, last = records
             assert last.value == (b"no schema" if partition else None)
@@ -197,35 +178,30 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
     (certificate,) = find_certificates(flow).all
     (key_and_value,) = {str(row["schema_ids"]) for row in rows}
     assert json.loads(certificate.header.rules["sync.schemas"])[avro_topic] == key_and_value
-    written = [it for it in (folder / "state").rglob("*") if it.is_file()]
+    written = [it for it in (pair.folder / "state").rglob("*") if it.is_file()]
     assert not [it for it in written if SECRET.encode() in it.read_bytes()]
     # A second run finds nothing to do.
     assert not Run(flow, "run-2").plan().changes
 
 
 def test_a_schema_that_is_registered_after_the_plan_is_mirrored_by_the_task_that_needs_it(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
+    pair: Pair, registries: Registries
 ) -> None:
     source, target = map(client_of, registries)
-    topic = unique("late")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(value=avro(source, topic, VALUE, person(1)))])
-    flow = flow_between(registries, folder, primary, backup, [topic])
+    topic = pair.topic("late")
+    pair.produce(topic, [Record(value=avro(source, topic, VALUE, person(1)))])
+    flow = flow_between(registries, pair, [topic])
     plan = plan_now(flow)
     # The run's schemas are mirrored by now; its range ends after a record with another one.
     later = Schema(json.dumps("string"))
     number = source.register_schema(f"{topic}-value", later)
-    produce(primary.bootstrap, topic, [Record(value=b"\0" + number.to_bytes(4, "big") + b"\2x")])
+    pair.produce(topic, [Record(value=b"\0" + number.to_bytes(4, "big") + b"\2x")])
     ranges = tuple(replace(it, end=2) for it in plan.ranges)
 
     outcomes = copy_planned(flow, replace(plan, ranges=ranges))
 
     assert not failures(outcomes)
-    first, second = read_all(backup.bootstrap, remote(flow, topic))[0]
+    first, second = pair.copied(flow, topic)[0]
     assert from_avro(target, remote(flow, topic), VALUE, first.value) == person(1)
     found = target.get_schema(int.from_bytes(second.value[1:5], "big"))
     assert found.schema_str == later.schema_str
@@ -234,24 +210,18 @@ def test_a_schema_that_is_registered_after_the_plan_is_mirrored_by_the_task_that
 
 @pytest.mark.parametrize("policy", ["fail", "dead-letter", "pass"])
 def test_a_record_with_an_id_that_no_schema_has(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
-    policy: str,
+    pair: Pair, registries: Registries, policy: str
 ) -> None:
     source, target = map(client_of, registries)
-    topic = unique("unknown")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("unknown")
     known, unknown = avro(source, topic, VALUE, person(1)), b"\0\0\x0f\0\0{}"
     values = [known, unknown, known]
-    produce(primary.bootstrap, topic, [Record(value=it) for it in values])
-    flow = flow_between(registries, folder, primary, backup, [topic], on_unknown_schema=policy)
+    pair.produce(topic, [Record(value=it) for it in values])
+    flow = flow_between(registries, pair, [topic], on_unknown_schema=policy)
 
     outcomes = copy_planned(flow, plan_now(flow))
 
-    copied = [it.value for it in read_all(backup.bootstrap, remote(flow, topic))[0]]
+    copied = [it.value for it in pair.copied(flow, topic)[0]]
     assert from_avro(target, remote(flow, topic), VALUE, copied[0]) == person(1)
     if policy == "fail":
         (failure,) = failures(outcomes)
@@ -265,33 +235,24 @@ def test_a_record_with_an_id_that_no_schema_has(
         assert copied[1:2] == [unknown]
         return
     assert len(copied) == 2
-    (letter,) = read_all(backup.bootstrap, flow.dead_letter_name)[0]
+    (letter,) = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
     assert letter.value == unknown
     assert b"the schema 983040 is not known" in dict(letter.headers)["ferry.error"]
     (row,) = ledger_rows(flow)
     assert row["reasons"] == {"dead-lettered": 1}
 
 
-def test_ids_in_headers_and_preserved_offsets(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
-) -> None:
+def test_ids_in_headers_and_preserved_offsets(pair: Pair, registries: Registries) -> None:
     """Confluent's serializer puts GUIDs into headers, which this registry has none of: so an id stands there."""
     source, target = map(client_of, registries)
-    topic = unique("headers")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("headers")
     framed = avro(source, topic, VALUE, person(1))
     header = ("__value_schema_id", framed[:5])
-    produce(primary.bootstrap, topic, [Record(value=framed)] * 3)
-    produce(primary.bootstrap, topic, [Record(value=framed[5:], headers=[header])] * 2)
+    pair.produce(topic, [Record(value=framed)] * 3)
+    pair.produce(topic, [Record(value=framed[5:], headers=[header])] * 2)
     flow = flow_between(
         registries,
-        folder,
-        primary,
-        backup,
+        pair,
         [topic],
         offsets="preserved",
         replication_policy_class="IdentityReplicationPolicy",
@@ -300,7 +261,7 @@ def test_ids_in_headers_and_preserved_offsets(
 
     assert not failures(copy_planned(flow, plan_now(flow)))
 
-    copied = read_all(backup.bootstrap, topic)[0]
+    copied = read_all(pair.backup.bootstrap, topic)[0]
     assert [it.offset for it in copied] == [0, 1, 2, 3, 4]
     read = AvroDeserializer(target)
     for record in copied:
@@ -310,18 +271,13 @@ def test_ids_in_headers_and_preserved_offsets(
 
 
 def test_a_map_that_is_no_longer_true_is_told_and_replaced(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
+    pair: Pair, registries: Registries
 ) -> None:
     source, _ = map(client_of, registries)
-    topic = unique("moved")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("moved")
     framed = avro(source, topic, VALUE, person(1))
-    produce(primary.bootstrap, topic, [Record(value=framed)])
-    flow = flow_between(registries, folder, primary, backup, [topic])
+    pair.produce(topic, [Record(value=framed)])
+    flow = flow_between(registries, pair, [topic])
     plan_now(flow)
     state, number = flow_state(flow), int.from_bytes(framed[1:5], "big")
     known = stored_schemas(state)
@@ -338,24 +294,17 @@ def test_a_map_that_is_no_longer_true_is_told_and_replaced(
 
 
 def test_what_a_transform_rule_leaves_gets_its_ids_too(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
-    spark: SparkSource,
+    pair: Pair, registries: Registries, spark: SparkSource
 ) -> None:
     source, target = map(client_of, registries)
-    topic = unique("ruled")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("ruled")
     value = avro(source, topic, VALUE, person(1))
-    produce(
-        primary.bootstrap,
+    pair.produce(
         topic,
         [Record(key=b"%d" % i, value=value, headers=[("n", b"%d" % (i % 2))]) for i in range(10)],
     )
     rule = {"topics": [topic], "where": "headers['n'] = '0'"}
-    flow = flow_between(registries, folder, primary, backup, [topic], transform=[rule])
+    flow = flow_between(registries, pair, [topic], transform=[rule])
     this = Run(flow, "run-1")
     this.plan()
     this.sync_topics()
@@ -364,25 +313,18 @@ def test_what_a_transform_rule_leaves_gets_its_ids_too(
     verdict = this.verify(spark)
 
     assert verdict.success
-    copied = read_all(backup.bootstrap, remote(flow, topic))[0]
+    copied = pair.copied(flow, topic)[0]
     assert [it.key for it in copied] == [b"0", b"2", b"4", b"6", b"8"]
     for record in copied:
         assert from_avro(target, remote(flow, topic), VALUE, record.value) == person(1)
 
 
-def test_a_backfill_gives_its_records_their_ids_too(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
-) -> None:
+def test_a_backfill_gives_its_records_their_ids_too(pair: Pair, registries: Registries) -> None:
     source, target = map(client_of, registries)
-    topic = unique("filled")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("filled")
     value = avro(source, topic, VALUE, person(1))
-    produce(primary.bootstrap, topic, [Record(value=value, timestamp=NOW + i) for i in range(4)])
-    flow = flow_between(registries, folder, primary, backup, [topic], auto_offset_reset="latest")
+    pair.produce(topic, [Record(value=value, timestamp=NOW + i) for i in range(4)])
+    flow = flow_between(registries, pair, [topic], auto_offset_reset="latest")
     this = Run(flow, "backfill")
     this.plan(RunOptions(window=Window(NOW + 1, NOW + 3)))
     plan = this.sync_topics()
@@ -390,29 +332,24 @@ def test_a_backfill_gives_its_records_their_ids_too(
 
     assert not failures(copy_planned(flow, plan))
 
-    copied = read_all(backup.bootstrap, remote(flow, topic))[0]
+    copied = pair.copied(flow, topic)[0]
     assert [it.timestamp for it in copied] == [NOW + 1, NOW + 2]
     assert from_avro(target, remote(flow, topic), VALUE, copied[1].value) == person(1)
 
 
 def test_a_registry_that_knows_no_import_mode_cannot_keep_ids(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    registries: Registries,
+    pair: Pair, registries: Registries
 ) -> None:
     source, target = map(client_of, registries)
-    topic = unique("kept")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("kept")
     value = avro(source, topic, VALUE, person(1))
-    produce(primary.bootstrap, topic, [Record(value=value)])
-    flow = flow_between(registries, folder, primary, backup, [topic], sync_schemas="keep-ids")
+    pair.produce(topic, [Record(value=value)])
+    flow = flow_between(registries, pair, [topic], sync_schemas="keep-ids")
 
     plan = plan_now(flow)
 
     assert not failures(copy_planned(flow, plan))
     assert any("does not set the mode of" in it for it in plan.remarks.unapplied)
     assert f"{remote(flow, topic)}-value" not in target.get_subjects()
-    (copied,) = read_all(backup.bootstrap, remote(flow, topic))[0]
+    (copied,) = pair.copied(flow, topic)[0]
     assert copied.value == value

@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,10 +27,9 @@ from tests.support.access import deny
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import assert_same, copy_now, failures, plan_now, remote
 from tests.support.offsets import assert_same_offsets
+from tests.support.pair import Unique
 from tests.support.secure import KINDS, PASSWORD, as_properties, key_store, login, trust_store
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 WORD = "l0gin-pa5sword"
 WRONG = "wr0ng-pa5sword"

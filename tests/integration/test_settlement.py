@@ -6,7 +6,7 @@ written to without the coordinator's knowledge, which leaves it in the same stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,10 +36,10 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import make_flow, plan_now
+from tests.support.pair import Unique
 from tests.support.waiting import wait_until
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
-Unique = Callable[[str], str]
 GROUP = "positions"
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +22,10 @@ from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, set_config
-from tests.support.flows import assert_same, failures, ledger_of, ledger_rows, make_flow, remote
+from tests.support.flows import failures, ledger_of, ledger_rows, remote
+from tests.support.pair import Pair, Unique
 from tests.support.waiting import wait_until
 
-Unique = Callable[[str], str]
 NO_SPARK: Any = None
 
 
@@ -69,10 +68,8 @@ def runs_begun(flow: Flow) -> list[tuple[str, str]]:
     return [(row["run"], row["assignment"]) for row in rows if row["type"] == "run"]
 
 
-def test_shards_that_copy_at_once_do_not_disturb_each_other(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topics: list[str]
-) -> None:
-    flow = make_flow(folder, primary, backup, topics, shards=2)
+def test_shards_that_copy_at_once_do_not_disturb_each_other(pair: Pair, topics: list[str]) -> None:
+    flow = pair.flow(topics, shards=2)
     _, plan = planned(flow, "run-1")
     assert len(plan.shards) == 2
     assert set(plan.shards[0]).isdisjoint(plan.shards[1])
@@ -82,21 +79,21 @@ def test_shards_that_copy_at_once_do_not_disturb_each_other(
 
     assert [failures(part) for part in parts] == [[], []]
     for topic in topics:
-        assert_same(primary, topic, backup, remote(flow, topic))
+        pair.assert_same(flow, topic)
     assert copied(flow) == 400
     assert runs_begun(flow) == [("run-1", "")], "once, before any of them"
 
 
 def test_a_shard_is_repeated_alone_and_all_of_them_make_the_run(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topics: list[str], unique: Unique
+    pair: Pair, topics: list[str]
 ) -> None:
     bad = topics[0]
-    group = group_of(f"{folder.name}.{bad}")
-    other = next(it for it in names(unique) if group_of(f"{folder.name}.{it}") != group)
-    create_topic(primary.bootstrap, other)
-    fill(primary, other)
-    flow = make_flow(folder, primary, backup, [*topics, other], shards=2, shard_by="topic")
-    create_topic(backup.bootstrap, remote(flow, bad), partitions=12, max_message_bytes="200")
+    group = group_of(f"{pair.folder.name}.{bad}")
+    other = next(it for it in names(pair.unique) if group_of(f"{pair.folder.name}.{it}") != group)
+    create_topic(pair.primary.bootstrap, other)
+    fill(pair.primary, other)
+    flow = pair.flow([*topics, other], shards=2, shard_by="topic")
+    create_topic(pair.backup.bootstrap, remote(flow, bad), partitions=12, max_message_bytes="200")
     this, plan = planned(flow, "run-1")
     parts = [{range_.topic for range_ in plan.of_shard(k)} for k in range(2)]
     failing = 0 if bad in parts[0] else 1
@@ -109,7 +106,7 @@ def test_a_shard_is_repeated_alone_and_all_of_them_make_the_run(
         assert {str(row["topic"]) for row in ledger_rows(flow)} == parts[failing] - {bad}
         with pytest.raises(VerificationFailed, match=bad):
             this.verify(spark)
-        set_config(backup, remote(flow, bad), "max.message.bytes", "1000000")
+        set_config(pair.backup, remote(flow, bad), "max.message.bytes", "1000000")
         this.mirror(spark, failing)
         assert this.failure("mirror") is None
         with pytest.raises(FerryError, match=f"mirror-{1 - failing} of the run run-1 has not"):
@@ -129,27 +126,27 @@ def publish(this: Run) -> str:
 
 
 def test_an_orphan_of_other_shards_is_fenced_before_its_partitions_have_other_writers(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    topic = next(name for name in names(unique) if is_reassigned(f"{folder.name}.{name}"))
-    create_topic(primary.bootstrap, topic)
+    topic = next(name for name in names(pair.unique) if is_reassigned(f"{pair.folder.name}.{name}"))
+    create_topic(pair.primary.bootstrap, topic)
     for _ in range(20):
-        produce(primary.bootstrap, topic, [Record(value=b"x" * 10_000)])
-    old = make_flow(folder, primary, backup, [topic], transaction_max_ms=100, writers=8)
+        pair.produce(topic, [Record(value=b"x" * 10_000)])
+    old = pair.flow([topic], transaction_max_ms=100, writers=8)
     _, plan = planned(old, "run-1")
     append_entry(old, RunEntry(flow=old.name, run="run-1", at=1, writers=8))
 
     with ThreadPoolExecutor(1) as pool:
         orphan = pool.submit(copy_for_flow, old, "run-1", plan.ranges, RateLimit(Rate(20_000)))
         wait_until(lambda: any(it.offset for it in positions_of(old)), 60)
-        new = make_flow(folder, primary, backup, [topic], shards=2, shard_by="topic", writers=8)
+        new = pair.flow([topic], shards=2, shard_by="topic", writers=8)
         _, after = planned(new, "run-2")
         assert not failures(copy_ranges(new, "run-2", after.ranges))
         (outcome,) = orphan.result()
 
     assert outcome.failure is not None
     assert outcome.failure.fenced
-    assert_same(primary, topic, backup, remote(new, topic))
+    pair.assert_same(new, topic)
     assert copied(new) == 20
 
 
@@ -173,10 +170,8 @@ def positions_of(flow: Flow) -> list[Any]:
     return list(read_positions(flow.target, flow.name).values())
 
 
-def test_a_run_with_nothing_to_copy_has_one_idle_shard(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topics: list[str]
-) -> None:
-    flow = make_flow(folder, primary, backup, topics, shards=2)
+def test_a_run_with_nothing_to_copy_has_one_idle_shard(pair: Pair, topics: list[str]) -> None:
+    flow = pair.flow(topics, shards=2)
     _, first = planned(flow, "run-1")
     assert not failures(copy_ranges(flow, "run-1", first.ranges))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import FerryError
@@ -12,29 +10,26 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.views import FlowViews
 from kafka_ferry.runs.where import where_by_ledger
-from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, delete_before, produce
+from tests.support.builders import Record, delete_before
 from tests.support.flows import copy_now, ledger_of, remote, write_flow
+from tests.support.pair import Pair
 
 
-def test_what_real_runs_leave_is_shown_without_a_broker(
-    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Callable[[str], str]
-) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    file = write_flow(folder, primary, backup, [topic])
+def test_what_real_runs_leave_is_shown_without_a_broker(pair: Pair) -> None:
+    topic = pair.topic("orders", partitions=2)
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic])
     flow = load_flow(file)
     for run, partition in (("run-1", 0), ("run-2", 1)):
-        produce(primary.bootstrap, topic, [Record(value=b"v", partition=partition)] * 30)
+        pair.produce(topic, [Record(value=b"v", partition=partition)] * 30)
         copy_now(flow, run)
         ledger_of(flow)
         # One record comes too late for this run, and is what the flow is behind by.
-        produce(primary.bootstrap, topic, [Record(value=b"late", partition=0)])
+        pair.produce(topic, [Record(value=b"late", partition=0)])
         with suppress(FerryError):
             # Nothing was verified, which fails a run; its report is written all the same.
             Run(flow, run).publish()
 
-    nowhere = (("127.0.0.1:1", primary.bootstrap), ("127.0.0.1:2", backup.bootstrap))
+    nowhere = (("127.0.0.1:1", pair.primary.bootstrap), ("127.0.0.1:2", pair.backup.bootstrap))
     text = file.read_text()
     for address, known in nowhere:
         text = text.replace(known, address)
@@ -62,21 +57,20 @@ def test_what_real_runs_leave_is_shown_without_a_broker(
     assert b"Copied, not verified" in (showing.report_page("run-2") or b"")
 
 
-def test_all_source_offsets_of_a_flow_are_shown_down_to_one_record(
-    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Callable[[str], str]
-) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    file = write_flow(folder, primary, backup, [topic], on_source_truncation="continue")
+def test_all_source_offsets_of_a_flow_are_shown_down_to_one_record(pair: Pair) -> None:
+    topic = pair.topic("orders", partitions=2)
+    file = write_flow(
+        pair.folder, pair.primary, pair.backup, [topic], on_source_truncation="continue"
+    )
     flow = load_flow(file)
     here, there = (TopicPartition(topic, n) for n in (0, 1))
-    produce(primary.bootstrap, topic, [Record(value=b"v", partition=0)] * 20)
-    produce(primary.bootstrap, topic, [Record(value=b"v", partition=1)] * 3)
+    pair.produce(topic, [Record(value=b"v", partition=0)] * 20)
+    pair.produce(topic, [Record(value=b"v", partition=1)] * 3)
     copy_now(flow, "run-1")
     never = [Record(value=b"never", partition=1)] * 2
-    produce(primary.bootstrap, topic, never, transactional_id=topic, abort=True)
-    produce(primary.bootstrap, topic, [Record(value=b"v", partition=0)] * 20)
-    delete_before(primary, topic, 25)
+    pair.produce(topic, never, transactional_id=topic, abort=True)
+    pair.produce(topic, [Record(value=b"v", partition=0)] * 20)
+    delete_before(pair.primary, topic, 25)
     copy_now(flow, "run-2")
     ledger_of(flow)
     with suppress(FerryError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,25 +28,19 @@ from tests.support.flows import (
     remote,
 )
 from tests.support.histories import named, told, values
+from tests.support.pair import Pair, Unique
 from tests.support.segments import cut_log
-
-Unique = Callable[[str], str]
-
 
 # Whose records a remote topic holds
 
 
-def test_a_remote_topic_with_aborted_records_alone_is_not_foreign(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_a_remote_topic_with_aborted_records_alone_is_not_foreign(pair: Pair) -> None:
     """So a first run leaves it that was killed before it had committed anything."""
-    topic = unique("aborted")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic])
-    create_topic(backup.bootstrap, remote(flow, topic))
+    topic = pair.topic("aborted", named("first", 10))
+    flow = pair.flow([topic])
+    create_topic(pair.backup.bootstrap, remote(flow, topic))
     produce(
-        backup.bootstrap,
+        pair.backup.bootstrap,
         remote(flow, topic),
         named("aborted", 5),
         transactional_id=topic,
@@ -59,16 +53,15 @@ def test_a_remote_topic_with_aborted_records_alone_is_not_foreign(
     assert len(plan.ranges) == 1
 
 
-def test_one_committed_record_after_aborted_ones_makes_it_foreign(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("mixed")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic])
-    create_topic(backup.bootstrap, remote(flow, topic), partitions=3)
+def test_one_committed_record_after_aborted_ones_makes_it_foreign(pair: Pair) -> None:
+    topic = pair.topic("mixed")
+    flow = pair.flow([topic])
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=3)
     for abort in (True, False):
         records = named("theirs", 5)
-        produce(backup.bootstrap, remote(flow, topic), records, transactional_id=topic, abort=abort)
+        produce(
+            pair.backup.bootstrap, remote(flow, topic), records, transactional_id=topic, abort=abort
+        )
 
     (refusal,) = plan_now(flow).remarks.refused
 
@@ -77,18 +70,14 @@ def test_one_committed_record_after_aborted_ones_makes_it_foreign(
     assert "on.foreign.records: adopt" in refusal.advice
 
 
-def test_records_in_a_remote_topic_that_others_recreated_are_foreign(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_records_in_a_remote_topic_that_others_recreated_are_foreign(pair: Pair) -> None:
     """Its name is in the ledger; the topic is another one."""
-    topic = unique("taken")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic], on_target_topic_lost="recopy")
+    topic = pair.topic("taken", named("first", 10))
+    flow = pair.flow([topic], on_target_topic_lost="recopy")
     assert failures(copy_now(flow)) == []
-    recreate_topic(backup, remote(flow, topic))
+    recreate_topic(pair.backup, remote(flow, topic))
     assert plan_now(flow, "run-2").remarks.refused == ()
-    produce(backup.bootstrap, remote(flow, topic), named("theirs", 5))
+    produce(pair.backup.bootstrap, remote(flow, topic), named("theirs", 5))
 
     (refusal,) = plan_now(flow, "run-3").remarks.refused
 
@@ -96,26 +85,22 @@ def test_records_in_a_remote_topic_that_others_recreated_are_foreign(
 
 
 @pytest.mark.long
-def test_foreign_records_are_seen_where_both_topics_were_recreated_too(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_foreign_records_are_seen_where_both_topics_were_recreated_too(pair: Pair) -> None:
     """The positions of the old pair say nothing of the new one."""
-    topic = unique("recreated")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("old", 30))
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("recreated", named("old", 30))
+    flow = pair.flow([topic])
     assert failures(copy_now(flow)) == []
-    recreate_topic(primary, topic)
-    produce(primary.bootstrap, topic, named("new", 5))
-    recreate_topic(backup, remote(flow, topic))
-    produce(backup.bootstrap, remote(flow, topic), named("theirs", 5))
+    recreate_topic(pair.primary, topic)
+    pair.produce(topic, named("new", 5))
+    recreate_topic(pair.backup, remote(flow, topic))
+    produce(pair.backup.bootstrap, remote(flow, topic), named("theirs", 5))
 
     (refusal,) = plan_now(flow, "run-2").remarks.refused
     assert "holds records that this flow has not copied" in refusal.reason
 
-    flow = make_flow(folder, primary, backup, [topic], on_foreign_records="adopt")
+    flow = pair.flow([topic], on_foreign_records="adopt")
     assert failures(copy_now(flow, "run-3")) == []
-    assert values(backup, remote(flow, topic)) == told("theirs", 5) + told("new", 5)
+    assert values(pair.backup, remote(flow, topic)) == told("theirs", 5) + told("new", 5)
     assert copy_now(flow, "run-4") == []
 
 
@@ -154,34 +139,28 @@ def test_records_that_may_not_be_read_are_not_written_after(
 
 
 def test_a_plan_ends_before_open_transactions_unless_uncommitted_records_are_wanted(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    topic = unique("open")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 10))
-    producer = Producer({"bootstrap.servers": primary.bootstrap, "transactional.id": topic})
+    topic = pair.topic("open", named("first", 10))
+    producer = Producer({"bootstrap.servers": pair.primary.bootstrap, "transactional.id": topic})
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce(topic, b"open")
     producer.flush()
     ends = []
     for level in ("read_committed", "read_uncommitted"):
-        flow = make_flow(folder, primary, backup, [topic], isolation_level=level)
+        flow = pair.flow([topic], isolation_level=level)
         ends += [range_.end for range_ in plan_now(flow).ranges]
     producer.abort_transaction()
     assert ends == [10, 11]
 
 
-def test_where_all_that_was_to_be_copied_is_deleted_the_loss_alone_is_recorded(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("emptied")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 30))
-    flow = make_flow(folder, primary, backup, [topic], on_source_truncation="continue")
+def test_where_all_that_was_to_be_copied_is_deleted_the_loss_alone_is_recorded(pair: Pair) -> None:
+    topic = pair.topic("emptied", named("first", 30))
+    flow = pair.flow([topic], on_source_truncation="continue")
     assert failures(copy_now(flow)) == []
-    produce(primary.bootstrap, topic, named("second", 30))
-    delete_before(primary, topic, 60)
+    pair.produce(topic, named("second", 30))
+    delete_before(pair.primary, topic, 60)
 
     plan = plan_now(flow, "run-2")
     assert [(range_.start, range_.end) for range_ in plan.ranges] == [(30, 60)]

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
-    create_topic,
     delete_before,
     delete_topic,
     produce,
     read_all,
     recreate_topic,
 )
-from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.flows import copy_now, failures, remote
+from tests.support.pair import Pair
 from tests.support.proof import verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
-
-Unique = Callable[[str], str]
 
 
 def write(broker: KafkaCluster, topic: str, *values: bytes) -> None:
@@ -33,16 +28,13 @@ def values(broker: KafkaCluster, topic: str) -> list[bytes | None]:
     return [record.value for record in read_all(broker.bootstrap, topic)[0]]
 
 
-def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(
-    folder: Any, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("truncated")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic], on_source_truncation="continue")
-    write(primary, topic, b"0", b"1")
+def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(pair: Pair) -> None:
+    topic = pair.topic("truncated")
+    flow = pair.flow([topic], on_source_truncation="continue")
+    write(pair.primary, topic, b"0", b"1")
     assert not failures(copy_now(flow, "run-1"))
-    write(primary, topic, b"2", b"3", b"4")
-    delete_before(primary, topic, 4)
+    write(pair.primary, topic, b"2", b"3", b"4")
+    delete_before(pair.primary, topic, 4)
 
     assert not failures(copy_now(flow, "run-2"))
     report = verified(flow, "run-2")
@@ -53,20 +45,19 @@ def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(
     assert report.proof.verdict
     assert "2 offsets deleted on the source" in report.proof.verdict.warnings[0]
     assert report.topics.notes
-    assert values(backup, remote(flow, topic)) == [b"0", b"1", b"4"]
+    assert values(pair.backup, remote(flow, topic)) == [b"0", b"1", b"4"]
 
 
 def test_both_incarnations_of_a_topic_that_was_recreated_are_proved_in_one_remote_topic(
-    folder: Any, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    topic = unique("appended")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic], on_source_topic_recreated="append")
-    write(primary, topic, b"old 0", b"old 1", b"old 2")
+    topic = pair.topic("appended")
+    flow = pair.flow([topic], on_source_topic_recreated="append")
+    write(pair.primary, topic, b"old 0", b"old 1", b"old 2")
     # This run is not verified: the next one has to.
     assert not failures(copy_now(flow, "run-1"))
-    recreate_topic(primary, topic)
-    write(primary, topic, b"new 0", b"new 1")
+    recreate_topic(pair.primary, topic)
+    write(pair.primary, topic, b"new 0", b"new 1")
 
     assert not failures(copy_now(flow, "run-2"))
     report = verified(flow, "run-2")
@@ -79,23 +70,28 @@ def test_both_incarnations_of_a_topic_that_was_recreated_are_proved_in_one_remot
         (0, 2),
     ]
     assert report.proof.verdict and not report.proof.verdict.warnings
-    assert values(backup, remote(flow, topic)) == [b"old 0", b"old 1", b"old 2", b"new 0", b"new 1"]
+    assert values(pair.backup, remote(flow, topic)) == [
+        b"old 0",
+        b"old 1",
+        b"old 2",
+        b"new 0",
+        b"new 1",
+    ]
 
 
 def test_what_went_into_a_remote_topic_that_was_deleted_is_a_warning_once_it_is_copied_again(
-    folder: Any, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
-    topic = unique("recopied")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic], on_target_topic_lost="recopy")
-    write(primary, topic, b"0", b"1", b"2")
+    topic = pair.topic("recopied")
+    flow = pair.flow([topic], on_target_topic_lost="recopy")
+    write(pair.primary, topic, b"0", b"1", b"2")
     assert not failures(copy_now(flow, "run-1"))
-    delete_topic(backup, remote(flow, topic))
-    write(primary, topic, b"3")
+    delete_topic(pair.backup, remote(flow, topic))
+    write(pair.primary, topic, b"3")
 
     assert not failures(copy_now(flow, "run-2"))
     second = verified(flow, "run-2")
-    write(primary, topic, b"4")
+    write(pair.primary, topic, b"4")
     assert not failures(copy_now(flow, "run-3"))
     third = verified(flow, "run-3")
 
@@ -105,4 +101,4 @@ def test_what_went_into_a_remote_topic_that_was_deleted_is_a_warning_once_it_is_
         second.proof.verdict.warnings
     )
     assert third.proof.verdict.warnings == (), "it is said once"
-    assert values(backup, remote(flow, topic)) == [b"0", b"1", b"2", b"3", b"4"]
+    assert values(pair.backup, remote(flow, topic)) == [b"0", b"1", b"2", b"3", b"4"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from tests.support.builders import (
     recreate_topic,
 )
 from tests.support.flows import (
-    assert_same,
     copy_now,
     copy_planned,
     failures,
@@ -39,9 +38,8 @@ from tests.support.flows import (
     remote,
 )
 from tests.support.histories import named, told, values
+from tests.support.pair import Pair
 from tests.support.segments import cut_log
-
-Unique = Callable[[str], str]
 
 
 def intervals(flow: Flow) -> list[tuple[int, int]]:
@@ -55,18 +53,14 @@ def lost(flow: Flow) -> list[tuple[int, int]]:
 # Retention and DeleteRecords
 
 
-def test_records_deleted_before_a_first_copy_are_no_loss(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("expired")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("old", 30))
-    delete_before(primary, topic, 10)
-    flow = make_flow(folder, primary, backup, [topic])
+def test_records_deleted_before_a_first_copy_are_no_loss(pair: Pair) -> None:
+    topic = pair.topic("expired", named("old", 30))
+    delete_before(pair.primary, topic, 10)
+    flow = pair.flow([topic])
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert lost(flow) == []
 
 
@@ -74,34 +68,24 @@ def test_records_deleted_before_a_first_copy_are_no_loss(
 @pytest.mark.parametrize("policy", ["fail", "continue"])
 @pytest.mark.short("fail-before the plan", "continue-between plan and copy")
 def test_records_deleted_before_they_were_copied_are_named_as_lost(
-    policy: str,
-    when: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    policy: str, when: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 1: retention passes the position, and the gap goes unnoticed."""
-    topic, other = unique("truncated"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 30))
-    flow = make_flow(
-        folder, primary, backup, [topic, other], on_source_truncation=policy, writers=1
-    )
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("truncated", "other"))
+    flow = pair.flow([topic, other], on_source_truncation=policy, writers=1)
     copy_now(flow)
     for name in (topic, other):
-        produce(primary.bootstrap, name, named("second", 30))
+        pair.produce(name, named("second", 30))
 
     if when == "before the plan":
-        delete_before(primary, topic, 45)
+        delete_before(pair.primary, topic, 45)
     plan = plan_now(flow, "run-2")
     if when == "between plan and copy":
-        delete_before(primary, topic, 45)
+        delete_before(pair.primary, topic, 45)
     said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
 
-    have = values(backup, remote(flow, topic))
-    assert_same(primary, other, backup, remote(flow, other))
+    have = values(pair.backup, remote(flow, topic))
+    pair.assert_same(flow, other)
     if policy == "fail":
         (problem,) = said
         assert topic in problem
@@ -118,65 +102,48 @@ def test_records_deleted_before_they_were_copied_are_named_as_lost(
 
 @pytest.mark.parametrize("policy", ["fail", "continue"])
 def test_records_deleted_between_a_first_plan_and_its_copy_are_named_as_lost(
-    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    policy: str, pair: Pair
 ) -> None:
-    topic = unique("truncated")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 30))
-    flow = make_flow(folder, primary, backup, [topic], on_source_truncation=policy)
+    topic = pair.topic("truncated", named("first", 30))
+    flow = pair.flow([topic], on_source_truncation=policy)
     plan = plan_now(flow)
-    delete_before(primary, topic, 10)
+    delete_before(pair.primary, topic, 10)
 
     said = failures(copy_planned(flow, plan))
 
     if policy == "fail":
         assert "offsets [0, 10) were deleted on the source before they were copied" in said[0]
-        assert values(backup, remote(flow, topic)) == []
+        assert values(pair.backup, remote(flow, topic)) == []
         assert failures(copy_now(flow, "run-2")) == []
     else:
         assert said == []
         assert lost(flow) == [(0, 10)]
-    assert values(backup, remote(flow, topic)) == told("first", 30, since=10)
+    assert values(pair.backup, remote(flow, topic)) == told("first", 30, since=10)
 
 
 @pytest.mark.parametrize("policy", ["fail", "continue"])
 def test_records_deleted_in_mid_copy_are_named_as_lost(
-    policy: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    policy: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("truncated")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("truncated")
     for number in range(30):
-        produce(
-            primary.bootstrap, topic, [Record(value=b"%d " % (number * 10 + i)) for i in range(10)]
-        )
-    before = read_all(primary.bootstrap, topic)[0]
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
-        [topic],
-        on_source_truncation=policy,
-        # A response, and a transaction, per batch: the reader is a few of them ahead.
-        fetch_max_bytes=1,
-        transaction_max_bytes=1,
+        pair.produce(topic, [Record(value=b"%d " % (number * 10 + i)) for i in range(10)])
+    before = read_all(pair.primary.bootstrap, topic)[0]
+    flow = pair.flow(
+        [topic], on_source_truncation=policy, fetch_max_bytes=1, transaction_max_bytes=1
     )
     commit = TransactionalWriter.commit
 
     def delete_then_commit(writer: TransactionalWriter, waits: Waits) -> object:
         monkeypatch.undo()
-        delete_before(primary, topic, 250)
+        delete_before(pair.primary, topic, 250)
         return commit(writer, waits)
 
     monkeypatch.setattr(TransactionalWriter, "commit", delete_then_commit)
 
     said = failures(copy_now(flow))
 
-    have = [record.value for record in read_all(backup.bootstrap, remote(flow, topic))[0]]
+    have = [record.value for record in pair.copied(flow, topic)[0]]
     if policy == "fail":
         (problem,) = said
         reached = len(have)
@@ -200,23 +167,20 @@ def test_records_deleted_in_mid_copy_are_named_as_lost(
 
 @pytest.mark.parametrize("policy", ["keep", "fail"])
 def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
-    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    policy: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 2: a deleted topic's copy stays, with a line in a log."""
-    topic, other = unique("deleted"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic, other], on_source_topic_deleted=policy)
+    topic, other = (pair.topic(it, named("first", 10)) for it in ("deleted", "other"))
+    flow = pair.flow([topic, other], on_source_topic_deleted=policy)
     copy_now(flow)
-    delete_topic(primary, topic)
-    produce(primary.bootstrap, other, named("second", 10))
+    delete_topic(pair.primary, topic)
+    pair.produce(other, named("second", 10))
 
     plan = plan_now(flow, "run-2")
 
     assert failures(copy_planned(flow, plan)) == []
-    assert values(backup, remote(flow, topic)) == told("first", 10)
-    assert_same(primary, other, backup, remote(flow, other))
+    assert values(pair.backup, remote(flow, topic)) == told("first", 10)
+    pair.assert_same(flow, other)
     noted, refused = (
         (plan.remarks.notes, plan.remarks.refused)
         if policy == "keep"
@@ -229,160 +193,131 @@ def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
 
 @pytest.mark.parametrize("count", [10, 50], ids=["shorter", "longer"])
 @pytest.mark.short("shorter")
-def test_a_topic_recreated_goes_whole_after_the_old_one_or_nowhere(
-    count: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_a_topic_recreated_goes_whole_after_the_old_one_or_nowhere(count: int, pair: Pair) -> None:
     """MirrorMaker 2 situations 3 and 4: the new topic is taken for the old one.
 
     Shorter than the position, its records are appended without a word (3); longer, those before
     the position are never copied (4).
     """
-    topic = unique("recreated")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("old", 30))
-    failing = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("recreated", named("old", 30))
+    failing = pair.flow([topic])
     copy_now(failing)
-    recreate_topic(primary, topic)
-    produce(primary.bootstrap, topic, named("new", count))
+    recreate_topic(pair.primary, topic)
+    pair.produce(topic, named("new", count))
 
     (refusal,) = plan_now(failing, "run-2").remarks.refused
     assert "deleted and recreated" in refusal.reason
 
-    flow = make_flow(folder, primary, backup, [topic], on_source_topic_recreated="append")
+    flow = pair.flow([topic], on_source_topic_recreated="append")
     assert failures(copy_now(flow, "run-3")) == []
     assert copy_now(flow, "run-4") == []
     have = told("old", 30) + told("new", count)
-    assert values(backup, remote(flow, topic)) == have
+    assert values(pair.backup, remote(flow, topic)) == have
     first, second = ledger_rows(flow)
     assert (second["start"], second["end"], second["records"]) == (0, count, count)
     assert first["topic_id"] != second["topic_id"]
     assert second["rewound_from"] == -1
 
-    produce(primary.bootstrap, topic, named("newer", 5))
+    pair.produce(topic, named("newer", 5))
     assert failures(copy_now(flow, "run-5")) == []
-    assert values(backup, remote(flow, topic)) == have + told("newer", 5)
+    assert values(pair.backup, remote(flow, topic)) == have + told("newer", 5)
 
 
 @pytest.mark.short("first run-append", "later run-fail")
 @pytest.mark.parametrize("policy", ["fail", "append"])
 @pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
 def test_a_topic_recreated_between_plan_and_copy_is_not_taken_for_the_old_one(
-    copied: bool,
-    policy: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    copied: bool, policy: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 4, in the worst moment."""
-    topic, other = unique("recreated"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("old", 30))
-    flow = make_flow(
-        folder, primary, backup, [topic, other], on_source_topic_recreated=policy, writers=1
-    )
+    topic, other = (pair.topic(it, named("old", 30)) for it in ("recreated", "other"))
+    flow = pair.flow([topic, other], on_source_topic_recreated=policy, writers=1)
     old = 30 if copied else 0
     if copied:
         copy_now(flow)
         for name in (topic, other):
-            produce(primary.bootstrap, name, named("more", 10))
+            pair.produce(name, named("more", 10))
     plan = plan_now(flow, "run-2")
-    recreate_topic(primary, topic)
-    produce(primary.bootstrap, topic, named("new", 60))
+    recreate_topic(pair.primary, topic)
+    pair.produce(topic, named("new", 60))
 
     (problem,) = failures(copy_planned(flow, plan))
 
     assert problem.startswith(f"{topic}-0 ")
     assert "deleted and recreated since it was planned" in problem
-    assert values(backup, remote(flow, topic)) == told("old", old)
-    assert_same(primary, other, backup, remote(flow, other))
+    assert values(pair.backup, remote(flow, topic)) == told("old", old)
+    pair.assert_same(flow, other)
     if policy == "append" or not copied:
         assert failures(copy_now(flow, "run-3")) == []
         have = told("old", old) + told("new", 60)
-        assert values(backup, remote(flow, topic)) == have
+        assert values(pair.backup, remote(flow, topic)) == have
 
 
 def test_a_topic_that_vanishes_after_the_plan_is_named_and_a_new_one_waits_for_the_next_run(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
     """MirrorMaker 2 situation 13: a new topic is found by the next run, and copied from its start."""
-    prefix = unique("family")
+    prefix = pair.unique("family")
     vanishing, staying, appearing = f"{prefix}.a", f"{prefix}.b", f"{prefix}.c"
     for name in (vanishing, staying):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 10))
-    flow = make_flow(folder, primary, backup, [f"{prefix}[.].*"], writers=1)
+        create_topic(pair.primary.bootstrap, name)
+        pair.produce(name, named("first", 10))
+    flow = pair.flow([f"{prefix}[.].*"], writers=1)
     plan = plan_now(flow)
-    delete_topic(primary, vanishing)
-    create_topic(primary.bootstrap, appearing)
-    produce(primary.bootstrap, appearing, named("first", 10))
+    delete_topic(pair.primary, vanishing)
+    create_topic(pair.primary.bootstrap, appearing)
+    pair.produce(appearing, named("first", 10))
 
     (problem,) = failures(copy_planned(flow, plan))
 
     assert problem.startswith(f"{vanishing}-0 ")
     assert "was deleted since it was planned" in problem
-    assert_same(primary, staying, backup, remote(flow, staying))
+    pair.assert_same(flow, staying)
     assert failures(copy_now(flow, "run-2")) == []
-    assert_same(primary, appearing, backup, remote(flow, appearing))
+    pair.assert_same(flow, appearing)
 
 
-def test_partitions_added_after_the_plan_are_copied_whole_by_the_next_run(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_partitions_added_after_the_plan_are_copied_whole_by_the_next_run(pair: Pair) -> None:
     """MirrorMaker 2 situations 13 and 17: growth is found by the next run, nothing is restarted."""
-    topic = unique("grown")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("grown", named("first", 10))
+    flow = pair.flow([topic])
     plan = plan_now(flow)
-    add_partitions(primary, topic, 4)
-    produce(primary.bootstrap, topic, named("second", 40))
+    add_partitions(pair.primary, topic, 4)
+    pair.produce(topic, named("second", 40))
 
     assert failures(copy_planned(flow, plan)) == []
     assert failures(copy_now(flow, "run-2")) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
-    assert len(read_all(backup.bootstrap, remote(flow, topic))) == 4
+    pair.assert_same(flow, topic)
+    assert len(pair.copied(flow, topic)) == 4
 
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
-def test_an_empty_topic_is_created_and_stays_empty(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
-) -> None:
-    topic = unique("empty")
-    create_topic(primary.bootstrap, topic, partitions=3)
-    flow = make_flow(folder, primary, backup, [topic], offsets=offsets)
+def test_an_empty_topic_is_created_and_stays_empty(pair: Pair, offsets: str) -> None:
+    topic = pair.topic("empty", partitions=3)
+    flow = pair.flow([topic], offsets=offsets)
 
     assert failures(copy_now(flow)) == []
     assert copy_now(flow, "run-2") == []
 
-    assert read_all(backup.bootstrap, remote(flow, topic)) == {0: [], 1: [], 2: []}
+    assert pair.copied(flow, topic) == {0: [], 1: [], 2: []}
 
 
 @pytest.mark.parametrize(("offsets", "side"), [("translated", "target"), ("preserved", "source")])
-def test_an_empty_topic_that_is_recreated_is_copied_on(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    offsets: str,
-    side: str,
-) -> None:
-    topic = unique("empty")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic], offsets=offsets)
+def test_an_empty_topic_that_is_recreated_is_copied_on(pair: Pair, offsets: str, side: str) -> None:
+    topic = pair.topic("empty")
+    flow = pair.flow([topic], offsets=offsets)
     assert failures(copy_now(flow)) == []
 
     if side == "source":
-        recreate_topic(primary, topic)
+        recreate_topic(pair.primary, topic)
     else:
-        delete_topic(backup, remote(flow, topic))
+        delete_topic(pair.backup, remote(flow, topic))
     assert failures(copy_now(flow, "run-2")) == []
-    produce(primary.bootstrap, topic, named("new", 10))
+    pair.produce(topic, named("new", 10))
     assert failures(copy_now(flow, "run-3")) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     assert copy_now(flow, "run-4") == []
 
 
@@ -491,19 +426,15 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
 
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.long
-def test_a_quota_slows_a_copy_down_and_fails_nothing(
-    side: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, client = unique("throttled"), unique("client")
+def test_a_quota_slows_a_copy_down_and_fails_nothing(side: str, pair: Pair) -> None:
+    topic, client = pair.unique("throttled"), pair.unique("client")
     # Each broker counts what comes to itself.
-    create_topic(primary.bootstrap, topic)
+    create_topic(pair.primary.bootstrap, topic)
     for _ in range(24):
-        produce(primary.bootstrap, topic, [Record(value=bytes(range(256)) * 4 * 50)])
-    flow = with_client_id(
-        make_flow(folder, primary, backup, [topic], fetch_max_bytes=200_000), side, client
-    )
+        pair.produce(topic, [Record(value=bytes(range(256)) * 4 * 50)])
+    flow = with_client_id(pair.flow([topic], fetch_max_bytes=200_000), side, client)
     # Brokers average over ten seconds: what is above this in that time is to be waited for.
-    broker = primary if side == "source" else backup
+    broker = pair.primary if side == "source" else pair.backup
     rate = "consumer_byte_rate" if side == "source" else "producer_byte_rate"
     set_quota(broker, (("client-id", client),), rate, 100_000)
     try:
@@ -512,7 +443,7 @@ def test_a_quota_slows_a_copy_down_and_fails_nothing(
         assert time.monotonic() - began > 1.5
     finally:
         set_quota(broker, (("client-id", client),), rate, None)
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
 
 
 def with_client_id(flow: Flow, side: str, client: str) -> Flow:

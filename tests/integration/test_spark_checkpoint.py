@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,15 +13,15 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import CheckpointRefused, FerryError
 from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce
+from tests.support.builders import Record, produce
 from tests.support.command_line import ferry
-from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.flows import copy_now, failures, remote
+from tests.support.pair import Pair
 from tests.support.proof import verified
 from tests.support.spark_kafka import Kind, Query, SparkApplication, counted, written
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
-Unique = Callable[[str], str]
 PARTITIONS = 3
 NO_CONF: Mapping[str, str] = {}
 _STATE = "spark.sql.streaming.stateStore"
@@ -94,29 +94,23 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("version", [pytest.param("1", marks=pytest.mark.long), "2"])
 def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkApplication,
-    version: str,
+    pair: Pair, spark: SparkApplication, version: str
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
-    flow = make_flow(folder, primary, backup, [topic])
-    old, new = folder / "old", folder / "new"
+    topic = pair.topic("orders", partitions=PARTITIONS)
+    flow = pair.flow([topic])
+    old, new = pair.folder / "old", pair.folder / "new"
     conf = {"spark.sql.streaming.offsetLog.formatVersion": version}
-    before = fill(primary, topic, "before")
+    before = fill(pair.primary, topic, "before")
     run_flow(flow, "run-1")
-    query = a_query(primary, topic, old, conf=conf)
+    query = a_query(pair.primary, topic, old, conf=conf)
     spark.run(query)
     kept = files_of(old)
     # Another run, so that the map has several transactions; the query stands before its end.
-    after = fill(primary, topic, "after")
+    after = fill(pair.primary, topic, "after")
     run_flow(flow, "run-2")
 
     found = translate_checkpoint(flow, str(old), str(new))
-    spark.run(a_query(backup, remote(flow, topic), new))
+    spark.run(a_query(pair.backup, remote(flow, topic), new))
 
     assert (new / "offsets" / str(found.batch)).read_text().startswith(f"v{version}\n")
     assert sorted(written(query.output)) == sorted(before + after)
@@ -129,28 +123,22 @@ def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
 @pytest.mark.parametrize("taken", [True, False], ids=["taken by the sink", "not taken by it"])
 @pytest.mark.long
 def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkApplication,
-    taken: bool,
+    pair: Pair, spark: SparkApplication, taken: bool
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
-    flow = make_flow(folder, primary, backup, [topic])
-    old, new = folder / "old", folder / "new"
-    before = fill(primary, topic, "before")
-    query = a_query(primary, topic, old)
+    topic = pair.topic("orders", partitions=PARTITIONS)
+    flow = pair.flow([topic])
+    old, new = pair.folder / "old", pair.folder / "new"
+    before = fill(pair.primary, topic, "before")
+    query = a_query(pair.primary, topic, old)
     spark.run(query)
     number = undo_commit(old)
     if not taken:
         forget_batch(query.output, number)
-    after = fill(primary, topic, "after")
+    after = fill(pair.primary, topic, "after")
     run_flow(flow, "run-1")
 
     found = translate_checkpoint(flow, str(old), str(new))
-    spark.run(a_query(backup, remote(flow, topic), new))
+    spark.run(a_query(pair.backup, remote(flow, topic), new))
 
     assert f"Batch {number} was not finished" in found.notes[0]
     assert sorted(written(query.output)) == sorted(before + after)
@@ -158,28 +146,23 @@ def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
 
 @pytest.mark.long
 def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkApplication,
+    pair: Pair, spark: SparkApplication
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
-    flow = make_flow(folder, primary, backup, [topic])
-    old, new = folder / "old", folder / "new"
-    values = fill(primary, topic, "before")
-    query = a_query(primary, topic, old)
+    topic = pair.topic("orders", partitions=PARTITIONS)
+    flow = pair.flow([topic])
+    old, new = pair.folder / "old", pair.folder / "new"
+    values = fill(pair.primary, topic, "before")
+    query = a_query(pair.primary, topic, old)
     spark.run(query)
     run_flow(flow, "run-1")
-    values += fill(primary, topic, "in the batch", 12)
+    values += fill(pair.primary, topic, "in the batch", 12)
     spark.run(query)
     number = undo_commit(old)
     forget_batch(query.output, number)
 
     found = translate_checkpoint(flow, str(old), str(new))
     run_flow(flow, "run-2")
-    spark.run(a_query(backup, remote(flow, topic), new))
+    spark.run(a_query(pair.backup, remote(flow, topic), new))
 
     assert f"are read in batch {number + 1}" in found.notes[0]
     assert (query.output / "_spark_metadata" / str(number + 1)).exists()
@@ -188,26 +171,31 @@ def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up
 
 @pytest.mark.long
 def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkApplication,
+    pair: Pair, spark: SparkApplication
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
-    old, new = folder / "old", folder / "new"
-    flow = make_flow(folder, primary, backup, [topic])
-    copied = fill(primary, topic, "copied")
+    topic = pair.topic("orders", partitions=PARTITIONS)
+    old, new = pair.folder / "old", pair.folder / "new"
+    flow = pair.flow([topic])
+    copied = fill(pair.primary, topic, "copied")
     run_flow(flow, "run-1")
     # The source is lost with these; the query has read them.
-    lost = fill(primary, topic, "lost")
-    query = a_query(primary, topic, old)
+    lost = fill(pair.primary, topic, "lost")
+    query = a_query(pair.primary, topic, old)
     spark.run(query)
-    without_source = json.loads((folder / "flow.yaml").read_text()) | {"admin.timeout.ms": 1500}
+    without_source = json.loads((pair.folder / "flow.yaml").read_text()) | {
+        "admin.timeout.ms": 1500
+    }
     without_source["source"]["bootstrap.servers"] = "127.0.0.1:1"
-    (folder / "lost.yaml").write_text(json.dumps(without_source))
-    asked = ("translate", "--config", folder / "lost.yaml", "--spark-checkpoint", old, "--to", new)
+    (pair.folder / "lost.yaml").write_text(json.dumps(without_source))
+    asked = (
+        "translate",
+        "--config",
+        pair.folder / "lost.yaml",
+        "--spark-checkpoint",
+        old,
+        "--to",
+        new,
+    )
 
     refused = ferry(*asked)
 
@@ -217,8 +205,8 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
     assert not new.exists()
 
     clamped = ferry(*asked, "--clamp", "--json")
-    late = fill(backup, remote(flow, topic), "written at the target")
-    spark.run(a_query(backup, remote(flow, topic), new))
+    late = fill(pair.backup, remote(flow, topic), "written at the target")
+    spark.run(a_query(pair.backup, remote(flow, topic), new))
 
     found = json.loads(clamped.stdout)
     assert found["topics"] == {topic: remote(flow, topic)}
@@ -236,39 +224,31 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
 )
 @pytest.mark.long
 def test_a_query_with_state_goes_on_counting(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkApplication,
-    conf: dict[str, str],
+    pair: Pair, spark: SparkApplication, conf: dict[str, str]
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
-    flow = make_flow(folder, primary, backup, [topic])
-    old, new = folder / "old", folder / "new"
-    values = fill(primary, topic, "again")
-    query = a_query(primary, topic, old, "counts", conf)
+    topic = pair.topic("orders", partitions=PARTITIONS)
+    flow = pair.flow([topic])
+    old, new = pair.folder / "old", pair.folder / "new"
+    values = fill(pair.primary, topic, "again")
+    query = a_query(pair.primary, topic, old, "counts", conf)
     spark.run(query)
     # Its last batch is in the state already, and is counted once all the same.
     undo_commit(old)
-    values += fill(primary, topic, "again") + fill(primary, topic, "new")
+    values += fill(pair.primary, topic, "again") + fill(pair.primary, topic, "new")
     run_flow(flow, "run-1")
 
     found = translate_checkpoint(flow, str(old), str(new))
-    spark.run(a_query(backup, remote(flow, topic), new, "counts", conf))
+    spark.run(a_query(pair.backup, remote(flow, topic), new, "counts", conf))
 
     assert "The query's state is copied as it is." in found.notes
     assert counted(query.output) == Counter(values)
 
 
-def test_what_cannot_be_written_or_read_is_refused(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster
-) -> None:
-    flow = make_flow(folder, primary, backup, ["orders"])
-    nothing, new = str(folder / "nothing"), str(folder / "new")
+def test_what_cannot_be_written_or_read_is_refused(pair: Pair) -> None:
+    flow = pair.flow(["orders"])
+    nothing, new = str(pair.folder / "nothing"), str(pair.folder / "new")
     with pytest.raises(CheckpointRefused, match="is not empty"):
-        translate_checkpoint(flow, nothing, str(folder))
+        translate_checkpoint(flow, nothing, str(pair.folder))
     with pytest.raises(CheckpointRefused, match="holds no batch"):
         translate_checkpoint(flow, nothing, new)
     with pytest.raises(FerryError, match="nowhere"):

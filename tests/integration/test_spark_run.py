@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,9 +30,10 @@ from tests.support.builders import (
     read_all,
     set_config,
 )
-from tests.support.flows import assert_same, ledger_rows, make_flow, remote, write_flow
+from tests.support.flows import ledger_rows, remote, write_flow
+from tests.support.pair import Pair, Unique
+from tests.support.proof import run_all
 
-Unique = Callable[[str], str]
 SECRET = b"not-for-anybodys-eyes"
 
 
@@ -40,17 +41,6 @@ SECRET = b"not-for-anybodys-eyes"
 def spark() -> Iterator[SparkSource]:
     with terminal_spark("tests") as spark:
         yield spark
-
-
-def run_all(flow: Flow, run: str, spark: SparkSource) -> Run:
-    this = Run(flow, run)
-    this.plan()
-    this.sync_topics()
-    this.mirror(spark)
-    this.verify(spark)
-    this.sync_groups()
-    this.publish()
-    return this
 
 
 def fill(broker: KafkaCluster, topic: str, mark: bytes) -> None:
@@ -65,20 +55,19 @@ def fill(broker: KafkaCluster, topic: str, mark: bytes) -> None:
 
 
 def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=3)
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("orders", partitions=3)
+    flow = pair.flow([topic])
     state = Path(flow.state_path) / flow.slug
 
-    fill(primary, topic, b"first")
+    fill(pair.primary, topic, b"first")
     first = run_all(flow, "run-1", spark).report()
-    fill(primary, topic, b"second")
+    fill(pair.primary, topic, b"second")
     shutil.rmtree(state / "checkpoint")
     second = run_all(flow, "run-2", spark).report()
     shutil.rmtree(state)
-    fill(primary, topic, b"third")
+    fill(pair.primary, topic, b"third")
     third = run_all(flow, "run-3", spark).report()
     idle = run_all(flow, "run-4", spark).report()
 
@@ -86,19 +75,19 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
     assert [report.counts.records for report in (first, second, third, idle)] == [200, 200, 200, 0]
     assert {report.state for report in (first, second, third, idle)} == {"verified"}
     assert second.counts.reasons["aborted"] == 50
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     # The verification of the first two runs is in the ledger, and need not be done again.
     assert {row.ledger.run for row in third.proof.ranges} == {"run-3"}
 
 
 def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_is_not_planned(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic, elsewhere = unique("replayed"), unique("elsewhere")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    create_topic(backup.bootstrap, elsewhere, partitions=2)
-    fill(primary, topic, b"a")
-    flow = make_flow(folder, primary, backup, [topic])
+    topic, elsewhere = pair.unique("replayed"), pair.unique("elsewhere")
+    create_topic(pair.primary.bootstrap, topic, partitions=2)
+    create_topic(pair.backup.bootstrap, elsewhere, partitions=2)
+    fill(pair.primary, topic, b"a")
+    flow = pair.flow([topic])
     run_all(flow, "run-1", spark)
     checkpoint = Path(flow.state_path) / flow.slug / "checkpoint"
     for name in ("0", ".0.crc"):
@@ -110,23 +99,22 @@ def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_
     later = given | {"attempt": "forged", "at": given["at"] + 1, "ranges": forged}
     (checkpoint / "ranges" / "forged.json").write_text(json.dumps(later))
     (checkpoint / "ranges" / "torn.json").write_text(file.read_text()[:100])
-    fill(primary, topic, b"b")
+    fill(pair.primary, topic, b"b")
 
     report = run_all(flow, "run-2", spark).report()
 
     assert report
     assert (report.state, report.counts.records) == ("verified", 200)
-    assert_same(primary, topic, backup, remote(flow, topic))
-    assert read_all(backup.bootstrap, elsewhere) == {0: [], 1: []}
+    pair.assert_same(flow, topic)
+    assert read_all(pair.backup.bootstrap, elsewhere) == {0: [], 1: []}
 
 
 def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("unwritable")
-    create_topic(primary.bootstrap, topic, partitions=1)
-    fill(primary, topic, b"a")
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("unwritable", partitions=1)
+    fill(pair.primary, topic, b"a")
+    flow = pair.flow([topic])
     checkpoint = Path(flow.state_path) / flow.slug / "checkpoint"
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_text("a file where Spark wants a folder")
@@ -139,15 +127,12 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
     assert report and report.counts.records == 200
 
 
-def test_a_finished_run_may_be_repeated_step_by_step(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
-) -> None:
-    topic = unique("repeated")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    fill(primary, topic, b"a")
-    flow = make_flow(folder, primary, backup, [topic])
+def test_a_finished_run_may_be_repeated_step_by_step(pair: Pair, spark: SparkSource) -> None:
+    topic = pair.topic("repeated", partitions=2)
+    fill(pair.primary, topic, b"a")
+    flow = pair.flow([topic])
     run = run_all(flow, "run-1", spark)
-    fill(primary, topic, b"b")
+    fill(pair.primary, topic, b"b")
 
     run.mirror(spark)
     verdict = run.verify(spark)
@@ -157,15 +142,14 @@ def test_a_finished_run_may_be_repeated_step_by_step(
     assert sum(row["records"] for row in ledger_rows(flow)) == 200
 
 
-def test_a_retry_finishes_what_the_first_attempt_left(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
-) -> None:
-    topic = unique("retried")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    flow = make_flow(folder, primary, backup, [topic])
-    create_topic(backup.bootstrap, remote(flow, topic), partitions=2, max_message_bytes="10000")
-    produce(primary.bootstrap, topic, [Record(value=b"small", partition=p) for p in (0, 1)])
-    produce(primary.bootstrap, topic, [Record(value=b"L" * 20_000, partition=1)])
+def test_a_retry_finishes_what_the_first_attempt_left(pair: Pair, spark: SparkSource) -> None:
+    topic = pair.topic("retried", partitions=2)
+    flow = pair.flow([topic])
+    create_topic(
+        pair.backup.bootstrap, remote(flow, topic), partitions=2, max_message_bytes="10000"
+    )
+    pair.produce(topic, [Record(value=b"small", partition=p) for p in (0, 1)])
+    pair.produce(topic, [Record(value=b"L" * 20_000, partition=1)])
     run = Run(flow, "run-1")
     run.plan()
     run.sync_topics()
@@ -179,7 +163,7 @@ def test_a_retry_finishes_what_the_first_attempt_left(
     with pytest.raises(Exception, match=f"{topic}-1"):
         run.publish()
 
-    set_config(backup, remote(flow, topic), "max.message.bytes", "1000000")
+    set_config(pair.backup, remote(flow, topic), "max.message.bytes", "1000000")
     run.mirror(spark)
     run.verify(spark)
     run.sync_groups()
@@ -187,18 +171,15 @@ def test_a_retry_finishes_what_the_first_attempt_left(
 
     assert run.failure("mirror") is None
     assert (report.state, report.counts.records) == ("verified", 3)
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
 
 
 @pytest.fixture
-def mirrored(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
-) -> Run:
+def mirrored(pair: Pair, spark: SparkSource) -> Run:
     """A run that has copied one partition of 200 records and has not verified them."""
-    topic = unique("harmed")
-    create_topic(primary.bootstrap, topic)
-    fill(primary, topic, b"a")
-    run = Run(make_flow(folder, primary, backup, [topic]), "run-1")
+    topic = pair.topic("harmed")
+    fill(pair.primary, topic, b"a")
+    run = Run(pair.flow([topic]), "run-1")
     run.plan()
     run.sync_topics()
     run.mirror(spark)
@@ -306,20 +287,17 @@ def test_records_that_expired_on_the_target_are_a_warning(
 
 
 @pytest.mark.long
-def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("killed")
-    create_topic(primary.bootstrap, topic, partitions=4)
+def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(pair: Pair) -> None:
+    topic = pair.topic("killed", partitions=4)
     for number in range(40):
         records = [Record(key=b"%d" % i, value=b"%d" % number) for i in range(100)]
         aborted = number % 4 == 3
         transactional_id = topic if number % 2 else None
-        produce(primary.bootstrap, topic, records, transactional_id=transactional_id, abort=aborted)
+        pair.produce(topic, records, transactional_id=transactional_id, abort=aborted)
     file = write_flow(
-        folder,
-        primary,
-        backup,
+        pair.folder,
+        pair.primary,
+        pair.backup,
         [topic],
         writers=2,
         transaction_max_bytes=3000,
@@ -339,9 +317,11 @@ def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
     report = json.loads(second.stdout)
     assert report["verdict"]["success"]
     assert report["records"] < 3000, "the first run should have copied a part"
-    assert_same(primary, topic, backup, remote(flow, topic))
-    ledger = read_all(backup.bootstrap, f"ferry-ledger.{flow.source.alias}.internal")[0]
-    leftovers = [path.read_bytes() for path in folder.rglob("*") if path.is_file() and path != file]
+    pair.assert_same(flow, topic)
+    ledger = read_all(pair.backup.bootstrap, f"ferry-ledger.{flow.source.alias}.internal")[0]
+    leftovers = [
+        path.read_bytes() for path in pair.folder.rglob("*") if path.is_file() and path != file
+    ]
     said = [second.stdout.encode(), second.stderr.encode(), *(r.value or b"" for r in ledger)]
     assert len(ledger) > 2
     assert not any(SECRET in content for content in [*leftovers, *said])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,10 +17,10 @@ from kafka_ferry.wire.partitions.partition_log import leader_of
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import CONTROL, a_batch, a_bomb, with_payload
 from tests.support.builders import create_topic
-from tests.support.flows import copy_planned, failures, make_flow, plan_now, remote
+from tests.support.flows import copy_planned, failures, plan_now, remote
+from tests.support.pair import Pair
 from tests.support.segments import read_batches
 
-Unique = Callable[[str], str]
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 RECORDS = 1_300
 PLAIN = a_batch(RECORDS)[61:]
@@ -134,13 +133,13 @@ def test_streams_are_read_as_a_broker_reads_them(
 
 @pytest.mark.long
 def test_batches_that_unpack_to_half_a_gibibyte_take_no_memory_and_arrive_as_they_are(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, cluster: WireCluster, unique: Unique
+    pair: Pair, cluster: WireCluster
 ) -> None:
-    topic, mebibytes = unique("bombs"), (520, 520)
-    create_topic(primary.bootstrap, topic, retention_ms="-1")
+    topic, mebibytes = pair.unique("bombs"), (520, 520)
+    create_topic(pair.primary.bootstrap, topic, retention_ms="-1")
     for each in mebibytes:
         assert is_taken(cluster, topic, a_bomb(each))
-    flow = make_flow(folder, primary, backup, [topic], join_batches_below=1024 * 1024)
+    flow = pair.flow([topic], join_batches_below=1024 * 1024)
     plan = plan_now(flow)
 
     tracemalloc.start()
@@ -151,7 +150,7 @@ def test_batches_that_unpack_to_half_a_gibibyte_take_no_memory_and_arrive_as_the
     assert failures(outcomes) == []
     there, here = (
         [batch[61:] for batch in read_batches(broker, name) if not batch[22] & CONTROL]
-        for broker, name in ((primary, topic), (backup, remote(flow, topic)))
+        for broker, name in ((pair.primary, topic), (pair.backup, remote(flow, topic)))
     )
     assert there == here
     assert len(there) == len(mebibytes)

@@ -7,7 +7,6 @@ import multiprocessing
 import random
 import signal
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,23 +36,20 @@ from tests.support.flows import (
     make_flow,
     remote,
 )
+from tests.support.pair import Pair, Unique
 
-Unique = Callable[[str], str]
 # Each is forked from one that has imported what it needs.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
 
 
 @pytest.fixture
-def planned(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> tuple[Flow, Range]:
+def planned(pair: Pair) -> tuple[Flow, Range]:
     """A flow of one partition with 60 records in three batches, planned and its topics made."""
-    topic = unique("planned")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("planned")
     for number in range(3):
-        produce(primary.bootstrap, topic, [Record(value=b"%d-%d" % (number, i)) for i in range(20)])
-    flow = make_flow(folder, primary, backup, [topic])
+        pair.produce(topic, [Record(value=b"%d-%d" % (number, i)) for i in range(20)])
+    flow = pair.flow([topic])
     run = Run(flow, "run-1")
     run.plan()
     (range_,) = run.sync_topics().ranges
@@ -151,31 +147,24 @@ def test_positions_that_the_group_has_lost_are_committed_again_as_the_ledger_has
 
 
 @pytest.mark.long
-def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(pair: Pair) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)
-    topic = unique("killed")
-    create_topic(primary.bootstrap, topic, partitions=3)
-    flow = make_flow(
-        folder, primary, backup, [topic], transaction_max_bytes=4000, fetch_max_bytes=2000
-    )
+    topic = pair.topic("killed", partitions=3)
+    flow = pair.flow([topic], transaction_max_bytes=4000, fetch_max_bytes=2000)
     killed = 0
     for number in range(8):
         for part in range(6):
             records = [Record(key=b"%d" % i, value=b"%d-%d" % (number, part)) for i in range(40)]
             transactional_id = topic if part % 2 else None
             abort = chance.random() < 0.3
-            produce(
-                primary.bootstrap, topic, records, transactional_id=transactional_id, abort=abort
-            )
+            pair.produce(topic, records, transactional_id=transactional_id, abort=abort)
         killed += run_and_kill(flow, f"run-{number}", chance.uniform(0.0, 0.9))
 
     assert failures(copy_now(flow, "last")) == []
 
     print(f"seed {seed}, killed in mid-copy {killed} of 8 times")
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     covered = sorted((row["partition"], row["start"], row["end"]) for row in ledger_rows(flow))
     for before, after in itertools.pairwise(covered):
         assert before[0] != after[0] or before[2] == after[1], f"seed {seed}: {before} {after}"

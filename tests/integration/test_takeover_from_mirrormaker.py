@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,11 @@ from tests.support.flows import (
     copy_now,
     failures,
     ledger_of,
-    make_flow,
     plan_now,
     remote,
 )
+from tests.support.pair import Pair
 from tests.support.proof import NO_SPARK, recount_here
-
-Unique = Callable[[str], str]
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -105,18 +103,18 @@ def seen(target: KafkaCluster, topic: str) -> dict[int, list[ConsumedRecord]]:
 
 @pytest.mark.long
 def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    live, transactions, foreign = unique("live"), unique("transactions"), unique("foreign")
-    compacted = unique("compacted")
+    live, transactions, foreign = (
+        pair.unique("live"),
+        pair.unique("transactions"),
+        pair.unique("foreign"),
+    )
+    compacted = pair.unique("compacted")
     topics = [live, transactions, foreign, compacted]
     create_topic(
-        *(primary.bootstrap, compacted),
+        *(pair.primary.bootstrap, compacted),
         cleanup_policy="compact",
         segment_ms="200",
         min_cleanable_dirty_ratio="0.01",
@@ -124,24 +122,24 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     for number in range(5):
         # A new segment each time, so that the others are compacted.
         latest = [Record(key=b"%d" % i, value=b"%d" % number) for i in range(10 * number, 60)]
-        produce(primary.bootstrap, compacted, latest)
+        pair.produce(compacted, latest)
         time.sleep(0.25)
-    create_topic(primary.bootstrap, live, partitions=2)
+    create_topic(pair.primary.bootstrap, live, partitions=2)
     for topic in (transactions, foreign):
-        create_topic(primary.bootstrap, topic)
+        create_topic(pair.primary.bootstrap, topic)
     for number in range(8):
         produce(
-            *(primary.bootstrap, transactions, some(20, 1, f"{number}")),
+            *(pair.primary.bootstrap, transactions, some(20, 1, f"{number}")),
             transactional_id=transactions,
         )
-    produce(primary.bootstrap, foreign, some(30, 1, "mine"))
-    flow = make_flow(folder, primary, backup, topics)
-    mm2 = mirror(flow, primary, backup, folder, *topics)
+    pair.produce(foreign, some(30, 1, "mine"))
+    flow = pair.flow(topics)
+    mm2 = mirror(flow, pair.primary, pair.backup, pair.folder, *topics)
 
-    with mm2, writing(primary, live):
-        mm2.wait_until_copied(backup.bootstrap, {remote(flow, live): 2_000})
+    with mm2, writing(pair.primary, live):
+        mm2.wait_until_copied(pair.backup.bootstrap, {remote(flow, live): 2_000})
         mm2.wait_until_copied(
-            backup.bootstrap,
+            pair.backup.bootstrap,
             {
                 remote(flow, transactions): 160,
                 remote(flow, foreign): 30,
@@ -153,12 +151,12 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
         # Its positions are stored, and what it copies next is not in them any more.
         while not any(o.source.topic == live for o in stored(flow)):
             time.sleep(0.1)
-        copied_by_now = sum(map(len, seen(backup, remote(flow, live)).values()))
-        mm2.wait_until_copied(backup.bootstrap, {remote(flow, live): copied_by_now + 200})
+        copied_by_now = sum(map(len, seen(pair.backup, remote(flow, live)).values()))
+        mm2.wait_until_copied(pair.backup.bootstrap, {remote(flow, live): copied_by_now + 200})
         mm2.kill()
-    produce(primary.bootstrap, live, some(40, 2, "after"))
-    produce(backup.bootstrap, remote(flow, foreign), [Record(value=b"another client's")])
-    before = seen(backup, remote(flow, live))
+    pair.produce(live, some(40, 2, "after"))
+    produce(pair.backup.bootstrap, remote(flow, foreign), [Record(value=b"another client's")])
+    before = seen(pair.backup, remote(flow, live))
 
     tried = {t.topic: t for t in Takeover(flow, settle_s=1.5).from_mirrormaker2(dry_run=True)}
     taken = take_over(flow)
@@ -175,17 +173,17 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     assert [part.compared for part in parts] == [len(before[part.partition]) for part in parts]
     print(f"positions after their data: {[(p.position, p.end) for p in parts]}")
     assert any(part.position and part.position < part.end for part in parts)
-    assert seen(backup, remote(flow, live)) == before, "nothing is written by taking over"
+    assert seen(pair.backup, remote(flow, live)) == before, "nothing is written by taking over"
 
     copied = [live, transactions, compacted]
-    flow = make_flow(folder, primary, backup, copied)
+    flow = pair.flow(copied)
     assert {topic.state for topic in take_over(flow).values()} == {"up to date"}
     assert failures(copy_now(flow, "run-1")) == []
     Run(flow, "run-1").verify(NO_SPARK)
     for topic in (live, transactions):
-        assert_same(primary, topic, backup, remote(flow, topic))
-        assert_translated(flow, primary, backup, topic)
-    assert latest_of(backup, remote(flow, compacted)) == latest_of(primary, compacted)
+        pair.assert_same(flow, topic)
+        assert_translated(flow, pair.primary, pair.backup, topic)
+    assert latest_of(pair.backup, remote(flow, compacted)) == latest_of(pair.primary, compacted)
 
     # And back: MirrorMaker 2 goes on where the flow has ended.
     given = {topic.topic: topic.state for topic in hand_back(flow)}
@@ -196,30 +194,30 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     refused = {refusal.topic: str(refusal) for refusal in plan_now(flow, "between").remarks.refused}
     assert refused.keys() == set(copied)
     assert "given to MirrorMaker 2" in refused[live]
-    mm2 = mirror(flow, primary, backup, folder, *copied)
+    mm2 = mirror(flow, pair.primary, pair.backup, pair.folder, *copied)
     with mm2:
-        produce(primary.bootstrap, live, some(50, 2, "by MirrorMaker 2"))
-        produce(primary.bootstrap, transactions, some(10, 1, "x"), transactional_id=transactions)
+        pair.produce(live, some(50, 2, "by MirrorMaker 2"))
+        pair.produce(transactions, some(10, 1, "x"), transactional_id=transactions)
         counts = {
-            remote(flow, topic): sum(map(len, seen(primary, topic).values()))
+            remote(flow, topic): sum(map(len, seen(pair.primary, topic).values()))
             for topic in (live, transactions)
         }
         # Our own transactions' markers have offsets too.
-        wait_for_records(backup, counts)
+        wait_for_records(pair.backup, counts)
     for topic in (live, transactions):
-        assert_same(primary, topic, backup, remote(flow, topic))
+        pair.assert_same(flow, topic)
 
     # To give it back again would have MirrorMaker 2 copy the same records again.
     assert {t.topic: t.state for t in hand_back(flow)}[live] == "refused"
     # Once more, after an orderly end.
-    produce(primary.bootstrap, live, some(30, 2, "last"))
+    pair.produce(live, some(30, 2, "last"))
     again = take_over(flow)
     assert [again[name].state for name in copied] == ["taken over", "taken over", "up to date"]
     assert [part.compared for part in again[live].partitions] == [25, 25]
     assert failures(copy_now(flow, "run-2")) == []
     Run(flow, "run-2").verify(NO_SPARK)
-    assert_same(primary, live, backup, remote(flow, live))
-    assert_translated(flow, primary, backup, live)
+    pair.assert_same(flow, live)
+    assert_translated(flow, pair.primary, pair.backup, live)
 
 
 def stored(flow: Flow) -> list[ConnectOffset]:
@@ -268,65 +266,58 @@ def assert_translated(flow: Flow, source: KafkaCluster, target: KafkaCluster, to
 
 
 @pytest.mark.long
-def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("doubled")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, some(500, 1, "first"))
-    flow = make_flow(folder, primary, backup, [topic])
+def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(pair: Pair) -> None:
+    topic = pair.topic("doubled", some(500, 1, "first"))
+    flow = pair.flow([topic])
     ways = one_way(
-        flow.source.alias, primary.bootstrap, flow.target.alias, backup.bootstrap, [topic]
+        flow.source.alias, pair.primary.bootstrap, flow.target.alias, pair.backup.bootstrap, [topic]
     )
     # Positions are never stored, but at an orderly end.
-    mm2 = MirrorMaker2(folder / "mm2", ways | {"backup.offset.flush.interval.ms": "600000"})
+    mm2 = MirrorMaker2(pair.folder / "mm2", ways | {"backup.offset.flush.interval.ms": "600000"})
     with mm2:
-        mm2.wait_until_copied(backup.bootstrap, {remote(flow, topic): 500})
+        mm2.wait_until_copied(pair.backup.bootstrap, {remote(flow, topic): 500})
         mm2.kill()
     with mm2:
-        mm2.wait_until_copied(backup.bootstrap, {remote(flow, topic): 1_000})
-    produce(primary.bootstrap, topic, some(100, 1, "second"))
+        mm2.wait_until_copied(pair.backup.bootstrap, {remote(flow, topic): 1_000})
+    pair.produce(topic, some(100, 1, "second"))
 
     (part,) = take_over(flow)[topic].partitions
 
     assert (part.position, part.end, part.compared, part.doubled) == (500, 500, 500, 500)
     assert failures(copy_now(flow)) == []
-    once = [record.value for record in seen(primary, topic)[0]]
-    assert [r.value for r in seen(backup, remote(flow, topic))[0]] == once[:500] + once
-    assert_translated(flow, primary, backup, topic)
+    once = [record.value for record in seen(pair.primary, topic)[0]]
+    assert [r.value for r in seen(pair.backup, remote(flow, topic))[0]] == once[:500] + once
+    assert_translated(flow, pair.primary, pair.backup, topic)
 
 
-def left_by_mirrormaker_2(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, count: int, copied: int
-) -> Flow:
+def left_by_mirrormaker_2(pair: Pair, topic: str, count: int, copied: int) -> Flow:
     """A flow of a topic of which so many records are on the target, as MirrorMaker 2 would leave them."""
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = pair.flow([topic])
     # Records of long ago would soon be deleted.
     first = int(time.time() * 1000)
-    for broker, name, number in ((primary, topic, count), (backup, remote(flow, topic), copied)):
+    for broker, name, number in (
+        (pair.primary, topic, count),
+        (pair.backup, remote(flow, topic), copied),
+    ):
         create_topic(broker.bootstrap, name)
         records = [Record(value=b"%d" % i, timestamp=first + i) for i in range(number)]
         produce(broker.bootstrap, name, records)
     positions = offsets_topic(flow.source.alias)
-    create_topic(backup.bootstrap, positions, partitions=2, cleanup_policy="compact")
+    create_topic(pair.backup.bootstrap, positions, partitions=2, cleanup_policy="compact")
     key = key_of(TopicPartition(topic, 0), flow.source.alias)
-    produce(backup.bootstrap, positions, [Record(key=key, value=value_of(copied))])
+    produce(pair.backup.bootstrap, positions, [Record(key=key, value=value_of(copied))])
     return flow
 
 
 def test_a_topic_that_still_grows_is_not_taken_over(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("grows")
-    flow = left_by_mirrormaker_2(folder, primary, backup, topic, 5, 3)
+    topic = pair.unique("grows")
+    flow = left_by_mirrormaker_2(pair, topic, 5, 3)
     look_again = takeover.raise_if_moved
 
     def grows_meanwhile(*args: Any) -> None:
-        produce(backup.bootstrap, remote(flow, topic), [Record(value=b"more")])
+        produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"more")])
         look_again(*args)
 
     monkeypatch.setattr(takeover, "raise_if_moved", grows_meanwhile)
@@ -334,20 +325,16 @@ def test_a_topic_that_still_grows_is_not_taken_over(
     with pytest.raises(FerryError, match=f"{remote(flow, topic)}-0 on backup grew"):
         Takeover(flow, settle_s=0).from_mirrormaker2()
 
-    assert ledger_topic(flow.source.alias) not in read_topics(backup)
+    assert ledger_topic(flow.source.alias) not in read_topics(pair.backup)
 
 
 @pytest.mark.long
 def test_what_was_not_verified_is_not_built_upon(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic = unique("unverified")
-    flow = left_by_mirrormaker_2(folder, primary, backup, topic, 5, 3)
+    topic = pair.unique("unverified")
+    flow = left_by_mirrormaker_2(pair, topic, 5, 3)
     assert take_over(flow, settle_s=0)[topic].state == "taken over"
     assert failures(copy_now(flow)) == []
 
@@ -356,11 +343,11 @@ def test_what_was_not_verified_is_not_built_upon(
     Run(flow, "run-1").verify(NO_SPARK)
 
     assert take_over(flow, settle_s=0)[topic].state == "up to date"
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     later = Record(value=b"later", timestamp=int(time.time() * 1000))
-    produce(primary.bootstrap, topic, [later])
+    pair.produce(topic, [later])
     # As MirrorMaker 2 would, once it was given back to.
-    produce(backup.bootstrap, remote(flow, topic), [later] * 2)
+    produce(pair.backup.bootstrap, remote(flow, topic), [later] * 2)
     assert take_over(flow, settle_s=0)[topic].partitions[0].doubled == 1
     Run(flow, "run-1").verify(NO_SPARK)
     given = ferry_takeover(flow, "--to", "mm2", "--json")
@@ -412,55 +399,46 @@ def mirror_maker_1(
 
 @pytest.mark.long
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "spread"])
-def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
-    keyed: bool, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, group = unique("first"), unique("mirror-maker")
+def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(keyed: bool, pair: Pair) -> None:
+    topic, group = pair.unique("first"), pair.unique("mirror-maker")
     records = [Record(key=b"%d" % (i % 20) if keyed else None, value=b"%d" % i) for i in range(300)]
-    for broker in (primary, backup):
+    for broker in (pair.primary, pair.backup):
         create_topic(broker.bootstrap, topic, partitions=3)
-    produce(primary.bootstrap, topic, records)
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
+    pair.produce(topic, records)
+    flow = pair.flow(
         [topic],
         replication_policy_class="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
     )
-    with mirror_maker_1(folder, primary, backup, group, topic, keyed=keyed):
-        wait_for_records(backup, {topic: 300})
-    produce(primary.bootstrap, topic, [Record(key=b"x", value=b"new-%d" % i) for i in range(30)])
+    with mirror_maker_1(pair.folder, pair.primary, pair.backup, group, topic, keyed=keyed):
+        wait_for_records(pair.backup, {topic: 300})
+    pair.produce(topic, [Record(key=b"x", value=b"new-%d" % i) for i in range(30)])
 
     with pytest.raises(FerryError, match="has committed no offset"):
-        Takeover(flow, settle_s=0.1).from_mirrormaker1(unique("unknown"))
+        Takeover(flow, settle_s=0.1).from_mirrormaker1(pair.unique("unknown"))
     (taken,) = Takeover(flow, settle_s=0.5).from_mirrormaker1(group)
 
     assert taken.state == "taken over", taken.reason
     assert sum(part.compared for part in taken.partitions) == (300 if keyed else 0)
     assert failures(copy_now(flow)) == []
     if keyed:
-        assert_same(primary, topic, backup, topic)
-    want = sorted(r.value or b"" for rs in seen(primary, topic).values() for r in rs)
-    have = sorted(r.value or b"" for rs in seen(backup, topic).values() for r in rs)
+        assert_same(pair.primary, topic, pair.backup, topic)
+    want = sorted(r.value or b"" for rs in seen(pair.primary, topic).values() for r in rs)
+    have = sorted(r.value or b"" for rs in seen(pair.backup, topic).values() for r in rs)
     assert have == want
 
 
 def test_the_command_shows_what_it_would_take_over_and_refuses_to_guess(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nothing runs that would have to come to rest.
     monkeypatch.setattr(Takeover.__init__, "__kwdefaults__", {"settle_s": 0.1})
-    topic = unique("orders")
-    elsewhere = make_flow(folder, primary, backup, [topic])
+    topic = pair.unique("orders")
+    elsewhere = pair.flow([topic])
     nothing = ferry_takeover(elsewhere, "--from", "mm2", "--dry-run")
-    flow = left_by_mirrormaker_2(folder, primary, backup, topic, 2, 1)
+    flow = left_by_mirrormaker_2(pair, topic, 2, 1)
     positions = offsets_topic(flow.source.alias)
     shown = ferry_takeover(flow, "--from", "mm2", "--dry-run", "--json")
-    produce(backup.bootstrap, remote(flow, topic), [Record(value=b"b")])
+    produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"b")])
     refused = ferry_takeover(flow, "--from", "mm2")
 
     assert nothing.returncode == 1

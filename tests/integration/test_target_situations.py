@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -36,10 +36,10 @@ from tests.support.flows import (
     remote,
 )
 from tests.support.histories import named, told, values
+from tests.support.pair import Pair, Unique
 from tests.support.proof import recount_here, verified
 from tests.support.waiting import wait_until
 
-Unique = Callable[[str], str]
 NOISE = bytes(range(256)) * 200
 # More than brokers, so that each leads some.
 PARTITIONS = 4
@@ -52,40 +52,30 @@ PARTITIONS = 4
 @pytest.mark.parametrize("policy", ["fail", "recopy"])
 @pytest.mark.short("fail-recreated", "recopy-deleted")
 def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
-    policy: str,
-    fate: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    policy: str, fate: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 9: it is created again, and its history never sent again."""
-    topic, other = unique("lost"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 30))
-    flow = make_flow(
-        folder, primary, backup, [topic, other], on_target_topic_lost=policy, writers=1
-    )
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("lost", "other"))
+    flow = pair.flow([topic, other], on_target_topic_lost=policy, writers=1)
     copy_now(flow)
     for name in (topic, other):
-        produce(primary.bootstrap, name, named("second", 10))
-    (delete_topic if fate == "deleted" else recreate_topic)(backup, remote(flow, topic))
+        pair.produce(name, named("second", 10))
+    (delete_topic if fate == "deleted" else recreate_topic)(pair.backup, remote(flow, topic))
 
     plan = plan_now(flow, "run-2")
     assert failures(copy_planned(flow, plan)) == []
 
-    assert_same(primary, other, backup, remote(flow, other))
+    pair.assert_same(flow, other)
     if policy == "fail":
         (refusal,) = plan.remarks.refused
         assert (refusal.topic, refusal.partition) == (topic, None)
         assert "its history there is gone" in refusal.reason
         if fate == "recreated":
-            assert values(backup, remote(flow, topic)) == []
+            assert values(pair.backup, remote(flow, topic)) == []
     else:
         assert plan.remarks.refused == ()
         assert [note.topic for note in plan.remarks.notes] == [topic]
-        assert_same(primary, topic, backup, remote(flow, topic))
+        pair.assert_same(flow, topic)
         assert copy_now(flow, "run-3") == []
 
 
@@ -100,38 +90,27 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
     ],
 )
 def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next_run(
-    copied: bool,
-    policy: str,
-    fate: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    copied: bool, policy: str, fate: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 9, in the worst moment."""
-    topic, other = unique("lost"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 30))
-    flow = make_flow(
-        folder, primary, backup, [topic, other], on_target_topic_lost=policy, writers=1
-    )
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("lost", "other"))
+    flow = pair.flow([topic, other], on_target_topic_lost=policy, writers=1)
     if copied:
         copy_now(flow)
         for name in (topic, other):
-            produce(primary.bootstrap, name, named("second", 10))
+            pair.produce(name, named("second", 10))
     plan = plan_now(flow, "run-2")
-    (delete_topic if fate == "deleted" else recreate_topic)(backup, remote(flow, topic))
+    (delete_topic if fate == "deleted" else recreate_topic)(pair.backup, remote(flow, topic))
 
     said = failures(copy_planned(flow, plan))
 
-    assert_same(primary, other, backup, remote(flow, other))
+    pair.assert_same(flow, other)
     if fate == "deleted" or copied:
         (problem,) = said
         assert problem.startswith(f"{topic}-0 ")
     if policy == "recopy" or not copied:
         assert failures(copy_now(flow, "run-3")) == []
-        assert_same(primary, topic, backup, remote(flow, topic))
+        pair.assert_same(flow, topic)
         assert copy_now(flow, "run-4") == []
     else:
         (refusal,) = plan_now(flow, "run-3").remarks.refused
@@ -141,38 +120,30 @@ def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next
 # Partitions
 
 
-def test_a_remote_topic_with_too_few_partitions_is_grown(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_a_remote_topic_with_too_few_partitions_is_grown(pair: Pair) -> None:
     """MirrorMaker 2 situation 7: the producer waits for the missing partitions for ever."""
-    topic = unique("few")
-    create_topic(primary.bootstrap, topic, partitions=4)
-    produce(primary.bootstrap, topic, named("first", 40))
-    flow = make_flow(folder, primary, backup, [topic])
-    create_topic(backup.bootstrap, remote(flow, topic), partitions=1)
+    topic = pair.topic("few", named("first", 40), partitions=4)
+    flow = pair.flow([topic])
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=1)
 
     assert failures(copy_now(flow)) == []
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
 
 
-def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(pair: Pair) -> None:
     """MirrorMaker 2 situation 8: keys go elsewhere on the target, unnoticed."""
-    topic = unique("more")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    produce(primary.bootstrap, topic, named("first", 20))
-    flow = make_flow(folder, primary, backup, [topic])
-    create_topic(backup.bootstrap, remote(flow, topic), partitions=3)
+    topic = pair.topic("more", named("first", 20), partitions=2)
+    flow = pair.flow([topic])
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=3)
 
     plan = plan_now(flow)
 
     assert failures(copy_planned(flow, plan)) == []
     (note,) = plan.remarks.notes
     assert "has 3 partitions, the source's topic has 2" in note.message
-    have = content(read_all(backup.bootstrap, remote(flow, topic)))
-    assert have == content(read_all(primary.bootstrap, topic)) | {2: []}
+    have = content(pair.copied(flow, topic))
+    assert have == content(read_all(pair.primary.bootstrap, topic)) | {2: []}
 
 
 # Foreign records
@@ -180,19 +151,13 @@ def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(
 
 @pytest.mark.parametrize("policy", ["fail", "adopt"])
 def test_a_remote_topic_with_foreign_records_is_left_alone_or_gone_on_with(
-    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    policy: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 situation 10: under identity naming records of others interleave with the copy."""
-    topic, other = unique("foreign"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 10))
-    create_topic(backup.bootstrap, topic)
-    produce(backup.bootstrap, topic, named("foreign", 5))
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
+    topic, other = (pair.topic(it, named("first", 10)) for it in ("foreign", "other"))
+    create_topic(pair.backup.bootstrap, topic)
+    produce(pair.backup.bootstrap, topic, named("foreign", 5))
+    flow = pair.flow(
         [topic, other],
         on_foreign_records=policy,
         replication_policy_class="IdentityReplicationPolicy",
@@ -201,33 +166,30 @@ def test_a_remote_topic_with_foreign_records_is_left_alone_or_gone_on_with(
     plan = plan_now(flow)
     assert failures(copy_planned(flow, plan)) == []
 
-    assert_same(primary, other, backup, other)
+    assert_same(pair.primary, other, pair.backup, other)
     if policy == "fail":
         (refusal,) = plan.remarks.refused
         assert refusal.topic == topic
-        assert values(backup, topic) == told("foreign", 5)
+        assert values(pair.backup, topic) == told("foreign", 5)
     else:
         assert plan.remarks.refused == ()
-        produce(primary.bootstrap, topic, named("second", 10))
+        pair.produce(topic, named("second", 10))
         assert failures(copy_now(flow, "run-2")) == []
         have = told("foreign", 5) + told("first", 10) + told("second", 10)
-        assert values(backup, topic) == have
+        assert values(pair.backup, topic) == have
 
 
 # Topics that cannot be created
 
 
 def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copied(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    pair: Pair,
 ) -> None:
     """MirrorMaker 2 situation 15: a warning at each refresh, while the task waits for the topic."""
-    topic, other = unique("impossible"), unique("other")
-    for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 10))
-    flow = make_flow(folder, primary, backup, [topic, other])
+    topic, other = (pair.topic(it, named("first", 10)) for it in ("impossible", "other"))
+    flow = pair.flow([topic, other])
     # In the names of metrics a dot and an underscore are the same: brokers refuse the second one.
-    create_topic(backup.bootstrap, f"{flow.source.alias}_{topic}")
+    create_topic(pair.backup.bootstrap, f"{flow.source.alias}_{topic}")
 
     plan = plan_now(flow)
 
@@ -235,16 +197,13 @@ def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copie
     assert refusal.topic == topic
     assert remote(flow, topic) in refusal.reason
     assert failures(copy_planned(flow, plan)) == []
-    assert_same(primary, other, backup, remote(flow, other))
+    pair.assert_same(flow, other)
 
 
-def test_with_more_replicas_than_brokers_the_plan_step_says_so(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_with_more_replicas_than_brokers_the_plan_step_says_so(pair: Pair) -> None:
     """MirrorMaker 2 situation 15: the replication factor that no cluster of this size can give."""
-    topic = unique("replicas")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic], replication_factor=4)
+    topic = pair.topic("replicas")
+    flow = pair.flow([topic], replication_factor=4)
 
     with pytest.raises(FerryError, match=r"INVALID_REPLICATION_FACTOR|replication factor"):
         plan_now(flow)
@@ -253,16 +212,14 @@ def test_with_more_replicas_than_brokers_the_plan_step_says_so(
 # Names
 
 
-def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
+def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(pair: Pair) -> None:
     """MirrorMaker 2 situation 12: some names are never mirrored, even if the flow names them."""
-    plain = unique("named")
+    plain = pair.unique("named")
     names = [f"__{plain}", f".{plain}", f"mm2-{plain}.internal", f"{plain}.checkpoints.internal"]
     for name in [plain, *names]:
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 3))
-    flow = make_flow(folder, primary, backup, [f".*{plain}.*"])
+        create_topic(pair.primary.bootstrap, name)
+        pair.produce(name, named("first", 3))
+    flow = pair.flow([f".*{plain}.*"])
 
     plan: Plan = plan_now(flow)
     assert failures(copy_planned(flow, plan)) == []
@@ -274,7 +231,7 @@ def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(
     assert all(skipped.values())
     assert plain in copied
     for name in copied:
-        assert_same(primary, name, backup, remote(flow, name))
+        pair.assert_same(flow, name)
 
 
 # Writes that are refused

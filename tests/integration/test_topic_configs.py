@@ -26,10 +26,9 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.sync_topics import apply, topic_configs
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import create_topic, delete_topic, produce, recreate_topic, set_config
+from tests.support.builders import create_topic, delete_topic, recreate_topic, set_config
 from tests.support.everywhere import wait_for_config
 from tests.support.flows import (
-    assert_same,
     copy_now,
     copy_planned,
     ledger_of,
@@ -40,9 +39,8 @@ from tests.support.flows import (
 from tests.support.histories import named
 from tests.support.killing import Killed
 from tests.support.old_brokers import broker_of
+from tests.support.pair import Pair, Unique
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 
 def overrides(broker: KafkaCluster, topic: str) -> dict[str, str]:
@@ -148,62 +146,48 @@ def test_a_remote_topic_has_what_the_flow_says_instead(
     assert overrides(three_brokers, copy)["min.insync.replicas"] == "2"
 
 
-def test_a_new_remote_topic_has_the_sources_configs_at_once(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("new")
-    create_topic(
-        primary.bootstrap,
-        topic,
+def test_a_new_remote_topic_has_the_sources_configs_at_once(pair: Pair) -> None:
+    topic = pair.topic(
+        "new",
         retention_ms="86400000",
         cleanup_policy="compact,delete",
         compression_type="lz4",
         message_timestamp_type="LogAppendTime",
         min_insync_replicas="1",
     )
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = pair.flow([topic])
 
-    with set_on_the_brokers(primary, "log.index.interval.bytes", "8192"):
+    with set_on_the_brokers(pair.primary, "log.index.interval.bytes", "8192"):
         plan = plan_now(flow)
 
-    assert overrides(backup, remote(flow, topic)) == {
+    assert overrides(pair.backup, remote(flow, topic)) == {
         "retention.ms": "86400000",
         "cleanup.policy": "compact,delete",
         "index.interval.bytes": "8192",
     }
     assert unchanged(plan)
     assert unchanged(plan_now(flow, "run-2")) is False  # the brokers' own config is unset again
-    assert "index.interval.bytes" not in overrides(backup, remote(flow, topic))
+    assert "index.interval.bytes" not in overrides(pair.backup, remote(flow, topic))
     assert unchanged(plan_now(flow, "run-3"))
 
 
-def test_what_copying_needs_is_not_taken_over_whatever_the_options_say(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("needed")
-    create_topic(
-        primary.bootstrap,
-        topic,
+def test_what_copying_needs_is_not_taken_over_whatever_the_options_say(pair: Pair) -> None:
+    topic = pair.topic(
+        "needed",
         compression_type="lz4",
         message_timestamp_type="LogAppendTime",
         min_insync_replicas="1",
     )
-    flow = make_flow(folder, primary, backup, [topic], config_properties_exclude=[])
+    flow = pair.flow([topic], config_properties_exclude=[])
 
     plan_now(flow)
 
-    assert overrides(backup, remote(flow, topic)) == {"min.insync.replicas": "1"}
+    assert overrides(pair.backup, remote(flow, topic)) == {"min.insync.replicas": "1"}
 
 
-def test_the_sources_defaults_are_set_where_the_flow_says_so(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("defaults")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000")
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
+def test_the_sources_defaults_are_set_where_the_flow_says_so(pair: Pair) -> None:
+    topic = pair.topic("defaults", retention_ms="1000000")
+    flow = pair.flow(
         [topic],
         use_defaults_from="source",
         config_properties_exclude=["(?!retention|segment.ms).*"],
@@ -211,7 +195,7 @@ def test_the_sources_defaults_are_set_where_the_flow_says_so(
 
     plan_now(flow)
 
-    have = overrides(backup, remote(flow, topic))
+    have = overrides(pair.backup, remote(flow, topic))
     assert (have["retention.ms"], have["segment.ms"]) == ("1000000", "604800000")
     assert all(name.startswith(("retention", "segment.ms")) for name in have)
     assert unchanged(plan_now(flow, "run-2"))
@@ -221,21 +205,17 @@ def test_the_sources_defaults_are_set_where_the_flow_says_so(
 
 
 def test_what_changes_on_the_source_is_changed_on_the_target_and_nothing_else_is_sent(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic, quiet = unique("changing"), unique("quiet")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
-    create_topic(primary.bootstrap, quiet, retention_ms="1000000")
-    flow = make_flow(folder, primary, backup, [topic, quiet])
+    topic, quiet = pair.unique("changing"), pair.unique("quiet")
+    create_topic(pair.primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
+    create_topic(pair.primary.bootstrap, quiet, retention_ms="1000000")
+    flow = pair.flow([topic, quiet])
     plan_now(flow)
-    set_config(primary, topic, "retention.ms", "2000000")
-    set_config(primary, topic, "max.message.bytes", "2000000")
-    set_config(primary, topic, "min.insync.replicas", "1")
-    unset_config(primary, topic, "segment.ms")
+    set_config(pair.primary, topic, "retention.ms", "2000000")
+    set_config(pair.primary, topic, "max.message.bytes", "2000000")
+    set_config(pair.primary, topic, "min.insync.replicas", "1")
+    unset_config(pair.primary, topic, "segment.ms")
     sent: list[Any] = []
     alter = ClusterControl.alter_configs
     monkeypatch.setattr(
@@ -257,29 +237,29 @@ def test_what_changes_on_the_source_is_changed_on_the_target_and_nothing_else_is
         }
     ]
     assert (plan.topics.drifts, plan.remarks.unapplied) == ((), ())
-    assert overrides(backup, name) == {"retention.ms": "2000000", "max.message.bytes": "2000000"}
+    assert overrides(pair.backup, name) == {
+        "retention.ms": "2000000",
+        "max.message.bytes": "2000000",
+    }
     written = entries_of(flow)
     assert unchanged(plan_now(flow, "run-3"))
     assert (len(sent), entries_of(flow)) == (1, written)
 
 
-def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("alone")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000")
-    flow = make_flow(folder, primary, backup, [topic], sync_topic_configs_enabled=False)
+def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(pair: Pair) -> None:
+    topic = pair.topic("alone", retention_ms="1000000")
+    flow = pair.flow([topic], sync_topic_configs_enabled=False)
     plan_now(flow)
-    set_config(primary, topic, "retention.ms", "2000000")
+    set_config(pair.primary, topic, "retention.ms", "2000000")
 
     assert unchanged(plan_now(flow, "run-2"))
-    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "1000000"}
+    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "1000000"}
 
     # A run with it turned on later finds the flow's own value, and no drift.
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = pair.flow([topic])
     plan = plan_now(flow, "run-3")
     assert (len(plan.topics.config_changes), plan.topics.drifts) == (1, ())
-    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "2000000"}
+    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "2000000"}
 
 
 # Drift
@@ -287,18 +267,17 @@ def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
 
 @pytest.mark.parametrize("policy", ["keep", "overwrite"])
 def test_what_another_client_set_on_the_target_is_named_and_kept_or_overwritten(
-    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    policy: str, pair: Pair
 ) -> None:
     """MirrorMaker 2 wipes such an override within ten minutes, and says nothing."""
-    topic = unique("drift")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
-    flow = make_flow(folder, primary, backup, [topic], on_config_drift=policy)
+    topic = pair.topic("drift", retention_ms="1000000", segment_ms="700000")
+    flow = pair.flow([topic], on_config_drift=policy)
     name = remote(flow, topic)
     plan_now(flow)
-    set_config(backup, name, "retention.ms", "9000000")
-    set_config(backup, name, "flush.ms", "5000")
-    unset_config(backup, name, "segment.ms")
-    theirs = overrides(backup, name)
+    set_config(pair.backup, name, "retention.ms", "9000000")
+    set_config(pair.backup, name, "flush.ms", "5000")
+    unset_config(pair.backup, name, "segment.ms")
+    theirs = overrides(pair.backup, name)
 
     for number in (2, 3):
         plan = plan_now(flow, f"run-{number}")
@@ -314,24 +293,21 @@ def test_what_another_client_set_on_the_target_is_named_and_kept_or_overwritten(
         ]
         assert plan.remarks.unapplied == ()
     ours = {"retention.ms": "1000000", "segment.ms": "700000"}
-    assert overrides(backup, name) == (theirs if policy == "keep" else ours)
+    assert overrides(pair.backup, name) == (theirs if policy == "keep" else ours)
 
     # Once both sides agree again, the value is the flow's, and follows the source.
-    set_config(backup, name, "retention.ms", "1000000")
+    set_config(pair.backup, name, "retention.ms", "1000000")
     plan_now(flow, "run-4")
-    set_config(primary, topic, "retention.ms", "3000000")
+    set_config(pair.primary, topic, "retention.ms", "3000000")
     plan_now(flow, "run-5")
-    assert overrides(backup, name)["retention.ms"] == "3000000"
+    assert overrides(pair.backup, name)["retention.ms"] == "3000000"
 
 
-def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("adopted")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
-    flow = make_flow(folder, primary, backup, [topic])
+def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(pair: Pair) -> None:
+    topic = pair.topic("adopted", retention_ms="1000000", segment_ms="700000")
+    flow = pair.flow([topic])
     name = remote(flow, topic)
-    create_topic(backup.bootstrap, name, retention_ms="9000000", flush_ms="5000")
+    create_topic(pair.backup.bootstrap, name, retention_ms="9000000", flush_ms="5000")
 
     plan = plan_now(flow)
 
@@ -339,77 +315,67 @@ def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(
         ("flush.ms", "5000"),
         ("retention.ms", "9000000"),
     ]
-    assert overrides(backup, name) == {
+    assert overrides(pair.backup, name) == {
         "retention.ms": "9000000",
         "flush.ms": "5000",
         "segment.ms": "700000",
     }
 
 
-def test_two_flows_into_one_topic_do_not_overwrite_each_other(
-    tmp_path: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("shared")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+def test_two_flows_into_one_topic_do_not_overwrite_each_other(tmp_path: Path, pair: Pair) -> None:
+    topic = pair.topic("shared", retention_ms="1000000")
     flows = []
     for _ in range(2):
-        home = tmp_path / unique("src")
+        home = tmp_path / pair.unique("src")
         home.mkdir()
         options = {"replication_policy_class": "IdentityReplicationPolicy"}
-        flows.append(make_flow(home, primary, backup, [topic], **options))
+        flows.append(make_flow(home, pair.primary, pair.backup, [topic], **options))
     plan_now(flows[0])
-    set_config(primary, topic, "retention.ms", "2000000")
+    set_config(pair.primary, topic, "retention.ms", "2000000")
     plan = plan_now(flows[1])
 
     assert [(it.wanted, it.found) for it in plan.topics.drifts] == [("2000000", "1000000")]
-    assert overrides(backup, topic) == {"retention.ms": "1000000"}
+    assert overrides(pair.backup, topic) == {"retention.ms": "1000000"}
 
 
-def test_what_another_client_changes_while_a_plan_waits_is_left_alone_and_named(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, lost = unique("approved"), unique("lost")
-    for name in (topic, lost):
-        create_topic(primary.bootstrap, name, retention_ms="1000000")
-    flow = make_flow(folder, primary, backup, [topic, lost])
+def test_what_another_client_changes_while_a_plan_waits_is_left_alone_and_named(pair: Pair) -> None:
+    topic, lost = (pair.topic(it, retention_ms="1000000") for it in ("approved", "lost"))
+    flow = pair.flow([topic, lost])
     plan_now(flow)
     for name in (topic, lost):
-        set_config(primary, name, "retention.ms", "2000000")
+        set_config(pair.primary, name, "retention.ms", "2000000")
     run = Run(flow, "run-2")
     run.plan()
-    set_config(backup, remote(flow, topic), "retention.ms", "9000000")
-    recreate_topic(backup, remote(flow, lost), retention_ms="5000000")
+    set_config(pair.backup, remote(flow, topic), "retention.ms", "9000000")
+    recreate_topic(pair.backup, remote(flow, lost), retention_ms="5000000")
 
     unapplied = run.sync_topics().remarks.unapplied
 
     assert len(unapplied) == 2
     assert any("another client has changed it since the run was planned" in it for it in unapplied)
     assert any("the topic was deleted since the run was planned" in it for it in unapplied)
-    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "9000000"}
-    assert overrides(backup, remote(flow, lost)) == {"retention.ms": "5000000"}
+    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "9000000"}
+    assert overrides(pair.backup, remote(flow, lost)) == {"retention.ms": "5000000"}
     (drift, *_) = [it for it in plan_now(flow, "run-3").topics.drifts if it.topic == topic]
     assert (drift.wanted, drift.found, drift.overwritten) == ("2000000", "9000000", False)
 
 
-def test_a_step_that_is_repeated_after_newer_runs_leaves_what_they_did(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("cleared")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000")
-    flow = make_flow(folder, primary, backup, [topic])
+def test_a_step_that_is_repeated_after_newer_runs_leaves_what_they_did(pair: Pair) -> None:
+    topic = pair.topic("cleared", retention_ms="1000000")
+    flow = pair.flow([topic])
     name = remote(flow, topic)
     for number in (1, 2, 3):
-        set_config(primary, topic, "retention.ms", f"{number}000000")
+        set_config(pair.primary, topic, "retention.ms", f"{number}000000")
         plan_now(flow, f"run-{number}")
 
     for number in (1, 2):
         Run(flow, f"run-{number}").sync_topics()
 
-    assert overrides(backup, name) == {"retention.ms": "3000000"}
+    assert overrides(pair.backup, name) == {"retention.ms": "3000000"}
     assert unchanged(plan_now(flow, "run-4"))
-    set_config(primary, topic, "retention.ms", "4000000")
+    set_config(pair.primary, topic, "retention.ms", "4000000")
     assert plan_now(flow, "run-5").topics.drifts == ()
-    assert overrides(backup, name) == {"retention.ms": "4000000"}
+    assert overrides(pair.backup, name) == {"retention.ms": "4000000"}
 
 
 # What the target does not take
@@ -448,20 +414,13 @@ UNTAKEN = [
 @pytest.mark.parametrize("untaken", UNTAKEN, ids=",".join)
 @pytest.mark.parametrize("how", ["create", "alter"])
 def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
-    how: str,
-    untaken: dict[str, str],
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
+    how: str, untaken: dict[str, str], pair: Pair
 ) -> None:
-    topic = unique("untaken")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000")
-    produce(primary.bootstrap, topic, named("kept", 10))
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("untaken", named("kept", 10), retention_ms="1000000")
+    flow = pair.flow([topic])
     if how == "alter":
         plan_now(flow)
-        set_config(primary, topic, "retention.ms", "2000000")
+        set_config(pair.primary, topic, "retention.ms", "2000000")
     run = Run(flow, "run-2")
     run._folder.save_plan(with_configs(run.plan(), **untaken))
 
@@ -474,9 +433,9 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
         assert f"{remote(flow, topic)}: {name} could not be set." in sentence
         assert "config.properties.exclude" in sentence
     kept = {"retention.ms": "1000000" if how == "create" else "2000000"}
-    assert overrides(backup, remote(flow, topic)) == kept
+    assert overrides(pair.backup, remote(flow, topic)) == kept
     assert copy_planned(flow, plan)[0].failure is None
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     # The ledger says nothing of what was left out.
     (sets,) = ledger_of(flow).applied().configs.values()
     assert sets == kept
@@ -484,12 +443,9 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
         assert run.sync_topics().remarks.unapplied == plan.remarks.unapplied
 
 
-def test_a_refusal_that_names_no_config_refuses_the_topic(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("refused")
-    create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic])
+def test_a_refusal_that_names_no_config_refuses_the_topic(pair: Pair) -> None:
+    topic = pair.topic("refused")
+    flow = pair.flow([topic])
     run = Run(flow, "run-1")
     plan = run.plan()
     (creation,) = plan.topics.creations
@@ -556,27 +512,20 @@ BEFORE_AND_AFTER = pytest.mark.parametrize("before", [True, False], ids=["before
 @BEFORE_AND_AFTER
 @pytest.mark.parametrize("call", CALLS_TO_CREATE)
 def test_what_a_run_created_before_it_died_is_the_flows_own(
-    call: str,
-    before: bool,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    call: str, before: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("dying")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("dying", retention_ms="1000000", segment_ms="700000")
+    flow = pair.flow([topic])
     death = Death(CALLS_TO_CREATE.index(call) + 1, before)
     with dying(monkeypatch, death), pytest.raises(Killed):
         plan_now(flow)
-    set_config(primary, topic, "retention.ms", "2000000")
-    unset_config(primary, topic, "segment.ms")
+    set_config(pair.primary, topic, "retention.ms", "2000000")
+    unset_config(pair.primary, topic, "segment.ms")
 
     plan = plan_now(flow, "run-2")
 
     assert (plan.topics.drifts, plan.remarks.unapplied) == ((), ())
-    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "2000000"}
+    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "2000000"}
     ledger = ledger_of(flow)
     assert [mark.created for mark in ledger.marks().values()] == [True]
     assert (ledger.applied().creations, ledger.applied().pending) == ({}, {})
@@ -592,30 +541,22 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
 @pytest.mark.parametrize("call", CALLS_TO_ALTER)
 @pytest.mark.parametrize("then", ["the source changes again", "another client changes it"])
 def test_what_a_run_changed_before_it_died_is_the_flows_own(
-    then: str,
-    call: str,
-    before: bool,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    then: str, call: str, before: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("dying")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("dying", retention_ms="1000000", segment_ms="700000")
+    flow = pair.flow([topic])
     name = remote(flow, topic)
     plan_now(flow)
-    set_config(primary, topic, "retention.ms", "2000000")
-    unset_config(primary, topic, "segment.ms")
+    set_config(pair.primary, topic, "retention.ms", "2000000")
+    unset_config(pair.primary, topic, "segment.ms")
     death = Death(CALLS_TO_ALTER.index(call) + 1, before)
     with dying(monkeypatch, death), pytest.raises(Killed):
         plan_now(flow, "run-2")
     if then == "the source changes again":
-        set_config(primary, topic, "retention.ms", "3000000")
+        set_config(pair.primary, topic, "retention.ms", "3000000")
         want = {"retention.ms": "3000000"}
     else:
-        set_config(backup, name, "retention.ms", "9000000")
+        set_config(pair.backup, name, "retention.ms", "9000000")
         want = {"retention.ms": "9000000"}
 
     plan = plan_now(flow, "run-3")
@@ -623,7 +564,7 @@ def test_what_a_run_changed_before_it_died_is_the_flows_own(
     drifted = ["retention.ms"] if then == "another client changes it" else []
     assert [it.name for it in plan.topics.drifts] == drifted
     assert plan.remarks.unapplied == ()
-    assert overrides(backup, name) == want
+    assert overrides(pair.backup, name) == want
     assert ledger_of(flow).applied().pending == {}
     if not drifted:
         assert unchanged(plan_now(flow, "run-4"))
@@ -632,22 +573,18 @@ def test_what_a_run_changed_before_it_died_is_the_flows_own(
 # Preserved offsets, old brokers
 
 
-def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("preserved")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000")
-    produce(primary.bootstrap, topic, named("first", 20))
-    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(pair: Pair) -> None:
+    topic = pair.topic("preserved", named("first", 20), retention_ms="1000000")
+    flow = pair.flow([topic], offsets="preserved")
     copy_now(flow)
-    set_config(primary, topic, "cleanup.policy", "compact")
-    produce(primary.bootstrap, topic, named("second", 20))
+    set_config(pair.primary, topic, "cleanup.policy", "compact")
+    pair.produce(topic, named("second", 20))
 
     copy_now(flow, "run-2")
 
-    assert_same(primary, topic, backup, remote(flow, topic))
+    pair.assert_same(flow, topic)
     want = {"retention.ms": "1000000", "cleanup.policy": "compact"}
-    assert overrides(backup, remote(flow, topic)) == want
+    assert overrides(pair.backup, remote(flow, topic)) == want
 
 
 @pytest.mark.long
@@ -682,20 +619,15 @@ def test_a_broker_that_changes_no_single_config_is_told_of_once(
 
 
 def test_creations_of_topics_that_exist_by_then_are_compared(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another client was faster: the topic is its own, and so is what it has set."""
     monkeypatch.setattr(topic_configs, "_PAUSES_S", (0.01, 0.1))
-    topic = unique("faster")
-    create_topic(primary.bootstrap, topic, retention_ms="1000000")
-    flow = make_flow(folder, primary, backup, [topic])
+    topic = pair.topic("faster", retention_ms="1000000")
+    flow = pair.flow([topic])
     run = Run(flow, "run-1")
     assert [type(it) for it in run.plan().topics.creations] == [Creation]
-    create_topic(backup.bootstrap, remote(flow, topic), retention_ms="9000000")
+    create_topic(pair.backup.bootstrap, remote(flow, topic), retention_ms="9000000")
 
     plan = run.sync_topics()
 
@@ -703,4 +635,4 @@ def test_creations_of_topics_that_exist_by_then_are_compared(
     assert "retention.ms should be 1000000 by now, and is not" in sentence
     (drift,) = plan_now(flow, "run-2").topics.drifts
     assert (drift.wanted, drift.found) == ("1000000", "9000000")
-    delete_topic(backup, remote(flow, topic))
+    delete_topic(pair.backup, remote(flow, topic))

@@ -13,11 +13,11 @@ from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_topic, produce, read_all
-from tests.support.flows import copy_now, failures, ledger_rows, make_flow, plan_now, remote
+from tests.support.flows import copy_now, failures, ledger_rows, plan_now, remote
 from tests.support.groups import commit_alone
+from tests.support.pair import Pair, Unique
 from tests.support.proof import recount_here, verified
 
-Unique = Callable[[str], str]
 HOUR = 3_600_000
 NOW = int(time.time() * 1000)
 # Each record's age in hours is its value.
@@ -34,18 +34,12 @@ def topic(primary: KafkaCluster, unique: Unique) -> str:
 
 
 @pytest.fixture
-def flow(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., Flow]:
+def flow(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Flow]:
     """Makes a flow of the topic, with ``topics.start``."""
     recount_here(monkeypatch)
 
     def make(start: object, **options: object) -> Flow:
-        return make_flow(folder, primary, backup, [topic], topics_start=start, **options)
+        return pair.flow([topic], topics_start=start, **options)
 
     return make
 
@@ -95,20 +89,14 @@ def test_a_first_copy_begins_where_it_is_to(
     assert verified(made, "run-2").state == "verified"
 
 
-def test_it_begins_where_a_group_stands(
-    flow: Callable[..., Flow],
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    topic: str,
-    unique: Unique,
-) -> None:
-    group = unique("billing")
+def test_it_begins_where_a_group_stands(flow: Callable[..., Flow], pair: Pair, topic: str) -> None:
+    group = pair.unique("billing")
     refused = flow(f"group={group}")
     assert [refusal.topic for refusal in plan_now(refused).remarks.refused] == [topic]
 
-    commit_alone(primary, group, {TopicPartition(topic, 0): 3})
+    commit_alone(pair.primary, group, {TopicPartition(topic, 0): 3})
     assert failures(copy_now(refused, "run-2")) == []
-    assert ages(backup, remote(refused, topic)) == [50, 1]
+    assert ages(pair.backup, remote(refused, topic)) == [50, 1]
 
 
 def test_it_begins_where_a_file_says(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,13 +16,11 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
-from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce, read_all
-from tests.support.flows import ledger_rows, make_flow, remote
+from tests.support.builders import Record, create_topic, read_all
+from tests.support.flows import ledger_rows, make_flow
+from tests.support.pair import Pair
 from tests.support.proof import run_all
 from tests.support.waiting import wait_until
-
-Unique = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +30,10 @@ def spark() -> Iterator[SparkSource]:
 
 
 def test_a_filter_by_header_leaves_records_out_with_a_reason(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    produce(
-        primary.bootstrap,
-        topic,
+    topic = pair.topic(
+        "orders",
         [
             Record(
                 key=b"%d" % i,
@@ -48,11 +43,9 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
             )
             for i in range(300)
         ],
+        partitions=2,
     )
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
+    flow = pair.flow(
         [topic],
         transform=[{"topics": ["orders.*"], "where": "headers['region'] = 'eu'"}],
         certificates_enabled=True,
@@ -63,7 +56,7 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert report
     assert report.state == "verified"
     assert (report.counts.records, report.counts.reasons) == (100, {"filtered": 200})
-    copied = [it for of in read_all(backup.bootstrap, remote(flow, topic)).values() for it in of]
+    copied = [it for of in pair.copied(flow, topic).values() for it in of]
     assert sorted(int(it.key) for it in copied) == list(range(0, 300, 3))
     assert {tuple(it.headers) for it in copied} == {(("region", b"eu"), ("n", None))}
     (rule,) = flow.transform
@@ -83,16 +76,10 @@ def a_customer(number: int) -> bytes:
 
 
 def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkSource,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FERRY_SALT", "not-for-anybody")
-    topic = unique("customers")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("customers")
     records = [
         Record(
             key=b"%d" % i,
@@ -102,7 +89,7 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
         )
         for i in range(50)
     ]
-    produce(primary.bootstrap, topic, [*records, Record(key=b"gone", value=None)])
+    pair.produce(topic, [*records, Record(key=b"gone", value=None)])
     rule = {
         "topics": [topic],
         "format": {"value": "json"},
@@ -125,14 +112,14 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
         "config.providers": ["env"],
         "transform.secrets": {"salt": "${env:FERRY_SALT}"},
     }
-    flow = make_flow(folder, primary, backup, [topic], transform=[rule], **secrets)
+    flow = pair.flow([topic], transform=[rule], **secrets)
 
     report = run_all(flow, "run-1", spark).report()
 
     assert report
     assert (report.state, report.counts.records) == ("verified", 51)
     assert sum(row.rule.evaluated for row in report.proof.ranges) == 51
-    *masked, tombstone = read_all(backup.bootstrap, remote(flow, topic))[0]
+    *masked, tombstone = pair.copied(flow, topic)[0]
     assert (tombstone.key, tombstone.value) == (b"gone", None)
     for i, record in enumerate(masked):
         digest = hashlib.sha256(b"%d@example.orgnot-for-anybody" % i).hexdigest()
@@ -149,23 +136,17 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
 
 @pytest.mark.parametrize("policy", ["fail", "dead-letter", "pass"])
 def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkSource,
-    policy: str,
+    pair: Pair, spark: SparkSource, policy: str
 ) -> None:
-    topic = unique("broken")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("broken")
     values = [b'{"n": 1}', b'{"n": 2}', b'{"n": "x"}', b"no json", b'{"n": 5}']
-    produce(primary.bootstrap, topic, [Record(value=value) for value in values])
+    pair.produce(topic, [Record(value=value) for value in values])
     rule = {
         "topics": [topic],
         "format": {"value": "json"},
         "set": {"value.n": "cast(value.n as int) + 1"},
     }
-    flow = make_flow(folder, primary, backup, [topic], transform=[rule], on_transform_error=policy)
+    flow = pair.flow([topic], transform=[rule], on_transform_error=policy)
 
     if policy == "fail":
         with pytest.raises(RangesFailed, match=r"at offset 2 of .*: set value.n failed"):
@@ -173,7 +154,7 @@ def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
     else:
         assert run_all(flow, "run-1", spark).report()
 
-    copied = [it.value for it in read_all(backup.bootstrap, remote(flow, topic))[0]]
+    copied = [it.value for it in pair.copied(flow, topic)[0]]
     changed = [b'{"n": 2}', b'{"n": 3}', b'{"n": 6}']
     if policy == "fail":
         assert copied == changed[:2]
@@ -181,26 +162,24 @@ def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
         assert copied == [*changed[:2], *values[2:4], changed[2]]
     else:
         assert copied == changed
-        letters = read_all(backup.bootstrap, flow.dead_letter_name)[0]
+        letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
         assert [letter.value for letter in letters] == values[2:4]
         errors = [dict(letter.headers)["ferry.error"] for letter in letters]
         assert errors == [b"set value.n failed", b"reading the value as json failed"]
 
 
 def test_filtered_records_are_offsets_without_a_record_where_offsets_are_preserved(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("kept")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(key=b"%d" % i, value=b"v") for i in range(40)])
+    topic = pair.topic("kept", [Record(key=b"%d" % i, value=b"v") for i in range(40)])
     rule = {"topics": [topic], "format": {"key": "string"}, "where": "cast(key as int) % 4 != 0"}
-    flow = make_flow(folder, primary, backup, [topic], transform=[rule], offsets="preserved")
+    flow = pair.flow([topic], transform=[rule], offsets="preserved")
 
     report = run_all(flow, "run-1", spark).report()
 
     assert report
     assert (report.state, report.counts.reasons) == ("verified", {"filtered": 10})
-    copied = read_all(backup.bootstrap, remote(flow, topic))[0]
+    copied = pair.copied(flow, topic)[0]
     assert [(it.offset, it.key) for it in copied] == [(i, b"%d" % i) for i in range(40) if i % 4]
 
 
@@ -219,14 +198,9 @@ def test_filtered_records_are_offsets_without_a_record_where_offsets_are_preserv
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_before_anything_is_copied(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    spark: SparkSource,
-    rule: dict[str, object],
-    why: str,
+    pair: Pair, spark: SparkSource, rule: dict[str, object], why: str
 ) -> None:
-    flow = make_flow(folder, primary, backup, ["orders"], transform=[rule | {"topics": ["orders"]}])
+    flow = pair.flow(["orders"], transform=[rule | {"topics": ["orders"]}])
 
     with pytest.raises(ConfigError) as error:
         checked_rules(spark(), flow)
@@ -236,16 +210,14 @@ def test_a_rule_that_cannot_be_is_refused_before_anything_is_copied(
 
 
 def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("changing")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(key=b"a"), Record(key=b"b")])
+    topic = pair.topic("changing", [Record(key=b"a"), Record(key=b"b")])
     rule = {"topics": [topic], "where": "key = X'61'"}
-    flow = make_flow(folder, primary, backup, [topic], transform=[rule])
+    flow = pair.flow([topic], transform=[rule])
     first = run_all(flow, "run-1", spark)
-    produce(primary.bootstrap, topic, [Record(key=b"a"), Record(key=b"b")])
-    changed = make_flow(folder, primary, backup, [topic])
+    pair.produce(topic, [Record(key=b"a"), Record(key=b"b")])
+    changed = pair.flow([topic])
 
     second = run_all(changed, "run-2", spark)
 
@@ -255,7 +227,7 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
     (change,) = second.planned().rules
     assert (change.rule, change.before) == (0, flow.transform[0].fingerprint())
     assert second.planned().changes == {"transform rules to change": 1}
-    assert [it.key for it in read_all(backup.bootstrap, remote(flow, topic))[0]] == [
+    assert [it.key for it in pair.copied(flow, topic)[0]] == [
         b"a",
         b"a",
         b"b",
@@ -264,14 +236,10 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
     assert told == {(0, flow.transform[0].fingerprint()), (2, "")}
 
 
-def test_a_rule_that_cannot_be_stops_the_plan(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
-) -> None:
-    topic = unique("wrong")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(value=b"1")])
+def test_a_rule_that_cannot_be_stops_the_plan(pair: Pair, spark: SparkSource) -> None:
+    topic = pair.topic("wrong", [Record(value=b"1")])
     rule = {"topics": [topic], "where": "uuid() = 'a'"}
-    flow = make_flow(folder, primary, backup, [topic], transform=[rule])
+    flow = pair.flow([topic], transform=[rule])
 
     with pytest.raises(ConfigError, match="depends on chance"):
         Run(flow, "run-1").plan(spark=spark)
@@ -293,34 +261,28 @@ def by_country(record, secrets):
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_a_python_function_does_what_sql_does_not(
-    offsets: str,
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    spark: SparkSource,
-    monkeypatch: pytest.MonkeyPatch,
+    offsets: str, pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FERRY_SALT", "not-for-anybody")
-    topic, other = unique("people"), unique("others")
-    create_topic(primary.bootstrap, topic)
-    create_topic(primary.bootstrap, other)
+    topic, other = pair.unique("people"), pair.unique("others")
+    create_topic(pair.primary.bootstrap, topic)
+    create_topic(pair.primary.bootstrap, other)
     countries = (b"eu", b"us", b"uk")
     records = [
         Record(value=b"ann %d" % i, headers=(("country", countries[i % 3]),), timestamp=1_000 + i)
         for i in range(30)
     ]
-    produce(primary.bootstrap, topic, records, compression="zstd")
-    produce(primary.bootstrap, topic, [Record(value=None, headers=(("country", b"eu"),))])
-    produce(primary.bootstrap, other, records)
-    (folder / "transforms").mkdir()
-    (folder / "transforms" / "masks.py").write_text(MASKS)
+    pair.produce(topic, records, compression="zstd")
+    pair.produce(topic, [Record(value=None, headers=(("country", b"eu"),))])
+    pair.produce(other, records)
+    (pair.folder / "transforms").mkdir()
+    (pair.folder / "transforms" / "masks.py").write_text(MASKS)
     flow = make_flow(
-        folder,
-        *(primary, backup, [topic, other]),
+        pair.folder,
+        *(pair.primary, pair.backup, [topic, other]),
         config_providers=["env"],
         transform_secrets={"salt": "${env:FERRY_SALT}"},
-        transform_functions=str(folder / "transforms"),
+        transform_functions=str(pair.folder / "transforms"),
         transform=[{"topics": [topic], "function": "masks.by_country"}],
         on_transform_error="dead-letter",
         offsets=offsets,
@@ -331,33 +293,31 @@ def test_a_python_function_does_what_sql_does_not(
     assert report
     assert (report.state, report.counts.reasons["filtered"]) == ("verified", 10)
     assert sum(row.rule.evaluated for row in report.proof.ranges) == 31
-    ((*copied,),) = read_all(backup.bootstrap, remote(flow, topic)).values()
+    ((*copied,),) = pair.copied(flow, topic).values()
     wanted = [i for i in range(30) if i % 3 != 1]
     assert [it.value for it in copied] == [b"not-for-anybody %d" % i for i in wanted]
     if offsets == "preserved":
         assert [it.offset for it in copied] == wanted
-    ((dead,),) = read_all(backup.bootstrap, flow.dead_letter_name).values()
+    ((dead,),) = read_all(pair.backup.bootstrap, flow.dead_letter_name).values()
     said = dict(dead.headers)["ferry.error"] or b""
     assert b"masks.by_country failed: AttributeError" in said
-    ((*same,),) = read_all(backup.bootstrap, remote(flow, other)).values()
+    ((*same,),) = pair.copied(flow, other).values()
     assert [it.value for it in same] == [it.value for it in records]
-    written = [path for path in (folder / "state").rglob("*") if path.is_file()]
+    written = [path for path in (pair.folder / "state").rglob("*") if path.is_file()]
     assert not [path for path in written if b"not-for-anybody" in path.read_bytes()]
 
-    (folder / "transforms" / "masks.py").write_text(MASKS.replace('"uk"', '"us"'))
-    produce(primary.bootstrap, topic, records[:1])
+    (pair.folder / "transforms" / "masks.py").write_text(MASKS.replace('"uk"', '"us"'))
+    pair.produce(topic, records[:1])
     (changed,) = Run(flow, "run-2").plan(spark=spark).rules
     assert changed.before not in ("", None, changed.fingerprint)
 
 
 def test_transforms_of_mirrormaker_2s_properties_do_what_they_do_there(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("orders")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("orders")
     marks = (("it's", None), ("cookie", b"c"))
-    produce(
-        primary.bootstrap,
+    pair.produce(
         topic,
         [
             Record(value=b"gone by its header", headers=marks[:1]),
@@ -365,15 +325,15 @@ def test_transforms_of_mirrormaker_2s_properties_do_what_they_do_there(
             Record(value=b"kept", headers=marks[1:]),
         ],
     )
-    file = folder / "mm2.properties"
+    file = pair.folder / "mm2.properties"
     file.write_text(rf"""
         clusters = primary, backup
-        primary.bootstrap.servers = {primary.bootstrap}
-        backup.bootstrap.servers = {backup.bootstrap}
+        primary.bootstrap.servers = {pair.primary.bootstrap}
+        backup.bootstrap.servers = {pair.backup.bootstrap}
         primary->backup.enabled = true
         topics = {topic}
         replication.factor = 1
-        state.dir = {folder / "state"}
+        state.dir = {pair.folder / "state"}
         primary->backup.transforms = marked, tombstones, others, drop, mark
         primary->backup.transforms.marked.type = Filter
         primary->backup.transforms.marked.predicate = marked
@@ -400,44 +360,36 @@ def test_transforms_of_mirrormaker_2s_properties_do_what_they_do_there(
 
     assert report
     assert report.counts.reasons == {"filtered": 2}
-    ((copied,),) = read_all(backup.bootstrap, remote(flow, topic)).values()
+    ((copied,),) = pair.copied(flow, topic).values()
     assert (copied.value, copied.headers) == (b"kept", (("from", b"it's \\ here"),))
 
 
 def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("again")
-    create_topic(primary.bootstrap, topic, partitions=4)
+    topic = pair.topic("again", partitions=4)
     records = [
         Record(key=b"%d" % i, value=b'{"n":%d, "x":"%s"}' % (i, b"y" * 500), partition=i % 4)
         for i in range(60_000)
     ]
-    produce(primary.bootstrap, topic, records)
+    pair.produce(topic, records)
     rule = {
         "topics": [topic],
         "format": {"value": "json"},
         "where": "cast(value.n as int) % 2 = 0",
         "set": {"value.x": "'z'"},
     }
-    flow = make_flow(
-        folder,
-        primary,
-        backup,
-        [topic],
-        transform=[rule],
-        writers=1,
-        transaction_max_bytes=50_000,
-        fetch_max_bytes=200_000,
+    flow = pair.flow(
+        [topic], transform=[rule], writers=1, transaction_max_bytes=50_000, fetch_max_bytes=200_000
     )
     this = Run(flow, "run-1")
     this.plan(spark=spark)
     this.sync_topics()
 
     def disturb() -> None:
-        wait_until(lambda: any(read_all(backup.bootstrap, remote(flow, topic)).values()))
-        backup.kill()
-        backup.restart()
+        wait_until(lambda: any(pair.copied(flow, topic).values()))
+        pair.backup.kill()
+        pair.backup.restart()
 
     with ThreadPoolExecutor(1) as pool:
         disturbing = pool.submit(disturb)
@@ -448,23 +400,21 @@ def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
     this.sync_groups()
     this.publish()
 
-    copied = [it for of in read_all(backup.bootstrap, remote(flow, topic)).values() for it in of]
+    copied = [it for of in pair.copied(flow, topic).values() for it in of]
     assert sorted(int(it.key or b"") for it in copied) == list(range(0, 60_000, 2))
     assert {it.value for it in copied} == {b'{"n":%d, "x":"z"}' % i for i in range(0, 60_000, 2)}
 
 
 def test_a_rule_that_changes_between_plan_and_copy_stops_the_copy(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+    pair: Pair, spark: SparkSource
 ) -> None:
-    topic = unique("swapped")
-    create_topic(primary.bootstrap, topic)
-    produce(primary.bootstrap, topic, [Record(value=b"1")])
-    Run(make_flow(folder, primary, backup, [topic]), "run-1").plan()
+    topic = pair.topic("swapped", [Record(value=b"1")])
+    Run(pair.flow([topic]), "run-1").plan()
     rule = {"topics": [topic], "where": "value is null"}
-    this = Run(make_flow(folder, primary, backup, [topic], transform=[rule]), "run-1")
+    this = Run(pair.flow([topic], transform=[rule]), "run-1")
     this.sync_topics()
 
     with pytest.raises(FerryError, match="has changed since the run was planned"):
         this.mirror(spark)
 
-    assert read_all(backup.bootstrap, remote(this.flow, topic))[0] == []
+    assert pair.copied(this.flow, topic)[0] == []

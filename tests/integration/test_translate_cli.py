@@ -15,13 +15,12 @@ from kafka_ferry.cli import main
 from kafka_ferry.config import Flow
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, produce, recreate_topic
-from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.builders import Record, recreate_topic
+from tests.support.flows import copy_now, failures, remote
+from tests.support.pair import Pair
 from tests.support.proof import verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
-
-Unique = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -79,27 +78,24 @@ def commit(broker: KafkaCluster, group: str, topic: str, offset: int) -> None:
 class Copied:
     """A topic of 20 records of which 10 were copied and verified, and then 8 more, of 5 offsets less."""
 
-    def __init__(
-        self, folder: Path, source: KafkaCluster, target: KafkaCluster, unique: Unique
-    ) -> None:
-        self.source, self.topic, self.group = source, unique("orders"), unique("shop")
-        create_topic(source.bootstrap, self.topic)
+    def __init__(self, pair: Pair) -> None:
+        self.pair, self.topic, self.group = pair, pair.topic("orders"), pair.unique("shop")
         self.write(10)
-        self.flow = make_flow(folder, source, target, [self.topic], groups=[self.group])
+        self.flow = pair.flow([self.topic], groups=[self.group])
         self.remote = remote(self.flow, self.topic)
         assert failures(copy_now(self.flow)) == []
         verified(self.flow, "run-1")
-        self.write(4, transactional_id=unique("tx"), abort=True)
+        self.write(4, transactional_id=pair.unique("tx"), abort=True)
         self.write(8)
 
     def write(self, count: int, **more: Any) -> None:
         records = [Record(value=b"%d" % number) for number in range(count)]
-        produce(self.source.bootstrap, self.topic, records, **more)
+        self.pair.produce(self.topic, records, **more)
 
 
 @pytest.fixture
-def copied(folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Copied:
-    return Copied(folder, primary, backup, unique)
+def copied(pair: Pair) -> Copied:
+    return Copied(pair)
 
 
 def test_offsets_are_translated_there_and_back(copied: Copied, translate: Translate) -> None:
@@ -162,7 +158,7 @@ def test_offsets_are_translated_while_the_source_is_down(
     copied: Copied, translate: Translate
 ) -> None:
     file = Path(copied.flow.file)
-    text = file.read_text().replace(copied.source.bootstrap, f"127.0.0.1:{free_port()}")
+    text = file.read_text().replace(copied.pair.primary.bootstrap, f"127.0.0.1:{free_port()}")
     file.write_text(text.replace('"writers"', '"admin.timeout.ms": 2000, "writers"'))
 
     result = translate(copied.flow, "--json", "--offset", f"{copied.topic}:0:3")
@@ -193,9 +189,9 @@ def test_what_has_no_answer_is_said_to_have_none(
 
 
 def test_a_flow_that_was_never_run_has_nothing_to_translate_by(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, translate: Translate
+    pair: Pair, translate: Translate
 ) -> None:
-    result = translate(make_flow(folder, primary, backup, ["orders"]), "--offset", "orders:0:1")
+    result = translate(pair.flow(["orders"]), "--offset", "orders:0:1")
 
     assert result.status == 1
     assert "has never been run" in result.err

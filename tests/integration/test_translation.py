@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -35,10 +35,10 @@ from tests.support.flows import (
 )
 from tests.support.killing import Fate, Killed, fated
 from tests.support.offsets import bounds, read_offsets
+from tests.support.pair import Pair
 from tests.support.segments import cut_log
 from tests.support.waiting import wait_until
 
-Unique = Callable[[str], str]
 PARTITIONS = (0, 1)
 
 
@@ -138,20 +138,17 @@ class History:
 
 
 def test_every_offset_of_a_log_with_transactions_and_aborted_data(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = unique("translated")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    history = History(folder, primary, backup, topic, on_source_truncation="continue")
+    topic = pair.topic("translated", partitions=2)
+    history = History(
+        pair.folder, pair.primary, pair.backup, topic, on_source_truncation="continue"
+    )
     history.write("plain")
-    history.write("committed", transactional_id=unique("tx"))
-    history.write("aborted", transactional_id=unique("tx"), abort=True)
+    history.write("committed", transactional_id=pair.unique("tx"))
+    history.write("aborted", transactional_id=pair.unique("tx"), abort=True)
     history.copy()
-    history.write("aborted at the end", 5, transactional_id=unique("tx"), abort=True)
+    history.write("aborted at the end", 5, transactional_id=pair.unique("tx"), abort=True)
     history.copy()
     history.write("compressed", compression="lz4")
     # An attempt whose transaction the target aborts.
@@ -161,8 +158,8 @@ def test_every_offset_of_a_log_with_transactions_and_aborted_data(
     history.copy()
     history.write("lost", 9)
     history.write("last")
-    end = bounds(primary, topic, PARTITIONS)[0].end
-    delete_before(primary, topic, end - 23)
+    end = bounds(pair.primary, topic, PARTITIONS)[0].end
+    delete_before(pair.primary, topic, end - 23)
     history.copy()
     history.copy()
 
@@ -170,13 +167,11 @@ def test_every_offset_of_a_log_with_transactions_and_aborted_data(
 
 
 @pytest.mark.long
-def test_every_offset_of_a_compacted_log(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("compacted")
+def test_every_offset_of_a_compacted_log(pair: Pair) -> None:
+    topic = pair.unique("compacted")
     compaction = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
-    create_topic(primary.bootstrap, topic, segment_ms="100", **compaction)
-    history = History(folder, primary, backup, topic)
+    create_topic(pair.primary.bootstrap, topic, segment_ms="100", **compaction)
+    history = History(pair.folder, pair.primary, pair.backup, topic)
     history.write("first", 40)
     compacted(history, 20)
     history.write("second", 30)
@@ -200,16 +195,15 @@ def compacted(history: History, below: int) -> None:
     wait_until(is_compacted, 30)
 
 
-def test_a_topic_recreated_is_translated_by_what_was_copied_of_it_alone(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("recreated")
-    create_topic(primary.bootstrap, topic)
-    history = History(folder, primary, backup, topic, on_source_topic_recreated="append")
+def test_a_topic_recreated_is_translated_by_what_was_copied_of_it_alone(pair: Pair) -> None:
+    topic = pair.topic("recreated")
+    history = History(
+        pair.folder, pair.primary, pair.backup, topic, on_source_topic_recreated="append"
+    )
     history.write("old", 30)
     history.copy()
     history.forget()
-    recreate_topic(primary, topic)
+    recreate_topic(pair.primary, topic)
     history.write("new", 12)
     history.copy()
 
@@ -217,7 +211,7 @@ def test_a_topic_recreated_is_translated_by_what_was_copied_of_it_alone(
     (route,) = history.routes().values()
     assert (route.map.start, route.map.end) == (0, 12)
 
-    recreate_topic(backup, history.remote)
+    recreate_topic(pair.backup, history.remote)
     assert history.routes() == {}
 
 
@@ -246,17 +240,14 @@ def test_a_log_that_was_cut_back_is_translated_by_its_new_branch(
     source.wipe()
 
 
-def test_where_offsets_are_preserved_they_stay_as_they_are(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("preserved")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    history = History(folder, primary, backup, topic, offsets="preserved")
+def test_where_offsets_are_preserved_they_stay_as_they_are(pair: Pair) -> None:
+    topic = pair.topic("preserved", partitions=2)
+    history = History(pair.folder, pair.primary, pair.backup, topic, offsets="preserved")
     history.write("plain")
-    history.write("aborted", transactional_id=unique("tx"), abort=True)
+    history.write("aborted", transactional_id=pair.unique("tx"), abort=True)
     history.copy()
 
-    end = bounds(primary, topic, PARTITIONS)[0].end
+    end = bounds(pair.primary, topic, PARTITIONS)[0].end
     for route in history.routes().values():
         assert route.preserved
         for offset in range(end + 1):
@@ -265,29 +256,27 @@ def test_where_offsets_are_preserved_they_stay_as_they_are(
     history.assert_exact(kinds=False)
 
 
-def test_a_consumer_that_goes_on_at_the_target_gets_the_record_that_was_next(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic, group = unique("going-on"), unique("group")
-    create_topic(primary.bootstrap, topic, partitions=2)
-    history = History(folder, primary, backup, topic)
+def test_a_consumer_that_goes_on_at_the_target_gets_the_record_that_was_next(pair: Pair) -> None:
+    topic, group = pair.unique("going-on"), pair.unique("group")
+    create_topic(pair.primary.bootstrap, topic, partitions=2)
+    history = History(pair.folder, pair.primary, pair.backup, topic)
     for part in ("one", "two", "three"):
-        history.write(part, 10, transactional_id=unique("tx"))
-        history.write(f"not {part}", 4, transactional_id=unique("tx"), abort=True)
+        history.write(part, 10, transactional_id=pair.unique("tx"))
+        history.write(f"not {part}", 4, transactional_id=pair.unique("tx"), abort=True)
         history.copy()
     found = history.routes()
-    everything = read_all(primary.bootstrap, topic)
+    everything = read_all(pair.primary.bootstrap, topic)
 
     for number in PARTITIONS:
         for most in (1, 9, 10, 11, 25, 30):
-            with consumer(primary, group, TopicPartition(topic, number, 0)) as reader:
+            with consumer(pair.primary, group, TopicPartition(topic, number, 0)) as reader:
                 for _ in range(most):
                     message_of(reader)
                 committed = reader.position([TopicPartition(topic, number)])[0].offset
             answer = found[Partition(topic, number)].map.translate(committed)
             assert answer
             place = TopicPartition(history.remote, number, answer.offset)
-            with consumer(backup, group, place) as reader:
+            with consumer(pair.backup, group, place) as reader:
                 following = message_of(reader)
             want = everything[number][most : most + 1]
             have = [] if following is None else [following.value()]

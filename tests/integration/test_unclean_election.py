@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,9 @@ from tests.support.flows import (
     remote,
 )
 from tests.support.histories import named, told, values
+from tests.support.pair import Unique
 from tests.support.proof import NO_SPARK, recount_here, verified
 from tests.support.unclean import create_unclean_topic, elect_follower, leave_follower_behind
-
-Unique = Callable[[str], str]
 
 pytestmark = pytest.mark.long
 

@@ -6,9 +6,8 @@ a producer at once, so after any reassignment (``TransactionFates``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -23,9 +22,9 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, read_all
 from tests.support.flows import assert_same, copy_now, failures, make_flow, remote
 from tests.support.leaders import leaders, reassign
+from tests.support.pair import Pair, Unique
 from tests.support.waiting import wait_until
 
-Unique = Callable[[str], str]
 SIZE = 5_000
 # Two records and what is around them.
 SHORT = 12_000
@@ -105,27 +104,27 @@ def listed(cluster: KafkaCluster, topic: str, size: int) -> list[int]:
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 @pytest.mark.short("translated")
-def test_what_was_aborted_is_left_out_whatever_the_broker_lists(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
-) -> None:
-    topic = unique("moved")
-    writers = aborted_once(backup, topic)
+def test_what_was_aborted_is_left_out_whatever_the_broker_lists(pair: Pair, offsets: str) -> None:
+    topic = pair.unique("moved")
+    writers = aborted_once(pair.backup, topic)
     writers.plain(4)  # 3 to 6
     writers.begin(writers.other, b"committed")  # 7
     writers.one.abort_transaction(30)  # 8
     writers.other.commit_transaction(30)  # 9
     writers.plain(2)  # 10 and 11
-    assert listed(backup, topic, SHORT) == [0, 2]
-    move(backup, topic)
-    assert listed(backup, topic, SHORT) == [0], (
+    assert listed(pair.backup, topic, SHORT) == [0, 2]
+    move(pair.backup, topic)
+    assert listed(pair.backup, topic, SHORT) == [0], (
         "this broker lists what it should: the test tests nothing"
     )
 
-    flow = make_flow(folder, backup, primary, [topic], offsets=offsets, fetch_max_bytes=SHORT)
+    flow = make_flow(
+        pair.folder, pair.backup, pair.primary, [topic], offsets=offsets, fetch_max_bytes=SHORT
+    )
     assert failures(copy_now(flow)) == []
 
-    assert_same(backup, topic, primary, remote(flow, topic))
-    (records,) = read_all(primary.bootstrap, remote(flow, topic)).values()
+    assert_same(pair.backup, topic, pair.primary, remote(flow, topic))
+    (records,) = read_all(pair.primary.bootstrap, remote(flow, topic)).values()
     assert [record.value.rstrip(b".") for record in records] == [
         *[b"plain"] * 4,
         b"committed",
@@ -133,25 +132,23 @@ def test_what_was_aborted_is_left_out_whatever_the_broker_lists(
     ]
 
 
-def test_a_marker_that_an_open_transaction_hides_is_found(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
-) -> None:
-    topic = unique("hidden")
-    writers = aborted_once(backup, topic)
+def test_a_marker_that_an_open_transaction_hides_is_found(pair: Pair) -> None:
+    topic = pair.unique("hidden")
+    writers = aborted_once(pair.backup, topic)
     writers.plain(2)  # 3 and 4
     writers.begin(writers.other, b"open")  # 5
     writers.one.abort_transaction(30)  # 6
-    move(backup, topic)
-    assert listed(backup, topic, 1_000_000) == [0], "this broker lists what it should"
+    move(pair.backup, topic)
+    assert listed(pair.backup, topic, 1_000_000) == [0], "this broker lists what it should"
 
-    flow = make_flow(folder, backup, primary, [topic])
+    flow = make_flow(pair.folder, pair.backup, pair.primary, [topic])
     assert failures(copy_now(flow)) == []
-    (records,) = read_all(primary.bootstrap, remote(flow, topic)).values()
+    (records,) = read_all(pair.primary.bootstrap, remote(flow, topic)).values()
     assert [record.value.rstrip(b".") for record in records] == [b"plain"] * 2
 
     writers.other.commit_transaction(30)
     assert failures(copy_now(flow, "run-2")) == []
-    assert_same(backup, topic, primary, remote(flow, topic))
+    assert_same(pair.backup, topic, pair.primary, remote(flow, topic))
 
 
 @pytest.mark.long

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +19,10 @@ from tests.support.builders import create_topic, delete_before, produce
 from tests.support.command_line import ferry
 from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
 from tests.support.histories import named
+from tests.support.pair import Unique
 from tests.support.proof import NO_SPARK, recount_here, report_of, verified
 from tests.support.segments import damage, read_batches, write_log
 
-Unique = Callable[[str], str]
 DAY_MS = 24 * 3_600_000
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,32 +10,25 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger.proofs import Proof
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.where import next_offset, where
-from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import Record, create_topic, delete_before, produce
+from tests.support.builders import Record, delete_before
 from tests.support.command_line import ferry
-from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.flows import copy_now, failures, remote
+from tests.support.pair import Pair
 from tests.support.proof import recount_here, verified
-
-Unique = Callable[[str], str]
 
 
 def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certificate(
-    folder: Path,
-    primary: KafkaCluster,
-    backup: KafkaCluster,
-    unique: Unique,
-    monkeypatch: pytest.MonkeyPatch,
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic = unique("sought")
-    create_topic(primary.bootstrap, topic)
+    topic = pair.topic("sought")
     source = TopicPartition(topic, 0)
-    flow = make_flow(folder, primary, backup, [topic], certificates_enabled=True)
+    flow = pair.flow([topic], certificates_enabled=True)
     there = TopicPartition(remote(flow, topic), 0)
-    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(5)])
+    pair.produce(topic, [Record(value=b"%d" % i) for i in range(5)])
     never = [Record(value=b"never")]
-    produce(primary.bootstrap, topic, never, transactional_id=topic, abort=True)
-    produce(primary.bootstrap, topic, [Record(value=b"after")])
+    pair.produce(topic, never, transactional_id=topic, abort=True)
+    pair.produce(topic, [Record(value=b"after")])
     assert not failures(copy_now(flow, "run-1"))
 
     (unproved,) = where(flow, source, 4)
@@ -55,7 +46,7 @@ def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certif
     assert where(flow, source, 8) == []
     assert next_offset(flow, source) == 8
 
-    delete_before(backup, there.topic, 3)
+    delete_before(pair.backup, there.topic, 3)
     assert [where(flow, source, at)[0].state for at in (2, 3)] == ["expired", "there"]
 
     asked = ("where", "--config", flow.file, "--topic", topic, "--partition", "0", "--offset")

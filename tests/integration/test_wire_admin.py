@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from kafka_ferry.config import Cluster
@@ -15,8 +13,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, produce
 from tests.support.groups import commit_alone
 from tests.support.over_wire import OverWire
-
-Unique = Callable[[str], str]
+from tests.support.pair import Unique
 
 
 @pytest.fixture

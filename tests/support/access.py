@@ -34,8 +34,8 @@ _EVERY = AclBindingFilter(
 )
 
 
-def rule(text: str) -> Acl:
-    """A rule written as ``[prefixed] resource name: principal permission operation [from host]``."""
+def an_acl(text: str) -> Acl:
+    """An ACL written as ``[prefixed] resource name: principal permission operation [from host]``."""
     resource, rest = text.split(": ")
     *prefixed, resource_type, name = resource.split()
     principal, permission, operation, *host = rest.split()
@@ -50,15 +50,15 @@ def rule(text: str) -> Acl:
     )
 
 
-def rules(*texts: str) -> frozenset[Acl]:
-    """Some rules."""
-    return frozenset(map(rule, texts))
+def some_acls(*texts: str) -> frozenset[Acl]:
+    """Some ACLs."""
+    return frozenset(map(an_acl, texts))
 
 
 def allow(broker: KafkaCluster, *texts: str) -> None:
-    """Creates rules; returns when the broker has heard of them."""
+    """Creates ACLs; returns when the broker has heard of them."""
     _create(broker, *texts)
-    wait_until(lambda: rules(*texts) <= rules_of(broker))
+    wait_until(lambda: some_acls(*texts) <= acls_of(broker))
 
 
 def deny(broker: KafkaCluster, resource: str, operation: str, principal: str = "ANONYMOUS") -> None:
@@ -68,24 +68,24 @@ def deny(broker: KafkaCluster, resource: str, operation: str, principal: str = "
     _create(broker, denial)
 
     def heard() -> bool:
-        # Who may not describe the cluster is shown no rules at all.
-        shown = rules_of(broker)
-        return not shown or rule(denial) in shown
+        # Who may not describe the cluster is shown no ACLs at all.
+        shown = acls_of(broker)
+        return not shown or an_acl(denial) in shown
 
     wait_until(heard)
 
 
 def forget(broker: KafkaCluster, *texts: str) -> None:
-    """Deletes rules; returns when the broker has heard of it."""
-    filters = [AclBindingFilter(*_binding(rule(text))._to_tuple()) for text in texts]
+    """Deletes ACLs; returns when the broker has heard of it."""
+    filters = [AclBindingFilter(*_binding(an_acl(text))._to_tuple()) for text in texts]
     client = _client(broker)
     for future in client.delete_acls(filters).values():
         future.result()
-    wait_until(lambda: not rules(*texts) & rules_of(broker))
+    wait_until(lambda: not some_acls(*texts) & acls_of(broker))
 
 
-def rules_of(broker: KafkaCluster) -> frozenset[Acl]:
-    """All rules that a broker has."""
+def acls_of(broker: KafkaCluster) -> frozenset[Acl]:
+    """All ACLs that a broker has."""
     client = _client(broker)
     return frozenset(
         Acl(
@@ -153,7 +153,7 @@ def _wire(broker: KafkaCluster) -> WireCluster:
 
 def _create(broker: KafkaCluster, *texts: str) -> None:
     client = _client(broker)
-    for future in client.create_acls([_binding(rule(text)) for text in texts]).values():
+    for future in client.create_acls([_binding(an_acl(text)) for text in texts]).values():
         future.result()
 
 

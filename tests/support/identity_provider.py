@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -31,8 +28,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from kafka_ferry.memory_file import memory_file
 from kafka_sandbox.logins.secure import Identity
+from tests.support.http_server import QuietHandler, http_server
 
 AUDIENCE = "kafka"
 SECRET = "cl1ent-s3cret"
@@ -183,44 +180,21 @@ def identity_provider(identity: Identity | None = None) -> Iterator[IdentityProv
     """Yields one on a free port, over TLS if it has an ``identity`` to show."""
     provider = IdentityProvider()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            form = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            self._send(*provider.answer_to(dict(self.headers), form))
+            self._send(*provider.answer_to(dict(self.headers), self.body().decode()))
 
         def do_GET(self) -> None:
             self._send(200, provider.key_set())
 
         def _send(self, status: int, content: dict[str, Any]) -> None:
-            body = json.dumps(content).encode()
-            self.send_response(status)
+            headers = {"Content-Type": "application/json"}
             if 300 <= status < 400:
-                self.send_header("Location", f"{provider.url}/elsewhere")
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            # A client that did not wait is gone.
-            with suppress(OSError):
-                self.wfile.write(body)
+                headers["Location"] = f"{provider.url}/elsewhere"
+            self.answer(status, json.dumps(content).encode(), headers)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if identity:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with memory_file(identity.key_pem + identity.chain_pem) as both:
-            context.load_cert_chain(both)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    provider.url = f"http{'s' if identity else ''}://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler, identity) as provider.url:
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def private_key(kind: str) -> tuple[str, rsa.RSAPublicKey | ec.EllipticCurvePublicKey]:

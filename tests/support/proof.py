@@ -1,4 +1,4 @@
-"""Verifying a run without Spark, and whole runs with it."""
+"""Runs to their proof, with Spark and without."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default as default_policy
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from aiosmtpd.controller import Controller
 
 from kafka_sandbox.broker import free_port
+from tests.support.http_server import QuietHandler, http_server
 
 
 @dataclass
@@ -38,29 +38,15 @@ def http_receiver(status: int = 200) -> Iterator[HttpReceiver]:
     """An HTTP server on a free port."""
     receiver = HttpReceiver(status=status)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def _take(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            receiver.requests.append((self.command, self.path, dict(self.headers), body))
-            self.send_response(receiver.status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            receiver.requests.append((self.command, self.path, dict(self.headers), self.body()))
+            self.answer(receiver.status)
 
         do_PUT = do_POST = do_DELETE = _take
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    receiver.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler) as receiver.url:
         yield receiver
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @dataclass

@@ -64,7 +64,7 @@ Options = Literal["all", "others"]
 Brokers = dict[Side, SecureBroker]
 
 
-def rule_of(right: Right) -> Acl:
+def acl_of(right: Right) -> Acl:
     """The ACL that gives the flow's principal a right."""
     return Acl(
         right.resource_type,
@@ -79,19 +79,19 @@ def rule_of(right: Right) -> Acl:
 
 def grant(brokers: Brokers, needed: Iterable[NeededRight]) -> None:
     """Give the flow's principal exactly these rights; returns when the brokers have heard of it."""
-    rules: dict[Side, set[Acl]] = {"source": set(), "target": set()}
+    acls: dict[Side, set[Acl]] = {"source": set(), "target": set()}
     for it in needed:
-        rules[it.side].add(rule_of(it.right))
-    for side, wanted in rules.items():
+        acls[it.side].add(acl_of(it.right))
+    for side, wanted in acls.items():
         with WireCluster(side, {"bootstrap_servers": [brokers[side].bootstrap]}) as cluster:
-            there = _rules_of_the_flow(cluster)
+            there = _acls_of_the_flow(cluster)
             assert not delete_acls(cluster, there - wanted)
             assert not create_acls(cluster, wanted - there)
-            while _rules_of_the_flow(cluster) != wanted:
+            while _acls_of_the_flow(cluster) != wanted:
                 time.sleep(0.01)
 
 
-def _rules_of_the_flow(cluster: WireCluster) -> set[Acl]:
+def _acls_of_the_flow(cluster: WireCluster) -> set[Acl]:
     return {acl for acl in describe_acls(cluster) if acl.principal == PRINCIPAL}
 
 

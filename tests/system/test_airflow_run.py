@@ -19,6 +19,7 @@ from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
 from tests.support.groups import commit_alone, first_read
+from tests.support.pair import Unique
 from tests.support.receivers import UdpReceiver
 from tests.support.waiting import wait_until
 from tests.system.conftest import RETRY_S
@@ -28,7 +29,6 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "update_assets", "publish")
 # Airflow and Spark write half of these.
 LONG_LOG = 40
-Unique = Callable[[str], str]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,10 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
+from tests.support.pair import Unique
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
-
-Unique = Callable[[str], str]
 
 
 def topics_of(broker: KafkaCluster) -> set[str]:

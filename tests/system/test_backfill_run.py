@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,11 +11,11 @@ from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
+from tests.support.pair import Unique
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
-Unique = Callable[[str], str]
 STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish", "update_assets")
 # Of hours, one would often end while the test runs.
 DAY = timedelta(days=1)

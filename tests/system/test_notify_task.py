@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.dags import add_flow
+from tests.support.pair import Unique
 from tests.support.receivers import HttpReceiver, MailReceiver, http_receiver, mail_receiver
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
-Unique = Callable[[str], str]
 ANYBODY = "T000/B000/correct-horse"
 
 

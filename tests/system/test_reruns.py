@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,12 +15,12 @@ from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.flows import assert_same, ledger_rows, make_flow, plan_now, remote
 from tests.support.long_topic import RECORDS, a_long_topic, length
+from tests.support.pair import Unique
 from tests.support.task_process import JVM, TaskProcess, mirror_task
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(600)
 
-Unique = Callable[[str], str]
 # What Spark gives up with where its Python takes more than ten seconds to start, on a busy machine.
 BUSY = "Python worker failed to connect back"
 TRIES = 5

@@ -1,7 +1,7 @@
-"""The whole way, on this machine: ``python -m kafka_sandbox.demo``.
+"""The whole demo on this machine: ``python -m kafka_sandbox.demo``.
 
 Two clusters, data that looks real, Airflow; the flow's DAG runs to its end through the scheduler,
-more is written, and it runs again. May be repeated: each time adds data and copies what is new.
+more is written, and it runs again. You may repeat it: each time adds data and copies what is new.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which jars belong together, each with its checksum: nothing is left to find out, or to trust.
+"""Which jars belong together, each with its checksum, so that nothing has to be resolved or trusted.
 
 ``checksums/{name}.sha256`` has a line for each jar, as ``sha256sum`` writes it: the SHA-256 and the
 path in a Maven repository.

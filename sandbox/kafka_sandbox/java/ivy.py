@@ -1,4 +1,4 @@
-"""Ivy, which PySpark carries: it knows where jars come from, and Java knows the way there."""
+"""Ivy, which PySpark carries: it resolves modules and fetches their jars, with Java's network settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JAVA_OPTIONS = [
 
 
 def fetch(java: Path, wanted: Mapping[str, Path], repository: str | None = None) -> None:
-    """Fetches files of a Maven repository side by side, in one JVM, and resolves nothing.
+    """Fetches files of a Maven repository in parallel, in one JVM, and resolves nothing.
 
     Args:
         java: the launcher.

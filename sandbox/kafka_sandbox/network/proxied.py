@@ -1,4 +1,4 @@
-"""Brokers after proxies: before their clients, and between each other."""
+"""Brokers that are reached through proxies, by their clients and by each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ProxyAddress:
 
 
 class ProxiedBroker(Broker):
-    """A broker with a way in for each kind of peer, all but the direct one after a proxy of its own.
+    """A broker with a listener for each kind of peer; all but the direct one are reached through a proxy each.
 
     ``bootstrap`` is the direct way, which no fault of a proxy concerns.
 
@@ -51,7 +51,7 @@ class ProxiedBroker(Broker):
 
     @property
     def proxied(self) -> ProxyAddress:
-        """The way through the proxy."""
+        """The address of the proxy."""
         return ProxyAddress(self.proxy.bootstrap)
 
     def wipe(self) -> None:
@@ -71,7 +71,7 @@ class ProxiedBrokers(Brokers):
 
     @property
     def proxied(self) -> ProxyAddress:
-        """The way through the proxies."""
+        """The addresses of the proxies."""
         return ProxyAddress(",".join(broker.proxy.bootstrap for broker in self.brokers.values()))
 
     def cut_off(self, node: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A TCP proxy before a server, for networks that fail or are long: cut, stalled, refused, slow, far away."""
+"""A TCP proxy in front of a server, for networks that fail or are far: cut, stalled, refused, slow, distant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass
 class Link:
-    """How long a way is and how much goes through at a time, in each of its directions.
+    """A link's delay and rate, in each direction.
 
     Attributes:
         delay_s: how much later every byte arrives; a round trip takes twice that, and so does connecting.

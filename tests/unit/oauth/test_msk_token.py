@@ -11,11 +11,9 @@ import hashlib
 import hmac
 import logging
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +27,7 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError
 from kafka_ferry.oauth.msk_token import msk_token
 from kafka_ferry.wire.connections.sasl import log_in
 from kafka_sandbox.broker import free_port
+from tests.support.http_server import QuietHandler, http_server
 
 PLACE = "f.yaml: msk"
 KEY, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI-EXAMPLE", "a-se55ion+token/="
@@ -144,27 +143,13 @@ def sts(status: int, content: str) -> Iterator[tuple[str, list[tuple[dict[str, A
     """Yields the URL of a server that answers so, and form and signature of each request."""
     asked: list[tuple[dict[str, Any], str]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            asked.append((parse_qs(form), self.headers["Authorization"]))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content.encode())
+            asked.append((parse_qs(self.body().decode()), self.headers["Authorization"]))
+            self.answer(status, content.encode())
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(Handler) as url:
+        yield url, asked
 
 
 GIVEN = f"""<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult>

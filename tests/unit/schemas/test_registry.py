@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError
-from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.registry import RegistryRefused, open_registry
 from kafka_sandbox.logins.secure import Authority, Identity
+from tests.support.http_server import QuietHandler, http_server
 from tests.support.identity_provider import SECRET, identity_provider
 from tests.unit.config.builders import a_cluster
 
@@ -41,36 +38,19 @@ class HttpRegistry:
 def http_registry(identity: Identity | None = None) -> Iterator[HttpRegistry]:
     registry = HttpRegistry()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def _take(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             asked = f"{self.command} {self.path}"
-            registry.requests.append((asked, dict(self.headers), json.loads(body or b"null")))
+            registry.requests.append(
+                (asked, dict(self.headers), json.loads(self.body() or b"null"))
+            )
             status, answer = registry.answers.get(asked.partition("?")[0], (404, {}))
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(status, json.dumps(answer).encode())
 
         do_GET = do_PUT = do_POST = _take
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if identity:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with memory_file(identity.key_pem + identity.chain_pem) as both:
-            context.load_cert_chain(both)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    registry.url = f"http{'s' if identity else ''}://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with http_server(Handler, identity) as registry.url:
         yield registry
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ class AuditOptions(Options):
     audit_sample: Number = Field(
         default=1,
         ge=1,
-        description="An audit counts all records, and compares the content of one block of them in so many; 1 "
-        "for all.",
+        description="An audit counts all records, and compares the content of one block of records in this many; "
+        "1 compares all.",
     )
     audit_lag: Duration = Field(
         default=None,

@@ -34,7 +34,7 @@ class SyncOptions(Options):
     )
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         default="earliest",
-        description="Where copying of a partition begins that the flow has never copied: with latest, "
+        description="Where copying begins in a partition that the flow has never copied: with latest, "
         "only records after the first run are copied.",
     )
     sync_topic_configs_enabled: bool = Field(
@@ -69,9 +69,9 @@ class SyncOptions(Options):
     )
     acls_mode: Literal["read-only", "exact"] = Field(
         default="read-only",
-        description="read-only gives principals that may read a topic, by rules on its exact name, the "
+        description="read-only gives principals that may read a topic, by ACLs on its exact name, the "
         "same permission on its remote topic, as MirrorMaker 2 does, and no principal WRITE; exact "
-        "copies the rules on topics (also prefixed ones), groups, transactional ids and the cluster.",
+        "copies the ACLs on topics (also prefixed ones), groups, transactional ids and the cluster.",
     )
     acls_principals: PrincipalTexts = Field(
         default=(),

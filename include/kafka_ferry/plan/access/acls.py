@@ -1,8 +1,8 @@
 """Which ACLs the target should have, from those of the source. Pure.
 
-``acls.mode: read-only`` follows MirrorMaker 2 (``MirrorSourceConnector.syncTopicAcls``): rules on a
+``acls.mode: read-only`` follows MirrorMaker 2 (``MirrorSourceConnector.syncTopicAcls``): ACLs on a
 topic's very name, without the right to write. ``exact`` follows the source, with names as they are
-on the target. In both, a rule on ``*`` never becomes one on a topic of that name.
+on the target. In both, an ACL on ``*`` never becomes one on a topic of that name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafka_ferry.plan.topics.topic_filter import selection_of
 _UNKNOWN: Final = "UNKNOWN"
 # Kafka Ferry's own groups and transactional ids, on either cluster.
 _OWN: Final = "ferry."
-# One foreign record would take the offset of one of the source's. Where a topic has rules, Kafka denies
+# One foreign record would take the offset of one of the source's. Where a topic has ACLs, Kafka denies
 # what they do not allow: so these cover all that the flow itself does there, and readers.
 _OF_THE_FLOW: Final = ("WRITE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 _OF_EVERYBODY: Final = ("READ", "DESCRIBE")
@@ -33,17 +33,17 @@ _OF_EVERYBODY: Final = ("READ", "DESCRIBE")
 
 @dataclass
 class WantedRules:
-    """The ACLs that the target should have, and the source's rules that are left out.
+    """The ACLs that the target should have, and the source's ACLs that are left out.
 
     Attributes:
-        acls: the rules, as they should be on the target.
-        on_every_topic: rules of the source on all topics, which read-only leaves out.
-        by_prefix: rules of the source on topics by prefix, which read-only leaves out.
+        acls: the ACLs, as they should be on the target.
+        on_every_topic: ACLs of the source on all topics, which read-only leaves out.
+        by_prefix: ACLs of the source on topics by prefix, which read-only leaves out.
         unmapped: principals that no rule of ``acls.principals`` matches.
-        inexpressible: rules of the source on operations or resources unknown to this release.
-        against_the_flow: rules that would take rights from the flow itself, and are left out.
-        too_wide: rules by prefix on the target, each with a topic that they cover there, while the
-            source's rule does not cover the topic that it is a copy of.
+        inexpressible: ACLs of the source on operations or resources unknown to this release.
+        against_the_flow: ACLs that would take rights from the flow itself, and are left out.
+        too_wide: ACLs by prefix on the target, each with a topic that they cover there, while the
+            source's ACL does not cover the topic that it is a copy of.
     """
 
     acls: set[Acl] = field(default_factory=set)
@@ -56,7 +56,7 @@ class WantedRules:
 
 
 def wanted_rules(flow: Flow, state: ClusterState) -> WantedRules:
-    """Translates the source's rules to the target."""
+    """Translates the source's ACLs to the target."""
     wanted = WantedRules()
     names = _Names(flow, state)
     rules = principal_rules(flow.acls_principals)
@@ -92,7 +92,7 @@ class _Names:
             for acl in state.access.source_acls or ()
             if (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name != EVERY
         }
-        # A topic's rules may exist before the topic does, and after it.
+        # A topic's ACLs may exist before the topic does, and after it.
         self.selected = selection_of(flow, state, self._known | named).names
 
     def remote(self, topic: str) -> str:
@@ -151,7 +151,7 @@ def _exact(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
 
 
 def _of_prefix(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
-    """A rule on many topics: by a prefix on the target too, and by name for topics named otherwise."""
+    """An ACL on many topics: by a prefix on the target too, and by name for topics named otherwise."""
     on_every = acl.name == EVERY
     prefix = "" if on_every else acl.name
     topics = names.below(prefix)
@@ -172,7 +172,7 @@ def _of_prefix(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
 
 
 def advised_acls(flow: Flow, choices: Iterable[OffsetsChoice]) -> Iterator[AdvisedAcl]:
-    """The rules for each remote topic whose offsets are preserved: only the flow writes."""
+    """The ACLs for each remote topic whose offsets are preserved: only the flow writes."""
     name = login_name(flow.target.client_properties("producer"))
     principal = f"User:{name}" if name else "the flow's principal"
     for choice in choices:

@@ -20,7 +20,7 @@ from kafka_ferry.plan.access.quotas import quota_steps
 from kafka_ferry.plan.access.scram_users import user_steps
 
 _AT_MOST_NAMED: Final = 5
-# What the flow does on remote topics: a deny rule for all principals stops it as well.
+# What the flow does on remote topics: an ACL that denies it to all principals stops it as well.
 _NEEDED: Final = frozenset({"ALL", "READ", "WRITE", "DESCRIBE"})
 _WRITING: Final = frozenset({"ALL", "WRITE"})
 
@@ -93,7 +93,7 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
     for acl, topic in sorted(wanted.too_wide):
         yield (
             f"{acl}: on {target} this covers {topic} too, which has another name on {source}, where "
-            "the rule does not cover it."
+            "the ACL does not cover it."
         )
     against_all = {
         acl
@@ -102,7 +102,7 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
     }
     if against_all:
         yield (
-            f"Deny rules for all principals also apply to the flow itself on {target}, unless it is a "
+            f"ACLs that deny to all principals also apply to the flow itself on {target}, unless it is a "
             f"super user there: {listed(against_all)}."
         )
 

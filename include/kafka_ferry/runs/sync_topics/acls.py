@@ -5,8 +5,8 @@
 (b) Only what the flow created, and what has existed ever since, is deleted.
 (c) The target shows each change before anything else is done, so that a run that follows at once
     sees it.
-(d) At no moment does any principal have more rights than before and after: deny rules are created
-    first and deleted last, and nothing is granted that a failed deny rule was to narrow.
+(d) At no moment does any principal have more rights than before and after: ACLs that deny are created
+    first and deleted last, and nothing is granted that a failed ACL that denies was to narrow.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Granting:
             revokes = {it.acl for it in changes if it.change == "revoke"} & there & claimed
             lost = claimed - there - grants
             self._record(acls=[*_changes(grants, "grant"), *_changes(lost, "revoke")])
-            errors = _change_rules(target, grants, revokes)
+            errors = _change_acls(target, grants, revokes)
             target.see_acls(grants - errors.keys(), revokes - errors.keys())
         gone = (grants & errors.keys()) | (revokes - errors.keys())
         self._record(acls=_changes(gone, "revoke"))
@@ -164,18 +164,18 @@ class _Granting:
     ) -> None:
         """Append to the ledger what is about to be changed, or was changed."""
         flow, run = self.flow.name, self.run
-        for rules in batched(acls, _AT_ONCE):
-            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), acls=rules))
+        for part in batched(acls, _AT_ONCE):
+            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), acls=part))
         for some in batched(quotas, _AT_ONCE):
             append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), quotas=some))
         for those in batched(users, _AT_ONCE):
             append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), users=those))
 
 
-def _change_rules(
+def _change_acls(
     target: AccessControl, grants: AbstractSet[Acl], revokes: AbstractSet[Acl]
 ) -> dict[Acl, FerryError]:
-    """Create and delete rules, in an order in which no principal gains or loses rights in between."""
+    """Create and delete ACLs, in an order in which no principal gains or loses rights in between."""
     narrowing = target.grant(_of(grants, "DENY"))
     widening = _unless_wider(target.grant, _of(grants, "ALLOW"), narrowing)
     narrowing |= target.revoke(_of(revokes, "ALLOW"))
@@ -192,7 +192,7 @@ def _unless_wider(
     acls: Sequence[Acl],
     failed: Iterable[Acl],
 ) -> dict[Acl, FerryError]:
-    """Change those of ``acls`` that no failed deny rule was to narrow; the others are errors."""
+    """Change those of ``acls`` that no failed ACL that denies was to narrow; the others are errors."""
     held: dict[Acl, FerryError] = {}
     for acl in acls:
         for other in failed:
@@ -203,7 +203,7 @@ def _unless_wider(
 
 
 def _meet(one: Acl, other: Acl) -> bool:
-    """Whether two rules may apply to the same request, regardless of the operation."""
+    """Whether two ACLs may apply to the same request, regardless of the operation."""
     if one.resource_type != other.resource_type:
         return False
     if one.principal != other.principal and _EVERYBODY not in (one.principal, other.principal):

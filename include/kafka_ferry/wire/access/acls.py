@@ -21,10 +21,10 @@ from kafka_ferry.wire.error_codes import fault
 
 _RULES_AT_ONCE: Final = 500
 _ANY: Final = 1
-# The first version with prefixed rules (Kafka 2.0).
+# The first version with prefixed ACLs (Kafka 2.0).
 _VERSION: Final = 1
 
-# org.apache.kafka.common.resource.ResourceType, of which a cluster's rules are synced
+# org.apache.kafka.common.resource.ResourceType, of which a cluster's ACLs are synced
 _RESOURCES: Final = {"TOPIC": 2, "GROUP": 3, "CLUSTER": 4, "TRANSACTIONAL_ID": 5}
 # org.apache.kafka.common.resource.PatternType
 _PATTERNS: Final = {"LITERAL": 3, "PREFIXED": 4}
@@ -133,7 +133,7 @@ def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
 def _paired(
     cluster: WireCluster, acls: Sequence[Acl], results: Sequence[Any]
 ) -> Iterable[tuple[Acl, Any]]:
-    """Each rule with its result; an answer has the results in the order of the request."""
+    """Each ACL with its result; an answer has the results in the order of the request."""
     if len(acls) != len(results):
         raise ClusterUnreachable(f"{cluster.alias} did not answer for each of {len(acls)} ACLs.")
     return zip(acls, results, strict=True)

@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import Acl, Applied
 from kafka_ferry.model.cluster_state import Access
-from tests.support.access import rule, rules
+from tests.support.access import an_acl, some_acls
 from tests.unit.plan.builders import a_flow, a_flow_that_logs_in, a_source, a_state, planned, said
 
 
@@ -21,8 +21,10 @@ def plan_with(
     topics: Iterable[str] = ("orders", "app-1", "app-2"),
     **options: Any,
 ) -> Plan:
-    access = Access(source_acls=rules(*source), target_acls=rules(*target))
-    state = a_state(*map(a_source, topics), access=access, applied=Applied(acls=rules(*applied)))
+    access = Access(source_acls=some_acls(*source), target_acls=some_acls(*target))
+    state = a_state(
+        *map(a_source, topics), access=access, applied=Applied(acls=some_acls(*applied))
+    )
     return planned(state, a_flow(**{"topics": ["orders", "app-.*"]} | options))
 
 
@@ -58,7 +60,7 @@ def revoked(plan: Plan) -> frozenset[Acl]:
     ],
 )
 def test_read_only_is_mirror_maker_2s_mode(source: str, target: str | None) -> None:
-    assert granted(plan_with([source])) == (rules(target) if target else frozenset())
+    assert granted(plan_with([source])) == (some_acls(target) if target else frozenset())
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_read_only_is_mirror_maker_2s_mode(source: str, target: str | None) -> N
 )
 def test_exact_follows_the_source(source: str, target: str | None) -> None:
     plan = plan_with([source], **{"acls.mode": "exact"})
-    assert granted(plan) == (rules(target) if target else frozenset())
+    assert granted(plan) == (some_acls(target) if target else frozenset())
 
 
 IDENTITY = {"acls.mode": "exact", "replication.policy.class": "IdentityReplicationPolicy"}
@@ -94,16 +96,16 @@ IDENTITY = {"acls.mode": "exact", "replication.policy.class": "IdentityReplicati
         "topic *: anna ALLOW READ",
     ],
 )
-def test_exact_with_kept_names_keeps_rules_as_they_are(text: str) -> None:
-    assert granted(plan_with([text], **IDENTITY)) == rules(text)
+def test_exact_with_kept_names_keeps_acls_as_they_are(text: str) -> None:
+    assert granted(plan_with([text], **IDENTITY)) == some_acls(text)
 
 
-def test_a_renamed_topic_below_a_prefix_has_a_rule_of_its_own() -> None:
+def test_a_renamed_topic_below_a_prefix_has_an_acl_of_its_own() -> None:
     plan = plan_with(
         ["prefixed topic app-: anna ALLOW READ"],
         **{"acls.mode": "exact", "topics.rename": {"app-1": "billing"}},
     )
-    assert granted(plan) == rules(
+    assert granted(plan) == some_acls(
         "prefixed topic primary.app-: anna ALLOW READ", "topic billing: anna ALLOW READ"
     )
     assert said(plan) == ""
@@ -118,7 +120,7 @@ def test_a_prefix_that_covers_more_on_the_target_is_named() -> None:
 
 
 @pytest.mark.parametrize("policy", ["DefaultReplicationPolicy", "IdentityReplicationPolicy"])
-def test_read_only_says_once_which_rules_on_many_topics_it_leaves_out(policy: str) -> None:
+def test_read_only_says_once_which_acls_on_many_topics_it_leaves_out(policy: str) -> None:
     plan = plan_with(
         [
             "topic *: anna ALLOW READ",
@@ -160,14 +162,14 @@ def test_only_what_the_flow_created_is_ever_deleted(
         [remote] if applied else [],
     )
     assert [(it.change, it.acl) for it in plan.access.acl_changes] == (
-        [(change, rule(remote))] if change else []
+        [(change, an_acl(remote))] if change else []
     )
 
 
 def test_the_way_back_from_exact_takes_rights_away_again() -> None:
     exact = ["group readers: anna ALLOW READ", "topic primary.orders: anna ALLOW WRITE"]
     plan = plan_with(["topic orders: anna ALLOW WRITE"], exact, exact)
-    assert revoked(plan) == rules(*exact)
+    assert revoked(plan) == some_acls(*exact)
 
 
 def test_principals_are_renamed_and_those_that_no_rule_matches_named() -> None:
@@ -179,30 +181,30 @@ def test_principals_are_renamed_and_those_that_no_rule_matches_named() -> None:
         ],
         **{"acls.principals": ["RULE:User:(a.*)/User:dr-$1/"]},
     )
-    assert granted(plan) == rules(
+    assert granted(plan) == some_acls(
         "topic primary.orders: dr-anna ALLOW READ", "topic primary.app-1: * DENY READ"
     )
     assert "No rule of acls.principals matches User:bob" in said(plan)
 
 
-def test_no_rule_takes_rights_from_the_flow_itself() -> None:
-    source = rules("topic orders: ferry DENY WRITE", "topic orders: * DENY WRITE")
+def test_no_acl_takes_rights_from_the_flow_itself() -> None:
+    source = some_acls("topic orders: ferry DENY WRITE", "topic orders: * DENY WRITE")
     access = Access(source_acls=source, target_acls=frozenset())
     plan = planned(a_state(a_source(), access=access), a_flow_that_logs_in())
-    assert granted(plan) == rules("topic primary.orders: * DENY WRITE")
+    assert granted(plan) == some_acls("topic primary.orders: * DENY WRITE")
     left_out, binding = map(str, plan.remarks.notes)
     assert "User:ferry" in left_out
     assert "apply to the flow itself" in binding
 
 
-def test_rules_whose_operation_has_no_name_here_are_named() -> None:
+def test_acls_whose_operation_has_no_name_here_are_named() -> None:
     plan = plan_with(["transactional_id writer: anna ALLOW UNKNOWN"], **{"acls.mode": "exact"})
     assert not plan.access.acl_changes
     assert "User:anna on the transactional id writer" in said(plan)
 
 
 def test_who_may_write_to_a_topic_with_preserved_offsets_is_named() -> None:
-    source = rules("prefixed topic or: anna ALLOW WRITE", "topic orders: ferry ALLOW ALL")
+    source = some_acls("prefixed topic or: anna ALLOW WRITE", "topic orders: ferry ALLOW ALL")
     access = Access(source_acls=source, target_acls=frozenset())
     flow = a_flow_that_logs_in(**{"acls.mode": "exact", "offsets": "preserved"})
     plan = planned(a_state(a_source(), access=access), flow)
@@ -214,10 +216,10 @@ def test_who_may_write_to_a_topic_with_preserved_offsets_is_named() -> None:
 
 
 def test_without_both_sides_nothing_changes() -> None:
-    mine = rules("topic primary.orders: anna ALLOW READ")
+    mine = some_acls("topic primary.orders: anna ALLOW READ")
     for access in (
         Access(source_acls=None, target_acls=mine, notes=("primary has no authorizer.",)),
-        Access(source_acls=rules("topic orders: anna ALLOW READ"), target_acls=None),
+        Access(source_acls=some_acls("topic orders: anna ALLOW READ"), target_acls=None),
         Access(),
     ):
         plan = planned(a_state(a_source(), access=access, applied=Applied(acls=mine)))

@@ -9,15 +9,15 @@ import pytest
 
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model.changes import Acl
-from kafka_ferry.runs.sync_topics.acls import _change_rules, _told
-from tests.support.access import rule, rules
+from kafka_ferry.runs.sync_topics.acls import _change_acls, _told
+from tests.support.access import an_acl, some_acls
 
 
 class Target:
-    """Takes every rule but those that it refuses, and remembers the order."""
+    """Takes every ACL but those that it refuses, and remembers the order."""
 
     def __init__(self, *refused: str) -> None:
-        self.refused = rules(*refused)
+        self.refused = some_acls(*refused)
         self.done: list[tuple[str, Acl]] = []
 
     def grant(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
@@ -34,7 +34,7 @@ class Target:
 
 def changed(target: Any, grants: Iterable[str] = (), revokes: Iterable[str] = ()) -> set[Acl]:
     """What failed."""
-    return set(_change_rules(target, rules(*grants), rules(*revokes)))
+    return set(_change_acls(target, some_acls(*grants), some_acls(*revokes)))
 
 
 def test_what_denies_comes_first_and_goes_last_and_no_principal_is_without_in_between() -> None:
@@ -70,27 +70,27 @@ def test_what_denies_comes_first_and_goes_last_and_no_principal_is_without_in_be
         ("group t: anna DENY READ", "topic t: anna ALLOW READ", False),
     ],
 )
-def test_nothing_is_granted_that_a_refused_rule_was_to_narrow(
+def test_nothing_is_granted_that_a_refused_acl_was_to_narrow(
     denied: str, allowed: str, is_held: bool
 ) -> None:
     failed = changed(Target(denied), [denied, allowed])
-    assert failed == rules(denied, *([allowed] if is_held else []))
+    assert failed == some_acls(denied, *([allowed] if is_held else []))
 
 
-def test_a_rule_that_denies_stays_while_one_that_allows_the_same_cannot_go() -> None:
+def test_an_acl_that_denies_stays_while_one_that_allows_the_same_cannot_go() -> None:
     allowed, denied = "topic t: anna ALLOW READ", "topic t: anna DENY READ"
     target = Target(allowed)
-    assert changed(target, revokes=[allowed, denied, "topic t: bob DENY READ"]) == rules(
+    assert changed(target, revokes=[allowed, denied, "topic t: bob DENY READ"]) == some_acls(
         allowed, denied
     )
-    assert target.done == [("revoke", rule("topic t: bob DENY READ"))]
+    assert target.done == [("revoke", an_acl("topic t: bob DENY READ"))]
 
 
 def test_a_refused_grant_holds_no_other_back() -> None:
     allowed = "topic t: anna ALLOW READ"
     target = Target(allowed)
     failed = changed(target, [allowed, "topic t: bob ALLOW READ"], ["topic t: anna DENY READ"])
-    assert failed == rules(allowed)
+    assert failed == some_acls(allowed)
     assert len(target.done) == 2
 
 

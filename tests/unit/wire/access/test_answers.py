@@ -27,7 +27,7 @@ from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
 from kafka_ferry.wire.access.scram_users import change_user, describe_users
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.error_codes import SECURITY_DISABLED
-from tests.support.access import rule
+from tests.support.access import an_acl
 from tests.unit.wire.scripted import (
     HOST,
     METADATA,
@@ -41,7 +41,7 @@ from tests.unit.wire.scripted import (
     speaking,
 )
 
-RULES = [rule("topic a: anna ALLOW READ"), rule("topic b: anna ALLOW READ")]
+ACLS = [an_acl("topic a: anna ALLOW READ"), an_acl("topic b: anna ALLOW READ")]
 # Two entities, of which the samples have one.
 QUOTAS = [
     QuotaChange((("orders", "orders"), ("orders", "orders")), "rate", 5.0, None),
@@ -65,8 +65,8 @@ LOOKING: list[tuple[Kind, Call]] = [
     (USERS_DESCRIBED, describe_users),
 ]
 CHANGING: list[tuple[Kind, Call]] = [
-    (CREATED, lambda cluster: create_acls(cluster, RULES)),
-    (DELETED, lambda cluster: delete_acls(cluster, RULES)),
+    (CREATED, lambda cluster: create_acls(cluster, ACLS)),
+    (DELETED, lambda cluster: delete_acls(cluster, ACLS)),
     (ALTERED, lambda cluster: alter_quotas(cluster, QUOTAS)),
     (CHANGED, lambda cluster: change_user(cluster, USER, "secret")),
 ]
@@ -133,25 +133,25 @@ def test_silence_is_no_success(broker: ScriptedBroker, kind: Kind, field: str, c
         calling(broker, call, kind, silent.encode(version=kind.version))
 
 
-def test_each_rule_that_is_refused_is_told_with_the_brokers_words(broker: ScriptedBroker) -> None:
+def test_each_acl_that_is_refused_is_told_with_the_brokers_words(broker: ScriptedBroker) -> None:
     answer = sample(CREATED.response[None], CREATED.version)
     answer.results[1].error_code, answer.results[1].error_message = 42, "no such host"
     errors = calling(broker, CHANGING[0][1], CREATED, answer.encode(version=CREATED.version))
-    assert list(errors) == RULES[1:]
-    assert "ALLOW READ on the topic b to User:anna" in str(errors[RULES[1]])
-    assert "no such host" in str(errors[RULES[1]])
+    assert list(errors) == ACLS[1:]
+    assert "ALLOW READ on the topic b to User:anna" in str(errors[ACLS[1]])
+    assert "no such host" in str(errors[ACLS[1]])
 
 
-def test_a_rule_that_was_found_and_could_not_be_deleted_is_told(broker: ScriptedBroker) -> None:
+def test_an_acl_that_was_found_and_could_not_be_deleted_is_told(broker: ScriptedBroker) -> None:
     answer = sample(DELETED.response[None], DELETED.version)
     answer.filter_results[0].matching_acls[1].error_code = 42
     errors = calling(broker, CHANGING[1][1], DELETED, answer.encode(version=DELETED.version))
-    assert list(errors) == RULES[:1]
+    assert list(errors) == ACLS[:1]
 
 
 @pytest.mark.parametrize(("kind", "call"), CALLS, ids=named)
 def test_an_old_broker_is_told_apart(kind: Kind, call: Call) -> None:
-    # Kafka 1.1: rules, but none by prefix.
+    # Kafka 1.1: ACLs, but none by prefix.
     old = {kind.request.API_KEY: 0 for kind in (DESCRIBED, CREATED, DELETED)}
     old[METADATA.request.API_KEY] = METADATA.version
     with speaking(old) as broker, pytest.raises(TooOld, match="too old"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.audit.comparison.findings import Finding
@@ -15,15 +16,16 @@ from kafka_ferry.audit.result import AuditReport
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger import LedgerTable, copied_rows
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.state.run_context import RunContext
 
 # Each one is read on both clusters.
 _MOST_RANGES: Final = 20
+_BY_LEDGER: Final = ("missing", "reordered")
 _COLUMNS: Final = [
-    *("topic", "partition", "remote_topic", "remote_topic_id"),
+    *("topic", "partition", "remote_topic"),
     *("start", "end", "segments", "since", "run"),
 ]
 
@@ -50,24 +52,41 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
     run.project_ledger()
     there = target.topic_ids({part.pair.remote_topic for part in report.partitions})
     given_back = {name for name, mark in run.ledger.marks().items() if mark.given_back}
-    rows = _rows(run, there)
-    own = {row["remote_topic"] for row in rows} - given_back
+    own = _copied_to(run.ledger, there) - given_back
     return [
-        _by_ledger(flow, it, rows, config) if it.is_own else it
+        _by_ledger(flow, it, _rows(run.ledger, it, there[it.remote_topic]), config)
+        if it.is_own
+        else it
         for it in proposals(report, own, config)
     ]
 
 
-def _rows(run: RunContext, there: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The ranges that the flow has copied to remote topics that still exist."""
-    wanted = copied_rows() & pc.field("remote_topic").isin(sorted(there))
-    released = run.ledger.released()
-    return [
-        row
-        for row in run.ledger.read(wanted, _COLUMNS).to_pylist()
-        if row["remote_topic_id"] == there[row["remote_topic"]]
-        and row["remote_topic_id"] not in released
-    ]
+def _copied_to(ledger: LedgerTable, there: Mapping[str, str]) -> set[str]:
+    """Those of the target's topics, whose ids are given by name, that the flow has copied to."""
+    names = pa.array(sorted(there), pa.string())
+    wanted = copied_rows() & pc.field("remote_topic").isin(names)
+    rows = ledger.read(wanted, ["remote_topic", "remote_topic_id"])
+    known = set(
+        zip(rows["remote_topic"].to_pylist(), rows["remote_topic_id"].to_pylist(), strict=True)
+    )
+    released = ledger.released()
+    return {name for name, at in there.items() if (name, at) in known and at not in released}
+
+
+def _rows(ledger: LedgerTable, proposal: AuditProposal, remote_id: str) -> list[dict[str, Any]]:
+    """The ranges that the flow has copied around the findings of a proposal."""
+    found = [it for it in proposal.findings if it.source_offset >= 0]
+    if proposal.kind not in _BY_LEDGER or not found:
+        return []
+    first = min(it.source_offset for it in found)
+    after = max(it.source_offset + it.records for it in found)
+    wanted = copied_rows() & (pc.field("topic") == proposal.topic)
+    wanted &= pc.field("remote_topic") == proposal.remote_topic
+    wanted &= pc.field("remote_topic_id") == remote_id
+    wanted &= pc.field("partition").isin(sorted({it.partition for it in found}))
+    wanted &= (pc.field("start") < after) & (pc.field("end") > first)
+    rows: list[dict[str, Any]] = ledger.read(wanted, _COLUMNS).to_pylist()
+    return rows
 
 
 def _by_ledger(

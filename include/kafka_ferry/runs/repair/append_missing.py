@@ -2,7 +2,7 @@
 
 Promises:
 (a) nothing twice: only source offsets are copied of which the target has no record at any offset that the ledger
-    names (``verify.missing``). What is written is a backfill for the rest of the protocol: its writer has fenced the
+    names (``missing``). What is written is a backfill for the rest of the protocol: its writer has fenced the
     flow's earlier one before it reads what the ledger has since the proposal was made;
 (b) what the ledger says stays true: the appended range has a ledger record of its own, in the transaction of its
     records, and accounts for each of its source offsets; the damaged range is then recorded as left as it is, with
@@ -43,11 +43,11 @@ from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.repair.accept import accept_ranges
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
+from kafka_ferry.runs.repair.missing import spans_of, without
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.verify.again import read_ranges
 from kafka_ferry.verify import RangeRow
 from kafka_ferry.verify.checks import count
-from kafka_ferry.verify.missing import spans_of, without
 
 _ONLY_RECORD: Final = (
     "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "

@@ -14,7 +14,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.ledger import LedgerRange
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.verify.missing import Span, missing_offsets, spans_of
+from kafka_ferry.runs.repair.missing import Span, missing_offsets, spans_of
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, stored_batches

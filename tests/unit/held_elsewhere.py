@@ -65,7 +65,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/wire/groups/test_groups.py": "wire/groups: coordinators offsets share_groups",
     "unit/wire/test_answers.py": "wire/connections: questions; wire/partitions: ends list_offsets; "
     "wire/transactions: committed_offsets markers producer",
-    "unit/wire/test_cluster.py": "wire: pool",
+    "unit/wire/test_cluster.py": "wire: partition_leader pool",
     # Borders: real brokers, Spark and the command line.
     "integration/test_access.py": "control: access",
     "integration/test_append_missing.py": "runs/repair: accept append_missing audit_findings consequences held_records",

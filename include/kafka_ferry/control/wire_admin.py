@@ -35,9 +35,9 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.any_broker import TooOld, ask
-from kafka_ferry.wire.cluster import printed
 from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
 from kafka_ferry.wire.groups.groups import list_groups
+from kafka_ferry.wire.partition_leader import printed
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_listed
 

@@ -1,7 +1,8 @@
 """The data plane's border: Kafka's protocol over blocking sockets, with kafka-python's messages."""
 
-from kafka_ferry.wire.cluster import GROUP, TRANSACTION, PartitionLeader, WireCluster
+from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.partition_leader import PartitionLeader
 from kafka_ferry.wire.partitions.fetch import (
     Expected,
     Fetched,

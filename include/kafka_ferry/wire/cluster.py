@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import time
-import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
@@ -22,6 +19,7 @@ from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.connections.sockets import Backoff, bootstrap_addresses, idle_limit_s
 from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
+from kafka_ferry.wire.partition_leader import PartitionLeader, leaders_in
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -35,29 +33,6 @@ _ASIDE: Final = -1
 _ONE_COORDINATOR: Final = 3
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLeader:
-    """A partition's leader: a broker's node id, or -1 while there is none.
-
-    Attributes:
-        node: node id.
-        topic_id: the id of the topic that this partition belongs to, as Kafka's tools print it.
-        error: Kafka's error code for the topic or partition, 0 for none.
-        replicas: how many replicas it has.
-        in_sync: how many of them are in sync.
-        epoch: the leader epoch, -1 where it is not known.
-        offline: the brokers that are down, or whose disk with a replica of it has failed.
-    """
-
-    node: int
-    topic_id: str
-    error: int
-    replicas: int = 0
-    in_sync: int = 0
-    epoch: int = -1
-    offline: tuple[int, ...] = ()
 
 
 class WireCluster:
@@ -92,20 +67,7 @@ class WireCluster:
         """Look up the current leaders of ``partitions``; one that does not exist has an error."""
         wanted = set(partitions)
         answer = self._metadata(sorted({tp.topic for tp in wanted}))
-        leaders = {}
-        for topic in answer.topics:
-            topic_id = printed(topic.topic_id)
-            for entry in topic.partitions:
-                error = entry.error_code if entry.leader_id < 0 else 0
-                leaders[TopicPartition(topic.name, entry.partition_index)] = PartitionLeader(
-                    entry.leader_id,
-                    topic_id,
-                    error,
-                    len(entry.replica_nodes),
-                    len(entry.isr_nodes),
-                    entry.leader_epoch,
-                    tuple(entry.offline_replicas or ()),
-                )
+        leaders = leaders_in(answer)
         errors = {topic.name: topic.error_code for topic in answer.topics}
         unknown = {
             tp: PartitionLeader(-1, "", errors.get(tp.topic) or UNKNOWN_TOPIC_OR_PARTITION)
@@ -444,13 +406,3 @@ class WireCluster:
 
 def _as_it_is(answer: _T) -> _T:
     return answer
-
-
-def printed(topic_id: Any) -> str:
-    """A topic id in URL-safe base64 without padding (``org.apache.kafka.common.Uuid.toString``)."""
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else ""
-
-
-def as_uuid(topic_id: str) -> uuid.UUID | None:
-    """The id that ``printed`` printed, None for ""."""
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "==")) if topic_id else None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
-from kafka_ferry.wire.cluster import printed
+from kafka_ferry.wire.partition_leader import printed
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets

@@ -10,8 +10,9 @@ from kafka.protocol.admin import DeleteRecordsRequest
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.by_topic import by_topic, entries_of
-from kafka_ferry.wire.cluster import PartitionLeader, WireCluster
+from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE
+from kafka_ferry.wire.partition_leader import PartitionLeader
 from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.partitions.epochs import epoch_ends_on
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks

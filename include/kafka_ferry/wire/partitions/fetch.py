@@ -14,9 +14,10 @@ from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.cluster import WireCluster, as_uuid, printed
+from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
+from kafka_ferry.wire.partition_leader import as_uuid, printed
 
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0

@@ -16,7 +16,7 @@ from kafka.protocol.admin.transactions import (
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
-from kafka_ferry.wire.cluster import TRANSACTION, PartitionLeader, WireCluster
+from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
@@ -24,6 +24,7 @@ from kafka_ferry.wire.error_codes import (
     TOPIC_AUTHORIZATION_FAILED,
     fault,
 )
+from kafka_ferry.wire.partition_leader import PartitionLeader
 
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _Topic = DescribeProducersRequest.TopicRequest

@@ -6,14 +6,16 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from confluent_kafka.schema_registry import Schema
-from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import SerializationContext
 
 from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.model import RunOptions, Window
 from kafka_ferry.report.plan_text import plan_text
 from kafka_ferry.runs import Run
@@ -22,10 +24,12 @@ from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.transforms import checked_rules
 from kafka_sandbox.schema_registry import SchemaRegistryServer
 from tests.support.builders import Record, create_topic, read_all
 from tests.support.flows import copy_planned, failures, ledger_rows, plan_now, remote, write_flow
 from tests.support.pair import Pair
+from tests.support.proof import run_all
 from tests.support.schemas import (
     KEY,
     VALUE,
@@ -182,6 +186,83 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
     assert not [it for it in written if SECRET.encode() in it.read_bytes()]
     # A second run finds nothing to do.
     assert not Run(flow, "run-2").plan().changes
+
+
+ACCOUNT = {
+    "type": "record",
+    "name": "Account",
+    "fields": [
+        {"name": "email", "type": "string"},
+        {"name": "age", "type": ["null", "int"], "default": None},
+        {
+            "name": "balance",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
+    ],
+}
+NICK = {"name": "nick", "type": ["null", "string"], "default": None}
+
+
+def test_a_rule_reads_and_changes_fields_in_avro(
+    pair: Pair, registries: Registries, spark: SparkSource
+) -> None:
+    """Of two versions of a schema, with ids of the target, and evaluated again by the verification."""
+    source, target = map(client_of, registries)
+    topic = pair.topic("accounts")
+    newer = ACCOUNT | {"fields": [*ACCOUNT["fields"], NICK]}
+    context = SerializationContext(topic, VALUE)
+    older, newer = (AvroSerializer(source, Schema(json.dumps(it))) for it in (ACCOUNT, newer))
+    adults = [{"email": f"{i}@x.org", "age": 20 + i, "balance": Decimal("1.50")} for i in range(4)]
+    children = [it | {"age": age} for it, age in zip(adults, (3, None), strict=False)]
+    broken = [b"no schema", b"\0\0\x0f\0\0{}", older(adults[0], context) + b"more"]
+    values = [
+        *(older(it, context) for it in (*adults[:2], *children)),
+        *(newer(it | {"nick": "n"}, context) for it in adults[2:]),
+        *broken,
+        None,
+    ]
+    pair.produce(topic, [Record(value=it) for it in values])
+    rule = {
+        "topics": [topic],
+        "format": {"value": "avro"},
+        "where": "value is null or value.age >= 18 and value.balance = 1.50",
+        "set": {"value.email": "upper(value.email)", "value.balance": "value.balance * 2"},
+        "drop": ["value.nick"],
+    }
+    flow = flow_between(
+        registries, pair, [topic], transform=[rule], on_transform_error="dead-letter"
+    )
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.state == "verified"
+    assert report.counts.reasons == {"filtered": 2, "dead-lettered": 3}
+    assert sum(row.rule.evaluated for row in report.proof.ranges) == len(values)
+    *copied, tombstone = pair.copied(flow, topic)[0]
+    assert tombstone.value is None
+    wanted = [it | {"email": str(it["email"]).upper(), "balance": Decimal("3.00")} for it in adults]
+    assert [from_avro(target, remote(flow, topic), VALUE, it.value) for it in copied] == [
+        *wanted[:2],
+        *(it | {"nick": None} for it in wanted[2:]),
+    ]
+    letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
+    *unread, too_long = [it.value or b"" for it in letters]
+    assert unread == broken[:2]
+    # Dead letters lie on the target, and have its ids too.
+    assert (too_long[5:], too_long[:5]) == (broken[2][5:], (copied[0].value or b"")[:5])
+    assert {dict(it.headers)["ferry.error"] for it in letters} == {
+        b"reading the value as avro failed"
+    }
+
+    for wrong, why in (
+        ({"set": {"value.new": "1"}}, "sets value.new, which is no field"),
+        ({"drop": ["value.email"]}, "drops value.email, which has no default"),
+    ):
+        changed = rule | {"set": {}, "drop": []} | wrong
+        refused = flow_between(registries, pair, [topic], transform=[changed])
+        with pytest.raises(ConfigError, match=why):
+            checked_rules(spark(), refused)
 
 
 def test_a_schema_that_is_registered_after_the_plan_is_mirrored_by_the_task_that_needs_it(

@@ -105,7 +105,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/test_returned.py": "copy/source: opposite_flow_filter; "
     "runs/provenance: opposite_flow",
     "integration/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; verify: rule_evaluation",
-    "integration/test_schema_registry.py": "model: schemas; schemas: registered",
+    "integration/test_schema_registry.py": "copy/source: avro_formats; model: schemas; schemas: registered",
     "integration/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
     "integration/test_situations_plan.py": "wire/partitions: epochs",
     "integration/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; runs/mirror: mirror; "

@@ -9,7 +9,7 @@ from kafka_ferry.transform.functions import (
     TransformRecord,
     load_functions,
 )
-from kafka_ferry.transform.json_fields import NotAnObject, with_fields
+from kafka_ferry.transform.json_fields import FieldFormat, NotAnObject, with_fields
 
 __all__ = [
     "WRAPPED",
@@ -17,6 +17,7 @@ __all__ = [
     "Column",
     "Evaluated",
     "Evaluator",
+    "FieldFormat",
     "FunctionRule",
     "NotAnObject",
     "RecordRows",

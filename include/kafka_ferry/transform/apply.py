@@ -11,10 +11,11 @@ Promises:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import not_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Absent, ConvertedBatch, Reason, Rebuilt, Record, TopicLimits
@@ -24,7 +25,7 @@ from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, 
 from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.config.types.record_path import RecordPath, read_path
 from kafka_ferry.transform.evaluator import Evaluated
-from kafka_ferry.transform.json_fields import NotAnObject, nested, with_fields
+from kafka_ferry.transform.json_fields import FieldFormat, JsonFields, NotAnObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 WRAPPED: Final = "it"
 """The name of the only field of the JSON object in which a field's new value comes."""
 
+_JSON: Final = JsonFields()
 _OPENING: Final = f'{{"{WRAPPED}":'
 
 
@@ -53,10 +55,17 @@ class Changer:
 
     Args:
         rule: the rule.
+        formats: how fields of keys and values are read and changed that are not JSON.
+
+    Attributes:
+        steps: as of the rule.
+        formats: as given.
     """
 
-    def __init__(self, rule: TransformRule) -> None:
-        self.steps = rule.steps
+    def __init__(
+        self, rule: TransformRule, formats: Mapping[str, FieldFormat] = MappingProxyType({})
+    ) -> None:
+        self.steps, self.formats = rule.steps, formats
         self._set = [read_path(path) for path, _ in rule.set]
         self._drop = [read_path(path) for path in rule.drop]
 
@@ -73,14 +82,31 @@ class Changer:
             values: what each path of ``set`` becomes.
 
         Raises:
-            NotAnObject: a key or value that has fields to change is not a JSON object with them.
+            NotAnObject: a key or value that has fields to change is no object that can have them.
         """
         found = read_content(content)
         given = list(zip(self._set, values, strict=True))
-        key = _changed_part(found.key, "key", given, self._drop)
-        value = _changed_part(found.value, "value", given, self._drop)
+        key = self._part(found.key, "key", given)
+        value = self._part(found.value, "value", given)
         headers = _changed_headers(found.headers, given, self._drop)
         return Content(key, value, headers).encoded()
+
+    def _part(
+        self, content: bytes | None, part: str, given: Iterable[tuple[RecordPath, bytes | None]]
+    ) -> bytes | None:
+        fields: dict[tuple[str, ...], str | None] = {}
+        for path, value in given:
+            if path.part == part and not path.names:
+                return value
+            if path.part == part:
+                fields[path.names] = _unwrapped(value)
+        fields |= {path.names: None for path in self._drop if path.part == part}
+        if not fields or content is None:
+            return content
+        try:
+            return self.formats.get(part, _JSON).with_fields(content, fields)
+        except ValueError as error:
+            raise NotAnObject(f"its {part}: {error}") from None
 
 
 def transformed(
@@ -165,29 +191,6 @@ def rebuilt(
         rebuilt=converted.rebuilt or {Rebuilt.TRANSFORMED: 1},
         leader_epoch=converted.leader_epoch,
     )
-
-
-def _changed_part(
-    content: bytes | None,
-    part: str,
-    given: Iterable[tuple[RecordPath, bytes | None]],
-    dropped: Iterable[RecordPath],
-) -> bytes | None:
-    fields: dict[tuple[str, ...], str | None] = {}
-    for path, value in given:
-        if path.part == part and not path.names:
-            return value
-        if path.part == part:
-            fields[path.names] = _unwrapped(value)
-    fields |= {path.names: None for path in dropped if path.part == part}
-    if not fields or content is None:
-        return content
-    try:
-        return with_fields(content.decode(), nested(fields)).encode()
-    except UnicodeDecodeError:
-        raise NotAnObject(f"its {part} is not text in UTF-8") from None
-    except NotAnObject as error:
-        raise NotAnObject(f"its {part}: {error}") from None
 
 
 def _unwrapped(value: bytes | None) -> str:

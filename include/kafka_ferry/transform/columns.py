@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from kafka_ferry.batches import Record
@@ -11,6 +12,7 @@ from kafka_ferry.batches.record_format.content import Header, headers_of, key_va
 
 if TYPE_CHECKING:
     from kafka_ferry.model import TopicPartition
+    from kafka_ferry.transform.json_fields import FieldFormat
 
 Column = Literal[
     "topic", "partition", "offset", "timestamp", "key", "value", "headers", "header_list", "secrets"
@@ -53,8 +55,11 @@ class RecordRows:
         partition: TopicPartition,
         records: Sequence[Record],
         columns: frozenset[Column],
+        formats: Mapping[str, FieldFormat] = MappingProxyType({}),
     ) -> None:
         """Add the records of a partition, at their source offsets.
+
+        ``formats`` are those of the rule whose fields expressions see as JSON.
 
         Raises:
             MalformedBatch: if the content of one cannot be read.
@@ -66,25 +71,31 @@ class RecordRows:
         if columns & _HEADERS:
             self.headers += [headers_of(record[3]) for record in records]
         if columns & _CONTENT:
+            key_format, value_format = formats.get("key"), formats.get("value")
             for record in records:
                 key, value = key_value_of(record[3])
+                if key_format and key is not None and "key" in columns:
+                    key = key_format.as_json(key)
+                if value_format and value is not None and "value" in columns:
+                    value = value_format.as_json(value)
                 self.keys.append(key)
                 self.values.append(value)
 
 
 def rows_of(
-    parts: Iterable[tuple[int, TopicPartition, Sequence[Record]]], columns: frozenset[Column]
+    parts: Iterable[tuple[int, TopicPartition, Sequence[Record], Mapping[str, FieldFormat]]],
+    columns: frozenset[Column],
 ) -> RecordRows:
     """The rows of several partitions' records.
 
     Args:
-        parts: the rule's number, the source partition and the records of each.
+        parts: the rule's number, the source partition, the records and the rule's formats of each.
         columns: the columns that expressions use.
 
     Raises:
         MalformedBatch: as ``RecordRows.add``.
     """
     rows = RecordRows()
-    for rule, partition, records in parts:
-        rows.add(rule, partition, records, columns)
+    for rule, partition, records, formats in parts:
+        rows.add(rule, partition, records, columns, formats)
     return rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 Changes = Mapping[str, "str | Changes | None"]
 """By name, what a member becomes: a JSON text, nothing (None), or what changes within it."""
@@ -26,8 +26,42 @@ _NAME: Final = re.compile(
 )
 
 
+class FieldFormat(Protocol):
+    """How the fields of a key or value are read and changed."""
+
+    def as_json(self, content: bytes) -> bytes:
+        """The fields as JSON; what is no JSON where they cannot be read."""
+
+    def with_fields(self, content: bytes, changes: Mapping[tuple[str, ...], str | None]) -> bytes:
+        """The content with other fields.
+
+        Args:
+            content: the key or value.
+            changes: by the names on the way to a field, what it becomes in JSON; None to leave it out.
+
+        Raises:
+            ValueError: it cannot be read, or cannot have these fields.
+        """
+
+
 class NotAnObject(ValueError):
     """A text is no JSON, or a path leads through something other than an object."""
+
+
+class JsonFields:
+    """The ``FieldFormat`` of JSON."""
+
+    def as_json(self, content: bytes) -> bytes:
+        """The content itself."""
+        return content
+
+    def with_fields(self, content: bytes, changes: Mapping[tuple[str, ...], str | None]) -> bytes:
+        """See ``FieldFormat``."""
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            raise NotAnObject("it is not text in UTF-8") from None
+        return with_fields(text, nested(changes)).encode()
 
 
 def with_fields(text: str, changes: Changes) -> str:

@@ -89,6 +89,14 @@ def test_what_no_registry_could_be_is_refused(
     assert "pw" not in str(error.value)
 
 
+def test_a_rule_for_avro_needs_the_registry_of_the_source(tmp_path: Path) -> None:
+    rule = {"topics": ["orders"], "format": {"value": "avro"}, "where": "value.n > 1"}
+    options: dict[str, object] = {"transform": [rule], "sync_schemas": "none"}
+    loaded(tmp_path, {"schema.registry.url": URL}, **options)
+    with pytest.raises(ConfigError, match=r"needs schema\.registry\.url of the source: primary"):
+        loaded(tmp_path, {}, **options)
+
+
 def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing = str(tmp_path / "ca.pem")
     cluster = a_cluster(**{"schema.registry.url": URL, "schema.registry.ssl.ca.location": missing})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from kafka_ferry.batches import (
     records_of,
 )
 from kafka_ferry.config.options.transform import TransformRule
-from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, transformed
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, rows_of, transformed
 from tests.support.batches import Record, a_batch, consumed
 
 KEPT, LEFT_OUT = True, False
@@ -99,7 +101,7 @@ def test_parts_of_a_record_are_set_and_dropped() -> None:
         (b'{"a": 1, "b": 2}', b'{"a": 9}'),
         (None, None),
         (b"[]", "its value: it is not a JSON object"),
-        (b"\xff", "its value is not text in UTF-8"),
+        (b"\xff", "its value: it is not text in UTF-8"),
     ],
 )
 def test_a_record_that_cannot_be_changed_is_named_and_left_as_it_is(
@@ -131,3 +133,39 @@ def test_the_step_that_failed_is_named() -> None:
         12: "set value.a failed",
     }
     assert not found.converted[0].reasons
+
+
+class Reversed:
+    """A format of two texts, which stand in the other order."""
+
+    def as_json(self, content: bytes) -> bytes:
+        return content[::-1]
+
+    def with_fields(self, content: bytes, changes: Mapping[tuple[str, ...], str | None]) -> bytes:
+        if content == b"broken":
+            raise ValueError("it is broken")
+        assert changes == {("a",): "9", ("b",): None}
+        return content[::-1]
+
+
+def test_fields_in_another_format_are_seen_as_json_and_changed_by_it() -> None:
+    rule = {"format": {"value": "json"}, "set": {"value.a": "9"}, "drop": ["value.b"]}
+    rule = {"topics": ["t"], **rule}
+    changer = Changer(TransformRule.model_validate(rule), {"value": Reversed()})
+    converted = a_converted([Record(key=b"k", value=it) for it in (b"ab", None, b"broken")])
+    records = records_of(converted)
+
+    rows = rows_of(
+        [(0, TopicPartition("t", 0), records, changer.formats)], frozenset({"key", "value"})
+    )
+    evaluated = Evaluated([True] * 3, [], [(b'{"it":9}',)] * 3)
+    found = transformed(converted, records, evaluated, changer, TopicLimits())
+
+    assert (rows.keys, rows.values) == ([b"k"] * 3, [b"ba", None, b"nekorb"])
+    assert found.errors == {12: "its value: it is broken"}
+    assert [content_of(it) for it in found.converted] == [[b"ba", None, b"broken"]]
+
+
+def content_of(converted: ConvertedBatch) -> list[bytes | None]:
+    assert converted.batch is not None
+    return [record.value for record in consumed(converted.batch.encode())]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import regex
 from pydantic import (
@@ -31,7 +31,8 @@ TRANSFORM_SECRETS: Final = "transform.secrets"
 PARTS: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 """The parts of a record that have a format."""
 
-Format = Literal["bytes", "string", "json"]
+Format = Literal["bytes", "string", "json", "avro"]
+_WITH_FIELDS: Final = ("json", "avro")
 ErrorPolicy = Literal["fail", "dead-letter", "pass"]
 
 _FUNCTION: Final = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"
@@ -47,7 +48,7 @@ def _pairs(value: Any) -> Any:
 
 
 _TEXTS: Final = {"type": ["string", "number", "boolean", "null"]}
-_FORMATS: Final = {"enum": ["bytes", "string", "json"]}
+_FORMATS: Final = {"enum": [*get_args(Format)]}
 Pairs = Annotated[
     tuple[tuple[str, str], ...],
     BeforeValidator(_pairs),
@@ -110,8 +111,14 @@ class TransformRule(BaseModel):
         if len({*changed}) < len(changed):
             raise ValueError("sets or drops the same thing twice")
         for path in (*changed, *(read_path(key) for key, _ in self.types)):
-            if path.part != "headers" and path.names and self.format_of(path.part) != "json":
-                raise ValueError(f"{path} is a field: it needs format: {{{path.part}: json}}")
+            if (
+                path.part != "headers"
+                and path.names
+                and self.format_of(path.part) not in _WITH_FIELDS
+            ):
+                raise ValueError(
+                    f"{path} is a field: it needs format: {{{path.part}: json}}, or avro"
+                )
         for path in changed:
             whole = RecordPath(path.part)
             if path != whole and path.part != "headers" and whole in changed:
@@ -120,13 +127,18 @@ class TransformRule(BaseModel):
             if not read_path(text).names:
                 raise ValueError(f"cannot drop all of {text}: set it to null instead")
         for key, _ in self.types:
-            if not read_path(key).names or read_path(key).part == "headers":
+            if not read_path(key).names or self.format_of(read_path(key).part) != "json":
                 raise ValueError(f"cannot give {key} a type: only fields of JSON have one")
         return self
 
     def format_of(self, part: Part) -> Format:
         """How a record's key or value is read."""
         return next((form for of, form in self.format if of == part), "bytes")
+
+    @property
+    def has_avro(self) -> bool:
+        """Whether it reads keys or values in Avro, for which a registry has the schemas."""
+        return any(form == "avro" for _, form in self.format)
 
     @property
     def expressions(self) -> Iterator[tuple[str, str]]:

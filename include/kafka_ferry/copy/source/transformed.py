@@ -7,7 +7,7 @@ other is written. A lot is bounded in bytes and records, or one batch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,13 +19,13 @@ from kafka_ferry.batches import (
     TopicLimits,
     records_of,
 )
-from kafka_ferry.config.options.transform import ErrorPolicy
+from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
 from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
 from kafka_ferry.copy.source.record_errors import RecordErrors
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.transform import Changer, Evaluated, Evaluator, rows_of, transformed
+from kafka_ferry.transform import Changer, Evaluated, Evaluator, FieldFormat, rows_of, transformed
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -44,11 +44,15 @@ class NumberedRule(NamedTuple):
     changer: Changer
 
 
-def rules_of(flow: Flow, ranges: Iterable[Range]) -> dict[str, NumberedRule]:
+Formats = Callable[[TransformRule], Mapping[str, FieldFormat]]
+"""How the fields of a rule's keys and values are read that are not JSON."""
+
+
+def rules_of(flow: Flow, ranges: Iterable[Range], formats: Formats) -> dict[str, NumberedRule]:
     """The rules in Spark SQL for the topics of ``ranges``, by topic; without those that have none."""
     found = {topic: flow.transform_of(topic) for topic in {range_.topic for range_ in ranges}}
     return {
-        topic: NumberedRule(flow.transform.index(rule), Changer(rule))
+        topic: NumberedRule(flow.transform.index(rule), Changer(rule, formats(rule)))
         for topic, rule in found.items()
         if rule and not rule.function
     }
@@ -149,8 +153,9 @@ class TransformedReader:
     def _begin(self, lot: _Lot) -> None:
         rows = rows_of(
             (
-                (self._rules[part.range.topic].number, part.range.source, records)
+                (rule.number, part.range.source, records, rule.changer.formats)
                 for part in lot.parts
+                if (rule := self._rules.get(part.range.topic))
                 for _, records in part.batches
                 if records
             ),

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from kafka_ferry.schemas.avro_rules import with_avro_types
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.transforms.query import columns_of, rules_session, with_results
 
@@ -41,7 +42,8 @@ def done_by_rules(
         beside: how many bytes it holds.
 
     Raises:
-        ConfigError: Spark cannot make sense of a rule.
+        ConfigError: Spark cannot make sense of a rule, or as ``with_avro_types``.
+        ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_avro_types``.
         Py4JJavaError: if a task fails too often.
     """
     from kafka_ferry.spark.transforms.relay import feed, outcomes_batch
@@ -58,7 +60,9 @@ def done_by_rules(
 
     one_each = session.range(0, len(items), 1, len(items))
     rows = one_each.mapInArrow(feed(list(items), name), _ddl(columns))
-    answers = with_results(rows, flow).mapInArrow(task, "outcomes binary").collect()
+    answers = (
+        with_results(rows, with_avro_types(flow)).mapInArrow(task, "outcomes binary").collect()
+    )
     return [outcome for answer in answers for outcome in pickle.loads(bytes(answer.outcomes))]
 
 

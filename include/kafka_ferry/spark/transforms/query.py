@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from kafka_ferry.config.options.transform import PARTS, TransformRule, with_secrets
 from kafka_ferry.config.types.record_path import read_path
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.schemas.avro_rules import with_avro_types
 from kafka_ferry.spark.transforms.expressions import (
     attempted,
     checked,
@@ -54,11 +55,13 @@ def checked_rules(spark: SparkSession, flow: Flow) -> frozenset[Column]:
     """The columns that the flow's rules use.
 
     Raises:
-        ConfigError: Spark cannot make sense of an expression, or it may give something else the next time.
+        ConfigError: Spark cannot make sense of an expression, or it may give something else the next time; or
+            as ``with_avro_types``.
+        ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_avro_types``.
     """
     session = rules_session(spark)
     rows = session.createDataFrame([], _spark_schema())
-    with_results(rows, flow)
+    with_results(rows, with_avro_types(flow))
     return columns_of(session, flow.transform)
 
 

@@ -36,7 +36,14 @@ def a_rule(**rule: Any) -> TransformRule:
             {"format": {"value": "json"}, "set": {"value": "1", "value.a": "1"}},
             "which is a part of it",
         ),
-        ({"format": {"value": "avro"}, "where": "true"}, "'bytes', 'string' or 'json'"),
+        (
+            {"format": {"value": "protobuf"}, "where": "true"},
+            "'bytes', 'string', 'json' or 'avro'",
+        ),
+        (
+            {"format": {"value": "avro"}, "types": {"value.a": "int"}, "where": "true"},
+            "only fields of JSON have one",
+        ),
         ({"types": {"value": "int"}, "where": "true"}, "cannot give value a type"),
         ({"where": "key = secret('salt')"}, "transform.secrets has no salt"),
         ({"were": "true"}, "Extra inputs"),

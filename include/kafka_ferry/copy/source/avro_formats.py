@@ -1,0 +1,51 @@
+"""How a task reads fields of keys and values in Avro, by the schemas of the source's registry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from kafka_ferry.config.options.transform import PARTS
+from kafka_ferry.schemas.avro_records import AvroRecords
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.config.options.transform import TransformRule
+    from kafka_ferry.schemas.registry import SchemaRegistry
+    from kafka_ferry.transform import FieldFormat
+
+
+class AvroFormats:
+    """The formats of rules; asks no registry before there is a record in Avro.
+
+    Args:
+        flow: the flow, with the secrets that its registry needs.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._clients = ExitStack()
+        self._registry: SchemaRegistry | None = None
+
+    def of(self, rule: TransformRule) -> Mapping[str, FieldFormat]:
+        """How the fields of a rule's keys and values are read that are in Avro."""
+        names = frozenset(name for _, text in rule.expressions for name in re.findall(r"\w+", text))
+        return {
+            part: AvroRecords(self._source, names)
+            for part in PARTS
+            if rule.format_of(part) == "avro"
+        }
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        self._clients.close()
+
+    def _source(self) -> SchemaRegistry:
+        if self._registry is None:
+            # Its client loads much that other flows do not need.
+            from kafka_ferry.schemas.registry import open_registry  # noqa: PLC0415
+
+            self._registry = self._clients.enter_context(open_registry(self._flow.source))
+        return self._registry

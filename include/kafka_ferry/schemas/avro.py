@@ -1,0 +1,347 @@
+"""Fields of records in Avro: read as JSON for expressions, changed, and written again under the writer's schema.
+
+A record is decoded without logical types, so that nothing of it is lost: a date is its days, a timestamp its
+milliseconds. Only a decimal is read as one, since its bytes say nothing. Whatever else a record holds stays byte
+for byte: one that would be written otherwise than its producer did is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NamedTuple
+
+from kafka_ferry.schemas.registered import RegisteredSchema
+
+_PRIMITIVES: Final = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "bytes": "binary",
+    "fixed": "binary",
+    "enum": "string",
+}
+_TEXT: Final = "string"
+_MOST_DIGITS: Final = 38
+_BOUNDS: Final = {"int": 2**31, "long": 2**63}
+_DEEPEST: Final = 8
+Names = tuple[str, ...]
+
+
+class NotReadable(ValueError):
+    """A record is not what its schema says, or cannot have the fields that it is to have."""
+
+
+class AvroField(NamedTuple):
+    """A field of a schema.
+
+    Attributes:
+        sql_type: Spark's type of it, as DDL.
+        has_default: whether it may be left out, which gives it its default.
+    """
+
+    sql_type: str
+    has_default: bool
+
+
+class AvroSchema:
+    """A schema of records.
+
+    Args:
+        schema: the schema.
+        references: those that it refers to, each after its own.
+
+    Raises:
+        NotReadable: it is not a schema.
+    """
+
+    def __init__(self, schema: RegisteredSchema, references: Collection[RegisteredSchema]) -> None:
+        # Only flows with such records need it.
+        import fastavro  # noqa: PLC0415
+
+        self._fastavro = fastavro
+        self._named: dict[str, Any] = {}
+        self._root: Any
+        plain: dict[str, Any] = {}
+        try:
+            for one in (*references, schema):
+                text = json.loads(one.text)
+                self._root = fastavro.parse_schema(text, named_schemas=self._named)
+                self._codec = fastavro.parse_schema(_without_logical(text), named_schemas=plain)
+        except Exception as error:
+            raise NotReadable(f"{schema.at} is no schema of Avro: {error}") from error
+
+    def fields(self) -> dict[Names, AvroField]:
+        """The fields, and those of records in them, by the names on the way."""
+        return dict(self._fields(self._root, ()))
+
+    def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
+        """A record's fields of these names, as a JSON object.
+
+        Raises:
+            NotReadable: the record is not what the schema says.
+        """
+        record = self._decoded(payload)
+        types = {field["name"]: field["type"] for field in self._root["fields"]}
+        found = {name: self._readable(record[name], types[name]) for name in names if name in types}
+        return json.dumps(found).encode()
+
+    def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+        """The record with other values in some of its fields.
+
+        Args:
+            payload: the record.
+            changes: by the names on the way to a field, its new value as JSON; None for its default.
+
+        Raises:
+            NotReadable: the record is not what the schema says, or cannot have these values.
+        """
+        record = self._decoded(payload)
+        if self._encoded(record) != payload:
+            raise NotReadable("it is not written as Avro's libraries write it")
+        for names, value in changes.items():
+            self._change(record, self._root, names, value)
+        return self._encoded(record)
+
+    def _decoded(self, payload: bytes) -> dict[str, Any]:
+        stream = io.BytesIO(payload)
+        try:
+            found = self._fastavro.schemaless_reader(
+                stream, self._codec, None, return_named_type=True
+            )
+        except Exception as error:
+            raise NotReadable(
+                f"it does not fit its schema: {error or type(error).__name__}"
+            ) from error
+        if stream.read(1):
+            raise NotReadable("it does not fit its schema: more follows")
+        if not isinstance(found, dict) or self._kind(self._root) != "record":
+            raise NotReadable("its schema is no record")
+        return found
+
+    def _encoded(self, record: dict[str, Any]) -> bytes:
+        stream = io.BytesIO()
+        try:
+            self._fastavro.schemaless_writer(stream, self._codec, record)
+        except Exception as error:
+            raise NotReadable(f"it cannot be written: {error or type(error).__name__}") from error
+        return stream.getvalue()
+
+    def _change(self, record: dict[str, Any], node: Any, names: Names, value: str | None) -> None:
+        name, *below = names
+        field = next((it for it in node["fields"] if it["name"] == name), None)
+        if field is None:
+            if value not in (None, "null"):
+                raise NotReadable(f"its schema has no field {name}")
+            return
+        if not below:
+            record[name] = (
+                self._default(field)
+                if value is None
+                else self._written(_loaded(value), field["type"])
+            )
+            return
+        within = _named_value(record[name])
+        if within is None:
+            return
+        inner = self._branch(record[name], field["type"])
+        if self._kind(inner) != "record":
+            raise NotReadable(f"{name} is no record")
+        self._change(within, inner, tuple(below), value)
+
+    def _default(self, field: Mapping[str, Any]) -> Any:
+        if "default" not in field:
+            raise NotReadable(f"{field['name']} has no default")
+        default = field["default"]
+        # A union's default is of its first branch (Avro's specification).
+        first = field["type"][0] if isinstance(field["type"], list) else field["type"]
+        if self._kind(self._resolved(first)) in ("bytes", "fixed"):
+            return default.encode("latin-1")
+        return default
+
+    def _fields(self, node: Any, above: Names) -> Iterator[tuple[Names, AvroField]]:
+        if self._kind(node) != "record" or len(above) >= _DEEPEST:
+            return
+        for field in node["fields"]:
+            names = (*above, field["name"])
+            yield names, AvroField(self._sql_type(field["type"]), "default" in field)
+            if inner := self._only(field["type"]):
+                yield from self._fields(inner, names)
+
+    def _only(self, node: Any) -> Any:
+        """The type itself, or the only one of a union besides null; None if there are several."""
+        if not isinstance(node, list):
+            return self._resolved(node)
+        others = [it for it in map(self._resolved, node) if self._kind(it) != "null"]
+        return others[0] if len(others) == 1 else None
+
+    def _sql_type(self, node: Any, depth: int = 0) -> str:
+        only = self._only(node)
+        kind = self._kind(only) if only is not None else ""
+        if depth > _DEEPEST:
+            return _TEXT
+        if kind == "array":
+            return f"array<{self._sql_type(only['items'], depth + 1)}>"
+        if kind == "map":
+            return f"map<string,{self._sql_type(only['values'], depth + 1)}>"
+        if kind == "record":
+            fields = (
+                f"`{it['name']}`: {self._sql_type(it['type'], depth + 1)}" for it in only["fields"]
+            )
+            return f"struct<{', '.join(fields)}>"
+        if _is_decimal(only) and only["precision"] <= _MOST_DIGITS:
+            return f"decimal({only['precision']},{only.get('scale', 0)})"
+        return _PRIMITIVES.get(kind, _TEXT)
+
+    def _resolved(self, node: Any) -> Any:
+        return self._named.get(node, node) if isinstance(node, str) else node
+
+    @staticmethod
+    def _kind(node: Any) -> str:
+        kind = node["type"] if isinstance(node, dict) else node
+        return "record" if kind == "error" else str(kind)
+
+    def _branch(self, value: Any, node: Any) -> Any:
+        """The type that a value has, of a union's."""
+        if not isinstance(node, list):
+            return self._resolved(node)
+        branches = [self._resolved(it) for it in node]
+        if isinstance(value, tuple):
+            return next(
+                it for it in branches if isinstance(it, dict) and it.get("name") == value[0]
+            )
+        return next(it for it in branches if _fits(value, self._kind(it)))
+
+    def _readable(self, value: Any, node: Any) -> Any:  # noqa: PLR0911  (a table of types)
+        """A value as what JSON has."""
+        if value is None:
+            return None
+        type_, value = self._branch(value, node), _named_value(value)
+        kind = self._kind(type_)
+        if _is_decimal(type_):
+            return str(_decimal(value, type_))
+        if kind in ("bytes", "fixed"):
+            return base64.b64encode(value).decode()
+        if kind == "array":
+            return [self._readable(it, type_["items"]) for it in value]
+        if kind == "map":
+            return {key: self._readable(it, type_["values"]) for key, it in value.items()}
+        if kind == "record":
+            return {
+                it["name"]: self._readable(value[it["name"]], it["type"]) for it in type_["fields"]
+            }
+        return value
+
+    def _written(self, value: Any, node: Any) -> Any:
+        """What a value of JSON is in a record, for a field of a type."""
+        if not isinstance(node, list):
+            return self._of_type(value, self._resolved(node))
+        for branch in map(self._resolved, node):
+            try:
+                found = self._of_type(value, branch)
+            except NotReadable:
+                continue
+            return (
+                (branch["name"], found)
+                if self._kind(branch) in ("record", "enum", "fixed")
+                else found
+            )
+        raise NotReadable(f"the value fits none of {', '.join(map(self._kind, node))}")
+
+    def _of_type(self, value: Any, type_: Any) -> Any:  # noqa: PLR0911, PLR0912  (a table of types)
+        kind = self._kind(type_)
+        if _is_decimal(type_):
+            return _unscaled(value, type_)
+        if kind in ("bytes", "fixed") and isinstance(value, str):
+            found = base64.b64decode(value)
+            if kind == "bytes" or len(found) == type_["size"]:
+                return found
+        elif kind in _BOUNDS and isinstance(value, int) and not isinstance(value, bool):
+            if -_BOUNDS[kind] <= value < _BOUNDS[kind]:
+                return value
+        elif kind in ("float", "double") and isinstance(value, (int, Decimal)):
+            if not isinstance(value, bool):
+                return float(value)
+        elif kind == "enum":
+            if value in type_["symbols"]:
+                return value
+        elif kind == "array" and isinstance(value, list):
+            return [self._written(it, type_["items"]) for it in value]
+        elif kind == "map" and isinstance(value, dict):
+            return {key: self._written(it, type_["values"]) for key, it in value.items()}
+        elif kind == "record" and isinstance(value, dict):
+            return {
+                it["name"]: self._written(value.get(it["name"]), it["type"])
+                for it in type_["fields"]
+            }
+        elif _fits(value, kind):
+            return value
+        raise NotReadable(f"the value is no {kind}")
+
+
+def _loaded(value: str) -> Any:
+    return json.loads(value, parse_float=Decimal)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    wanted: Any = {
+        "null": type(None),
+        "boolean": bool,
+        "int": int,
+        "long": int,
+        "float": float,
+        "double": float,
+        "string": str,
+        "bytes": bytes,
+        "array": list,
+        "map": dict,
+    }.get(kind, ())
+    return isinstance(value, wanted) and (not isinstance(value, bool) or kind == "boolean")
+
+
+def _named_value(value: Any) -> Any:
+    """A value without its type's name, which those of unions come with."""
+    return value[1] if isinstance(value, tuple) else value
+
+
+def _is_decimal(node: Any) -> bool:
+    return isinstance(node, dict) and node.get("logicalType") == "decimal" and "precision" in node
+
+
+def _decimal(value: bytes, node: Mapping[str, Any]) -> Decimal:
+    return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-node.get("scale", 0))
+
+
+def _unscaled(value: Any, node: Mapping[str, Any]) -> bytes:
+    try:
+        number = Decimal(str(value)).scaleb(node.get("scale", 0))
+    except InvalidOperation:
+        raise NotReadable("the value is no decimal") from None
+    if isinstance(value, bool) or not number.is_finite() or number != number.to_integral_value():
+        raise NotReadable("the value is no decimal of that scale")
+    if abs(number) >= 10 ** node["precision"]:
+        raise NotReadable("the value has more digits than its decimal")
+    whole = int(number)
+    size = node.get("size") or max(1, math.ceil((whole.bit_length() + 1) / 8))
+    return whole.to_bytes(size, "big", signed=True)
+
+
+def _without_logical(node: Any) -> Any:
+    """A schema without logical types, whose values are read as they are stored."""
+    if isinstance(node, list):
+        return [_without_logical(it) for it in node]
+    if isinstance(node, dict):
+        # A default is a value, and no schema.
+        return {
+            key: it if key in ("default", "doc", "symbols") else _without_logical(it)
+            for key, it in node.items()
+            if key != "logicalType"
+        }
+    return node

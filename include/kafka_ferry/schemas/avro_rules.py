@@ -1,0 +1,108 @@
+"""Transform rules for records in Avro, with the types of the fields that their schemas have.
+
+Expressions see a field by one type: that of the newest version under ``{topic}-key`` or ``{topic}-value`` of each
+topic that the rule is for. Records of earlier versions are read by their own schema, and a field that they lack
+is null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from kafka_ferry.config.options.transform import PARTS, TransformRule
+from kafka_ferry.config.types.record_path import read_path
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.model.schemas import SchemaVersion
+from kafka_ferry.schemas.avro import AvroField, Names, NotReadable
+from kafka_ferry.schemas.avro_records import avro_schema
+from kafka_ferry.schemas.registry import SchemaRegistry, open_registry
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+
+_Part = Literal["key", "value"]
+_Fields = dict[Names, AvroField]
+
+
+def with_avro_types(flow: Flow) -> Flow:
+    """The flow with the types of its schemas in the rules for records in Avro; the flow itself without any.
+
+    The rules are for Spark's expressions alone: their fingerprints are not those of the flow's.
+
+    Raises:
+        ConfigError: naming the rule: it sets a field that a schema lacks, drops one without a default, or names
+            one that has different types in the schemas of its topics; or the registry's client is missing.
+        ClusterUnreachable, AccessDenied, RegistryRefused: as ``SchemaRegistry``.
+    """
+    if not any(rule.has_avro for rule in flow.transform):
+        return flow
+    with open_registry(flow.source) as registry:
+        subjects = registry.subjects()
+        rules = tuple(
+            rule.model_copy(
+                update={"types": (*rule.types, *_types(flow, number, registry, subjects))}
+            )
+            for number, rule in enumerate(flow.transform)
+        )
+    return flow.model_copy(update={"transform": rules})
+
+
+def _types(
+    flow: Flow, number: int, registry: SchemaRegistry, subjects: list[str]
+) -> Iterator[tuple[str, str]]:
+    """The types of the fields that a rule's expressions may name, by path."""
+    rule = flow.transform[number]
+    words = {word for _, text in rule.expressions for word in re.findall(r"\w+", text)}
+    for part in PARTS:
+        if rule.format_of(part) != "avro":
+            continue
+        types: dict[Names, tuple[str, str]] = {}
+        for subject in subjects:
+            topic = subject.removesuffix(f"-{part}")
+            if topic == subject or flow.transform_of(topic) is not rule:
+                continue
+            fields = _newest(registry, subject)
+            if problem := _problem(rule, part, fields):
+                raise _wrong(flow, number, f"{problem} in {subject}: a rule cannot change a schema")
+            for names, field in fields.items():
+                before, at = types.setdefault(names, (field.sql_type, subject))
+                if before != field.sql_type and names[-1] in words:
+                    raise _wrong(
+                        flow,
+                        number,
+                        f"names {'.'.join((part, *names))}, which is {before} in {at} and "
+                        f"{field.sql_type} in {subject}: make a rule for each",
+                    )
+        yield from (
+            (".".join((part, *names)), type_)
+            for names, (type_, _) in types.items()
+            if names[-1] in words
+        )
+
+
+def _newest(registry: SchemaRegistry, subject: str) -> _Fields:
+    *_, newest = registry.versions(subject)
+    try:
+        found = registry.schema(SchemaVersion(subject, newest))
+        return avro_schema(registry, found).fields()
+    except NotReadable:
+        # Its records fail one by one, as those of any schema that is not Avro do.
+        return {}
+
+
+def _problem(rule: TransformRule, part: _Part, fields: _Fields) -> str:
+    """What a rule would change of a schema's shape; "" for nothing."""
+    for path in (read_path(text) for text, _ in rule.set):
+        if path.part == part and path.names and fields and path.names not in fields:
+            return f"sets {path}, which is no field"
+    for path in map(read_path, rule.drop):
+        if path.part == part and path.names in fields and not fields[path.names].has_default:
+            return f"drops {path}, which has no default"
+    return ""
+
+
+def _wrong(flow: Flow, number: int, reason: str) -> ConfigError:
+    topics = ", ".join(flow.transform[number].topics)
+    return ConfigError(flow.file, f"transform, rule {number + 1} ({topics})", reason)

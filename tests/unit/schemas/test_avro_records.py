@@ -1,0 +1,66 @@
+"""Keys and values in Avro with the ids of their schemas."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kafka_ferry.model.schemas import SchemaVersion
+from kafka_ferry.schemas.avro import NotReadable
+from kafka_ferry.schemas.avro_records import AvroRecords
+from tests.support.registries import MemoryRegistry
+
+CITY = {"type": "record", "name": "City", "fields": [{"name": "name", "type": "string"}]}
+NUMBER = {"name": "n", "type": "int"}
+ONE = {"type": "record", "name": "Place", "fields": [NUMBER]}
+TWO = {"type": "record", "name": "Place", "fields": [NUMBER, {"name": "in", "type": "City"}]}
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    """The schemas 1, which 3 refers to, 2 and 3."""
+    registry = MemoryRegistry()
+    registry.add("City", json.dumps(CITY))
+    registry.add("places-value", json.dumps(ONE))
+    registry.add("places-value", json.dumps(TWO), ("City", SchemaVersion("City", 1)))
+    return registry
+
+
+def of(number: int, payload: bytes) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + payload
+
+
+def test_each_record_is_read_by_its_own_schema(registry: MemoryRegistry) -> None:
+    records = AvroRecords(lambda: registry, ["n", "in"])
+    assert json.loads(records.as_json(of(2, b"\x0a"))) == {"n": 5}
+    asked = registry.asked
+    assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
+    assert registry.asked == asked, "a schema is asked for once"
+    assert json.loads(records.as_json(of(3, b"\x0a\x02x"))) == {"n": 5, "in": {"name": "x"}}
+
+
+def test_a_changed_record_keeps_the_id_of_its_schema(registry: MemoryRegistry) -> None:
+    records = AvroRecords(lambda: registry, ["n"])
+    changes = {("n",): "6", ("in", "name"): '"y"'}
+    assert records.with_fields(of(3, b"\x0a\x02x"), changes) == of(3, b"\x0c\x02y")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "does not begin with the id"),
+        (b"\1\0\0\0\2\x0a", "does not begin with the id"),
+        (of(99, b"\x0a"), "the schema 99 is not known"),
+        (of(2, b""), "does not fit its schema"),
+    ],
+)
+def test_what_cannot_be_read_is_no_json_and_is_not_changed(
+    registry: MemoryRegistry, content: bytes, why: str
+) -> None:
+    records = AvroRecords(lambda: registry, ["n"])
+    with pytest.raises(ValueError, match="utf-8"):
+        json.loads(records.as_json(content).decode())
+    for _ in range(2):
+        with pytest.raises(NotReadable, match=why):
+            records.with_fields(content, {("n",): "6"})

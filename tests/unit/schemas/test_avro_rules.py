@@ -1,0 +1,106 @@
+"""Rules for records in Avro get the types of their schemas, and cannot change a schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.schemas import avro_rules
+from kafka_ferry.schemas.avro_rules import with_avro_types
+from tests.support.registries import MemoryRegistry
+
+MakeFlow = Callable[..., Flow]
+
+
+@pytest.fixture
+def a_flow(tmp_path: Path) -> MakeFlow:
+    """Makes a flow with a rule."""
+
+    def make(**rule: Any) -> Flow:
+        registry = {"url": "http://localhost:1"}
+        flow = {
+            "source": {"alias": "a", "bootstrap.servers": "a:1", "schema.registry": registry},
+            "target": {"alias": "b", "bootstrap.servers": "b:1"},
+            "topics": [".*"],
+            "transform": [{"topics": ["orders.*"], "format": {"value": "avro"}, **rule}],
+        }
+        # JSON is YAML.
+        (tmp_path / "flow.yaml").write_text(json.dumps(flow))
+        return load_flow(tmp_path / "flow.yaml")
+
+    return make
+
+
+def a_schema(**types: Any) -> str:
+    fields = [
+        {"name": name, "type": type_} | ({"default": None} if isinstance(type_, list) else {})
+        for name, type_ in types.items()
+    ]
+    return json.dumps({"type": "record", "name": "R", "fields": fields})
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> MemoryRegistry:
+    found = MemoryRegistry()
+
+    @contextmanager
+    def open_registry(_: object) -> Iterator[MemoryRegistry]:
+        yield found
+
+    monkeypatch.setattr(avro_rules, "open_registry", open_registry)
+    return found
+
+
+def test_the_newest_version_says_which_types_the_named_fields_have(
+    registry: MemoryRegistry, a_flow: MakeFlow
+) -> None:
+    registry.add("orders-value", a_schema(n="int"))
+    registry.add("orders-value", a_schema(n="long", other="int"))
+    registry.add("clicks-value", a_schema(n="string"))
+    registry.add("orders-key", a_schema(n="string"))
+    flow = a_flow(where="value.n > 1")
+
+    (rule,) = with_avro_types(flow).transform
+
+    assert rule.types == (("value.n", "bigint"),)
+    assert flow.transform[0].types == ()
+
+
+def test_topics_of_a_rule_have_the_same_types_where_it_names_a_field(
+    registry: MemoryRegistry, a_flow: MakeFlow
+) -> None:
+    registry.add("orders-value", a_schema(n="int", m="int"))
+    registry.add("orders.eu-value", a_schema(n="int", m="string"))
+    assert with_avro_types(a_flow(where="value.n > 1")).transform[0].types == (("value.n", "int"),)
+    with pytest.raises(
+        ConfigError, match=r"names value\.m, which is int in orders-value and string"
+    ):
+        with_avro_types(a_flow(where="value.m > 1"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ({"set": {"value.new": "1"}}, "sets value.new, which is no field in orders-value"),
+        ({"drop": ["value.n"]}, "drops value.n, which has no default in orders-value"),
+    ],
+)
+def test_a_rule_that_would_change_a_schema_is_refused(
+    registry: MemoryRegistry, a_flow: MakeFlow, rule: dict[str, Any], why: str
+) -> None:
+    registry.add("orders-value", a_schema(n="int", nick=["null", "string"]))
+    with pytest.raises(ConfigError, match=why):
+        with_avro_types(a_flow(**rule))
+    with_avro_types(a_flow(drop=["value.nick"], set={"value.n": "1"}))
+
+
+def test_a_flow_without_avro_asks_no_registry(a_flow: MakeFlow) -> None:
+    flow = a_flow(format={}, where="true")
+    assert with_avro_types(flow) is flow

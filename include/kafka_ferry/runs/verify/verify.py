@@ -66,39 +66,16 @@ def verify_run(
     Raises:
         VerificationFailed: naming topic, partition and range of what is not proved.
     """
-    flow, folder, ledger = run.flow, run.folder, run.ledger
-    plan = folder.plan()
-    target = ClusterControl(flow.target)
+    plan, target = run.folder.plan(), ClusterControl(run.flow.target)
     due = _due(run, plan, target, everything=everything)
-    ranges, topics = due.ranges, due.topics
-    stored = None if afresh or everything else folder.recounts
-    recounted = recount_ranges(
-        partial(_recount, spark, flow, stored),
-        flow,
-        ledger,
-        ranges,
-        topics,
-        is_backfill=plan.options.window is not None,
-    )
-    evaluated = _evaluated(spark, run, plan, due, stored)
-    # A step that is repeated reads all of it again.
-    folder.recounts.forget()
-    if plan.options.window:
-        partitions = _backfilled_rows(target, ledger, plan, ranges, recounted)
-    else:
-        before = ends_before(ledger, due.since, {entry.target.topic for entry in ranges})
-        partitions = _partition_rows(flow, target, plan, topics, recounted, before)
-    compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
-    rows = [
-        replace(row, compaction_expected=row.topic in compacted)
-        for row in with_evaluations((*recounted.present, *recounted.gone), evaluated)
-    ]
+    stored = None if afresh or everything else run.folder.recounts
+    rows, partitions = _read_due(spark, run, plan, target, due, stored)
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
-    of_topics = topic_rows(plan, topics, _set_configs(flow, ledger, topics))
+    of_topics = topic_rows(plan, due.topics, _set_configs(run.flow, run.ledger, due.topics))
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
-    folder.save_reconciliation(
+    run.folder.save_reconciliation(
         Reconciliation(
             (*rows, *again),
             tuple(partitions),
@@ -109,23 +86,59 @@ def verify_run(
     )
     log.info("%s", verdict.summary)
     is_recorded = due.is_anything and not plan.options.window
-    if unread or not verdict.success:
-        # An old range that was damaged must not keep what is new from being used.
-        alone: Rows = {**tables, "ranges": rows}
-        is_new_proved = verdict.success or (
-            bool(again) and judge(alone, replace(terms_of(run), docs=None)).success
-        )
-        if is_recorded and is_new_proved:
-            append_entry(flow, _verification(run, due.through, rows))
-        if not verdict.success:
-            raise_unproved(run, verdict)
-        if unread:
-            raise unread
-    if is_recorded or rotation.due:
-        whole = everything and plan.options.topic_filter is None
-        read = ((0, due.through),) if whole else rotation.intervals
-        append_entry(flow, _verification(run, due.through, [*rows, *again], read))
+    if verdict.success and not unread:
+        if is_recorded or rotation.due:
+            whole = everything and plan.options.topic_filter is None
+            read = ((0, due.through),) if whole else rotation.intervals
+            append_entry(run.flow, _verification(run, due.through, [*rows, *again], read))
+    # An old range that was damaged must not keep what is new from being used.
+    elif is_recorded and (
+        verdict.success or (again and _is_success(run, {**tables, "ranges": rows}))
+    ):
+        append_entry(run.flow, _verification(run, due.through, rows))
+    if not verdict.success:
+        raise_unproved(run, verdict)
+    if unread:
+        raise unread
     return verdict
+
+
+def _is_success(run: RunContext, tables: Rows) -> bool:
+    return judge(tables, replace(terms_of(run), docs=None)).success
+
+
+def _read_due(
+    spark: SparkSource,
+    run: RunContext,
+    plan: Plan,
+    target: ClusterControl,
+    due: _Due,
+    stored: StoredRecounts | None,
+) -> tuple[list[RangeRow], list[PartitionRow]]:
+    """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
+    ledger, is_backfill = run.ledger, plan.options.window is not None
+    recounted = recount_ranges(
+        partial(_recount, spark, run.flow, stored),
+        run.flow,
+        ledger,
+        due.ranges,
+        due.topics,
+        is_backfill=is_backfill,
+    )
+    evaluated = _evaluated(spark, run, plan, due, stored)
+    # A step that is repeated reads all of it again.
+    run.folder.recounts.forget()
+    if is_backfill:
+        partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
+    else:
+        before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
+        partitions = _partition_rows(run.flow, target, plan, due.topics, recounted, before)
+    compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
+    rows = [
+        replace(row, compaction_expected=row.topic in compacted)
+        for row in with_evaluations((*recounted.present, *recounted.gone), evaluated)
+    ]
+    return rows, partitions
 
 
 def _oldest_proof(rotation: Rotation, *, is_proved: bool) -> int:

@@ -138,6 +138,7 @@ def test_the_control_plane_may_have_a_login_of_its_own(
     assert_same(broker, topic, backup, remote(flow, topic))
 
 
+@pytest.mark.long
 def test_a_whole_run_with_tokens_is_proved(
     folder: Path, broker: SecureBroker, token: Token, backup: KafkaCluster, unique: Unique
 ) -> None:

@@ -364,6 +364,7 @@ def test_transforms_of_mirrormaker_2s_properties_do_what_they_do_there(
     assert (copied.value, copied.headers) == (b"kept", (("from", b"it's \\ here"),))
 
 
+@pytest.mark.long
 def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
     pair: Pair, spark: SparkSource
 ) -> None:

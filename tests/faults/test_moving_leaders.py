@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from kafka_ferry.wire.transactions.producer import TransactionalProducer
+from kafka_ferry.copy.target.transaction import Transaction
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -90,15 +90,15 @@ def test_positions_of_a_former_coordinator_are_read_again(
     create_topic(primary.bootstrap, topic)
     produce(primary.bootstrap, topic, [Record(value=b"%d" % number) for number in range(10)])
     flow = make_flow(folder, primary, target, [topic])
-    commit, moves = TransactionalProducer.commit_offsets, []
+    commit, moves = Transaction._commit_offsets, []
 
-    def commit_elsewhere(producer: TransactionalProducer, group: str, offsets: Any) -> Any:
+    def commit_elsewhere(transaction: Transaction, positions: Any) -> Any:
         if not moves:
-            moves.append(group)
+            moves.append(positions)
             move_leaders(target, "__consumer_offsets")
-        return commit(producer, group, offsets)
+        return commit(transaction, positions)
 
-    monkeypatch.setattr(TransactionalProducer, "commit_offsets", commit_elsewhere)
+    monkeypatch.setattr(Transaction, "_commit_offsets", commit_elsewhere)
 
     assert failures(copy_planned(flow, plan_now(flow))) == []
 

@@ -186,7 +186,7 @@ def test_one_of_two_disks_of_a_broker_is_full(
             transaction_max_bytes=400_000,
             fetch_max_bytes=400_000,
             # A coordinator may hold back several answers in a row.
-            partition_wait_ms=60_000,
+            partition_wait_ms=120_000,
         )
         options = json.loads(file.read_text())
         options["target"]["producer.request.timeout.ms"] = 6_000

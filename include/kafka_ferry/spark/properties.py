@@ -16,7 +16,6 @@ EVERY_JOB: Final[Mapping[str, str]] = {
     # Our queries have a handful of rows: compiling classes for them takes longer than running them.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
-    "spark.executorEnv.MALLOC_ARENA_MAX": "1",
 }
 
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms96m -Xmn32m"
@@ -30,8 +29,6 @@ def set_environment() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
-    # glibc has several arenas for a process's threads, each of which keeps what they have freed.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "1")
 
 
 def driver_options() -> str:

@@ -20,6 +20,13 @@ class Segment(NamedTuple):
     target: int
     records: int
 
+    def within(self, start: int, end: int) -> Segment | None:
+        """The part of it that is of the source offsets ``[start, end)``; None where there is none."""
+        first, last = max(self.source, start), min(self.source + self.records, end)
+        if first >= last:
+            return None
+        return Segment(first, self.target + first - self.source, last - first)
+
 
 class SegmentList(list[Segment]):
     """Segments in order, each as long as possible."""

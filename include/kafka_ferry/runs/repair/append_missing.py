@@ -43,7 +43,7 @@ from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.repair.accept import accept_ranges
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
-from kafka_ferry.runs.repair.missing import spans_of, without
+from kafka_ferry.runs.repair.missing_offsets import spans_of, without
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.verify.again import read_ranges
 from kafka_ferry.verify import RangeRow

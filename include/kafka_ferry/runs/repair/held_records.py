@@ -14,7 +14,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.ledger import LedgerRange
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.repair.missing import Span, missing_offsets, spans_of
+from kafka_ferry.runs.repair.missing_offsets import Span, missing_offsets, spans_of
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, stored_batches
@@ -109,7 +109,7 @@ def read_held(flow: Flow, entry: LedgerRange, others: Iterable[Segment]) -> Held
         FerryError: if a partition cannot be read.
     """
     copied = entry.copied
-    again = [part for it in others if (part := _clipped(it, copied.start, copied.end)) is not None]
+    again = [part for it in others if (part := it.within(copied.start, copied.end))]
     with connected(flow.target) as cluster:
         log = retry(lambda: partition_log(cluster, entry.target))
         spans = [_span(segment) for segment in (*copied.segments, *again)]
@@ -153,13 +153,6 @@ def _batches(
 
 def _span(segment: Segment) -> Span:
     return segment.target, segment.target + segment.records
-
-
-def _clipped(segment: Segment, start: int, end: int) -> Segment | None:
-    first, last = max(segment.source, start), min(segment.source + segment.records, end)
-    if first >= last:
-        return None
-    return Segment(first, segment.target + first - segment.source, last - first)
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import xxhash
 
-from kafka_ferry.batches import Reason, Segment
+from kafka_ferry.batches import Reason
 from kafka_ferry.model import Range
 from kafka_ferry.schemas.ids import stored_schemas
 from kafka_ferry.verify.rows import RuleEvaluation
@@ -141,20 +141,10 @@ def range_to_evaluate(
             transform=copied.transform,
             schema_ids=copied.schema_ids,
         ),
-        _within(copied.segments, start, end),
+        tuple(part for it in copied.segments if (part := it.within(start, end))),
         sum(copied.reasons.get(reason, 0) for reason in _NOT_THE_RULES),
         f"rule {number} ({', '.join(rule.topics)}) for {copied.topic}-{copied.partition}",
     )
-
-
-def _within(segments: Iterable[Segment], start: int, end: int) -> tuple[Segment, ...]:
-    """The part of segments that is of source offsets ``[start, end)``."""
-    found = []
-    for source, target, records in segments:
-        first, last = max(source, start), min(source + records, end)
-        if first < last:
-            found.append(Segment(first, target + first - source, last - first))
-    return tuple(found)
 
 
 def _shuffled(run: str, entry: LedgerRange) -> int:

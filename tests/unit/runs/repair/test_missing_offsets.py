@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.runs.repair.missing import Span, missing_offsets, spans_of, without
+from kafka_ferry.runs.repair.missing_offsets import Span, missing_offsets, spans_of, without
 
 CLAIMS = [Segment(10, 100, 5), Segment(20, 105, 5)]
 

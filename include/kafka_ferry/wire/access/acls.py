@@ -7,11 +7,12 @@ stay. It also lacks names for newer operations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
+from kafka_ferry.batched import batched
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.rights import Right
@@ -102,7 +103,7 @@ def create_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
         ClusterUnreachable: if no broker answers.
     """
     errors: dict[Acl, FerryError] = {}
-    for some in _chunks(list(acls)):
+    for some in batched(acls, _RULES_AT_ONCE):
         answer = ask(cluster, _creation(some), version=_VERSION)
         for acl, result in _paired(cluster, some, answer.results):
             if result.error_code:
@@ -121,7 +122,7 @@ def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
         ClusterUnreachable: if no broker answers.
     """
     errors: dict[Acl, FerryError] = {}
-    for some in _chunks(list(acls)):
+    for some in batched(acls, _RULES_AT_ONCE):
         answer = ask(cluster, _deletion(some), version=_VERSION)
         for acl, result in _paired(cluster, some, answer.filter_results):
             for one in (result, *result.matching_acls):
@@ -181,8 +182,3 @@ def _deletion(acls: Sequence[Acl]) -> DeleteAclsRequest:
 
 def _name(names: dict[str, int], code: int) -> str:
     return next((name for name, known in names.items() if known == code), _UNKNOWN)
-
-
-def _chunks(acls: list[Acl]) -> Iterator[list[Acl]]:
-    for start in range(0, len(acls), _RULES_AT_ONCE):
-        yield acls[start : start + _RULES_AT_ONCE]

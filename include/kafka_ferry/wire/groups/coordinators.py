@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from kafka_ferry.batched import batched
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import GROUP, WireCluster
@@ -127,12 +128,6 @@ def group_fault(code: int, doing: str, *needed: Right, said: str | None = None) 
     return error
 
 
-def chunks(items: list[_T], size: int) -> Iterator[list[_T]]:
-    """``items`` in lists of at most ``size``."""
-    for first in range(0, len(items), size):
-        yield items[first : first + size]
-
-
 def _connections(cluster: WireCluster, node: int, count: int) -> list[Connection]:
     """So many connections to a broker, or as many as it allows."""
     connections = [cluster.connection(node)]
@@ -162,7 +157,7 @@ def _found(connection: Connection, groups: list[str]) -> Iterator[tuple[str, Any
     if connection.offers(FindCoordinatorRequest, version=_MANY):
         many = (
             FindCoordinatorRequest(key_type=GROUP, coordinator_keys=some)
-            for some in chunks(groups, _KEYS_AT_ONCE)
+            for some in batched(groups, _KEYS_AT_ONCE)
         )
         for answer in pipelined([connection], many):
             yield from ((entry.key, entry) for entry in answer.coordinators)

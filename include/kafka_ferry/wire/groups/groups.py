@@ -15,6 +15,7 @@ from kafka.protocol.admin.groups import (
     ListGroupsRequest,
 )
 
+from kafka_ferry.batched import batched
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Group, GroupType
 from kafka_ferry.model.rights import Right
@@ -25,7 +26,6 @@ from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND, NONE, fault
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
     ask_coordinators,
-    chunks,
     group_fault,
     pipelined,
 )
@@ -68,7 +68,7 @@ def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, 
     ) -> Iterator[tuple[str, Group | FerryError]]:
         requests = (
             DescribeGroupsRequest(groups=few, include_authorized_operations=False)
-            for few in chunks(some, GROUPS_AT_ONCE)
+            for few in batched(some, GROUPS_AT_ONCE)
         )
         for answer in pipelined(connections, requests):
             for it in answer.groups:
@@ -98,7 +98,7 @@ def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Fe
             raise TooOld(
                 f"{connections[0].address} is too old to delete groups: that needs Kafka 1.1."
             )
-        requests = (DeleteGroupsRequest(groups_names=few) for few in chunks(some, GROUPS_AT_ONCE))
+        requests = (DeleteGroupsRequest(groups_names=few) for few in batched(some, GROUPS_AT_ONCE))
         for answer in pipelined(connections, requests):
             for it in answer.results:
                 name = it.group_id

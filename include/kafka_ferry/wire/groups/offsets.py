@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
+from kafka_ferry.batched import batched
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
@@ -23,7 +24,6 @@ from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
     ask_coordinators,
-    chunks,
     group_fault,
     pipelined,
 )
@@ -173,7 +173,7 @@ def _fetched(connections: Sequence[Connection], groups: list[str]) -> Iterator[t
                 groups=[_FetchGroup(group_id=group, topics=None) for group in some],
                 require_stable=False,
             )
-            for some in chunks(groups, GROUPS_AT_ONCE)
+            for some in batched(groups, GROUPS_AT_ONCE)
         )
         for answer in pipelined(connections, many):
             yield from ((entry.group_id, entry) for entry in answer.groups)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from kafka_ferry.batched import batched
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
@@ -23,7 +24,6 @@ from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
     ask_coordinators,
-    chunks,
     group_fault,
     pipelined,
 )
@@ -56,7 +56,7 @@ def fetch_start_offsets(
             DescribeShareGroupOffsetsRequest(
                 groups=[_DescribedGroup(group_id=group, topics=None) for group in few]
             )
-            for few in chunks(some, GROUPS_AT_ONCE)
+            for few in batched(some, GROUPS_AT_ONCE)
         )
         for answer in pipelined(connections, requests):
             for entry in answer.groups:

@@ -86,25 +86,15 @@ def judge_groups(groups: Sequence[GroupRow], verdict: Verdict, terms: Terms) -> 
 
 def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
     """The run's verdict where the groups' offsets could not be read."""
-    severities = GROUPS.severities(terms.severities)
-    return verdict.joined_by(
-        ExpectationResult(
-            name=check.name,
-            table=GROUPS.table,
-            success=False,
-            severity=severities[check.key],
-            raised=reason,
-            advice=check.advice,
-            key=check.key,
-        )
-        for check in GROUPS.checks
-    )
+    return verdict.joined_by(_without_rows(GROUPS, terms.severities, raised=reason))
 
 
 def _judged(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
     """The verdict with all expectations on these tables."""
     if terms.own == NOTHING and not _counted(rows) and _hold(suites, rows):
-        return verdict.joined_by(_held(suites, terms.severities))
+        return verdict.joined_by(
+            result for suite in suites for result in _without_rows(suite, terms.severities)
+        )
     at = datetime.now(UTC)
     with TemporaryDirectory(prefix="ferry-data-docs-") as pages:
         evaluation = Evaluation(Path(pages), terms.run, at)
@@ -135,21 +125,21 @@ def _hold(suites: Sequence[Suite[Any]], rows: Rows) -> bool:
     )
 
 
-def _held(
-    suites: Sequence[Suite[Any]], severities: Mapping[str, Severity]
+def _without_rows(
+    suite: Suite[Any], severities: Mapping[str, Severity], raised: str | None = None
 ) -> Iterator[ExpectationResult]:
-    """The results of all checks, each of which is true of every row."""
-    for suite in suites:
-        chosen = suite.severities(severities)
-        for check in suite.checks:
-            yield ExpectationResult(
-                name=check.name,
-                table=suite.table,
-                success=True,
-                severity=chosen[check.key],
-                advice=check.advice,
-                key=check.key,
-            )
+    """A result for each check that names no row: true, or not evaluated and why."""
+    chosen = suite.severities(severities)
+    for check in suite.checks:
+        yield ExpectationResult(
+            name=check.name,
+            table=suite.table,
+            success=raised is None,
+            severity=chosen[check.key],
+            raised=raised,
+            advice=check.advice,
+            key=check.key,
+        )
 
 
 def _results(

@@ -7,7 +7,6 @@ is null.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
@@ -54,7 +53,6 @@ def _types(
 ) -> Iterator[tuple[str, str]]:
     """The types of the fields that a rule's expressions may name, by path."""
     rule = flow.transform[number]
-    words = {word for _, text in rule.expressions for word in re.findall(r"\w+", text)}
     for part in PARTS:
         if rule.format_of(part) != "avro":
             continue
@@ -68,7 +66,7 @@ def _types(
                 raise _wrong(flow, number, f"{problem} in {subject}: a rule cannot change a schema")
             for names, field in fields.items():
                 before, at = types.setdefault(names, (field.sql_type, subject))
-                if before != field.sql_type and names[-1] in words:
+                if before != field.sql_type and names[-1] in rule.words:
                     raise _wrong(
                         flow,
                         number,
@@ -78,7 +76,7 @@ def _types(
         yield from (
             (".".join((part, *names)), type_)
             for names, (type_, _) in types.items()
-            if names[-1] in words
+            if names[-1] in rule.words
         )
 
 

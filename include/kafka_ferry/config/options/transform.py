@@ -148,6 +148,13 @@ class TransformRule(BaseModel):
         yield from ((f"set {path}", text) for path, text in self.set)
 
     @property
+    def words(self) -> frozenset[str]:
+        """The words of its expressions: each field that one of them names is among them."""
+        return frozenset(
+            word for _, text in self.expressions for word in regex.findall(r"\w+", text)
+        )
+
+    @property
     def steps(self) -> tuple[str, ...]:
         """What is done with a record, in this order, and may fail for it."""
         reads = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -31,9 +30,8 @@ class AvroFormats:
 
     def of(self, rule: TransformRule) -> Mapping[str, FieldFormat]:
         """How the fields of a rule's keys and values are read that are in Avro."""
-        names = frozenset(name for _, text in rule.expressions for name in re.findall(r"\w+", text))
         return {
-            part: AvroRecords(self._source, names)
+            part: AvroRecords(self._source, rule.words)
             for part in PARTS
             if rule.format_of(part) == "avro"
         }

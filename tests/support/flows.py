@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import Outcome, copy_for_flow
+from kafka_ferry.copy.record_changes import RecordChanges
 from kafka_ferry.ledger import CopiedRange, LedgerTable, ledger_topic
 from kafka_ferry.model import Plan
 from kafka_ferry.runs import Run
@@ -18,7 +19,8 @@ from kafka_ferry.schemas.ids import stored_schemas
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.network.proxied import ProxyAddress
-from tests.support.builders import ConsumedRecord, read_all
+from tests.support.builders import ConsumedRecord, produce, read_all
+from tests.support.histories import named
 
 
 def write_flow(
@@ -84,8 +86,17 @@ def copy_planned(flow: Flow, plan: Plan) -> list[Outcome]:
     schemas = stored_schemas(flow_state(flow)) if flow.sync_schemas == "translate-ids" else None
     ranges = sorted(plan.ranges, key=attrgetter("owner"))
     for _, group in groupby(ranges, key=attrgetter("owner")):
-        outcomes += copy_for_flow(flow, plan.run, list(group), schemas=schemas)
+        outcomes += copy_for_flow(
+            flow, plan.run, list(group), changes=RecordChanges(schemas=schemas)
+        )
     return outcomes
+
+
+def copy_more(source: KafkaCluster, flow: Flow, run: str, *topics: str) -> None:
+    """Write 20 records more to each topic, named after the run, and copy them."""
+    for topic in topics:
+        produce(source.bootstrap, topic, named(run, 20))
+    assert not failures(copy_now(flow, run))
 
 
 def copy_now(flow: Flow, run: str = "run-1") -> list[Outcome]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
 from kafka_ferry.copy.copier import Limits, copy_ranges
 from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
-from kafka_ferry.copy.reading import ChangedRanges, RecordChanges
+from kafka_ferry.copy.record_changes import NO_CHANGES, ChangedRanges, RecordChanges
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.target.backfill_progress import Backfilled
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy.source.reader import Reader
     from kafka_ferry.model import Position, Range, TopicPartition
-    from kafka_ferry.schemas.ids import FlowSchemas
-    from kafka_ferry.transform import Evaluator, TransformFunction
     from kafka_ferry.wire import WireCluster
 
 # Smaller answers would only cost more requests.
@@ -43,9 +40,7 @@ def copy_for_flow(
     run: str,
     ranges: Sequence[Range],
     rate: RateLimit | None = None,
-    evaluator: Evaluator | None = None,
-    schemas: FlowSchemas | None = None,
-    functions: Mapping[str, TransformFunction] = MappingProxyType({}),
+    changes: RecordChanges = NO_CHANGES,
 ) -> list[Outcome]:
     """Copy ``ranges``, one or more, as ``flow`` says.
 
@@ -55,11 +50,7 @@ def copy_for_flow(
         ranges: all of one writer, with offsets kept in the same way, at most one of a partition;
             all of one backfill, or none of any.
         rate: how fast to send, shared with the task's other ranges; None for no limit.
-        evaluator: evaluates the rules of the topics that have one; needed if any of the ranges is of such a
-            topic.
-        schemas: what the flow has mirrored of a schema registry; needed if records of any of the ranges get other
-            ids.
-        functions: the functions that the flow's rules name.
+        changes: what changes their records.
 
     Returns:
         An outcome for each range, in the order given.
@@ -73,7 +64,7 @@ def copy_for_flow(
     rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
     wait_s = flow.partition_wait_ms / 1000
 
-    changed = ChangedRanges(flow, ranges, RecordChanges(evaluator, functions, schemas))
+    changed = ChangedRanges(flow, ranges, changes)
 
     def read(starts: Mapping[Range, Position]) -> Reader:
         how = ReadRules(

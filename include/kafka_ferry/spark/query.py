@@ -24,10 +24,9 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
-from kafka_ferry.schemas.ids import FlowSchemas, packed_schemas, unpacked_schemas
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
-from kafka_ferry.spark.rule_functions import packed_functions, unpacked_functions
+from kafka_ferry.spark.packed_changes import PackedChanges
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 
@@ -35,7 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_ferry.config import Flow
+    from kafka_ferry.copy.record_changes import RecordChanges
     from kafka_ferry.model import Plan, Range, TopicPartition
+    from kafka_ferry.schemas.ids import FlowSchemas
     from kafka_ferry.state import StateFolder
     from kafka_ferry.transform import Evaluator
 
@@ -81,8 +82,8 @@ def copy_with_spark(
     name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
     start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))
     _require_planned_rules(flow, start.ranges)
-    given = TaskData(packed_schemas(schemas), packed_functions(flow))
-    batches = _Batches(spark, flow, plan, start, outcomes, shard, rate, given)
+    changes = PackedChanges.of(flow, schemas)
+    batches = _Batches(spark, flow, plan, start, outcomes, shard, rate, changes)
     with spark_failures(
         f"the query of {flow.name}, run {plan.run} (checkpoint {checkpoint.location})",
         advice="What was committed stays. Is another run of this flow active, or were files of the "
@@ -107,22 +108,6 @@ def _require_planned_rules(flow: Flow, ranges: Iterable[Range]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class TaskData:
-    """What all tasks are given besides the flow.
-
-    Attributes:
-        schemas: as ``packed_schemas`` packs them.
-        functions: as ``packed_functions`` does.
-    """
-
-    schemas: bytes
-    functions: bytes
-
-    def __len__(self) -> int:
-        return len(self.schemas) + len(self.functions)
-
-
 @dataclass
 class _Batches:
     """Copies one micro-batch after the other.
@@ -139,7 +124,7 @@ class _Batches:
     folder: StateFolder
     shard: int | None
     rate: Rate
-    given: TaskData
+    changes: PackedChanges
     outcomes: dict[TopicPartition, Outcome] = field(default_factory=dict)
     error: Exception | None = None
 
@@ -155,17 +140,17 @@ class _Batches:
         ranges = self._ranges(starts)
         found: list[Outcome] = []
         if tasks := self._tasks([it for it in ranges if not self._needs_sql(it)]):
-            pack = carried(self.spark, self.flow, beside=len(self.given))
-            copy = partial(_copy_task, pack, self.given, self.plan.run)
+            pack = carried(self.spark, self.flow, beside=len(self.changes))
+            copy = partial(_copy_task, pack, self.changes, self.plan.run)
             for outcomes in done_in_tasks(self.spark, copy, tasks):
                 found += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
         if tasks := self._tasks([it for it in ranges if self._needs_sql(it)]):
             from kafka_ferry.spark.transforms import done_by_rules
 
-            copy_by_rules = partial(_copy_by_rules, self.given, self.plan.run)
+            copy_by_rules = partial(_copy_by_rules, self.changes, self.plan.run)
             found += done_by_rules(
-                self.spark, self.flow, tasks, copy_by_rules, beside=len(self.given)
+                self.spark, self.flow, tasks, copy_by_rules, beside=len(self.changes)
             )
         OutcomeFiles(self.folder, self.start.attempt).write(number, found)
         self.outcomes |= {outcome.range.source: outcome for outcome in found}
@@ -240,24 +225,21 @@ def run_query(
     query.start().awaitTermination()
 
 
-def _copy_task(flow: bytes, given: TaskData, run: str, task: TaskRanges) -> list[Outcome]:
+def _copy_task(flow: bytes, changes: PackedChanges, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    return _copied(unpacked(flow), given, run, task)
+    return _copied(unpacked(flow), changes.unpacked(), run, task)
 
 
 def _copy_by_rules(
-    given: TaskData, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
+    changes: PackedChanges, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
 ) -> list[Outcome]:
     """The same, by the flow's rules."""
-    return _copied(flow, given, run, task, evaluator)
+    return _copied(flow, changes.unpacked(evaluator), run, task)
 
 
-def _copied(
-    flow: Flow, given: TaskData, run: str, task: TaskRanges, evaluator: Evaluator | None = None
-) -> list[Outcome]:
-    known, functions = unpacked_schemas(given.schemas), unpacked_functions(given.functions)
+def _copied(flow: Flow, changes: RecordChanges, run: str, task: TaskRanges) -> list[Outcome]:
     rate = RateLimit(task.rate)
     outcomes: list[Outcome] = []
     for _, group in groupby(task.ranges, key=attrgetter("owner")):
-        outcomes += copy_for_flow(flow, run, list(group), rate, evaluator, known, functions)
+        outcomes += copy_for_flow(flow, run, list(group), rate, changes)
     return outcomes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Batch, MalformedBatch, Reason, Segment, read_records, records_of
-from kafka_ferry.copy.reading import ChangedRanges, RecordChanges
+from kafka_ferry.copy.record_changes import ChangedRanges, RecordChanges
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
 from kafka_ferry.ledger import RangeKey
@@ -78,8 +78,9 @@ def evaluate_again(
     unknown = "pass" if flow.on_unknown_schema == "pass" else "dead-letter"
     lenient = flow.model_copy(update={"on_transform_error": on_error, "on_unknown_schema": unknown})
     found: Evaluations = []
-    source = _Source(lenient, changes)
-    with connected(flow.target) as target, retry_for(_WAIT_S):
+    changed = ChangedRanges(lenient, [one.range for one in asked], changes)
+    source = _Source(lenient, changed)
+    with closing(changed), connected(flow.target) as target, retry_for(_WAIT_S):
         for one in asked:
             with (
                 closing(source.given(one.range)) as given,
@@ -95,11 +96,11 @@ class _Source:
 
     Args:
         flow: the flow.
-        changes: what changes records.
+        changed: opens readers of the ranges.
     """
 
-    def __init__(self, flow: Flow, changes: RecordChanges) -> None:
-        self._flow, self._changes = flow, changes
+    def __init__(self, flow: Flow, changed: ChangedRanges) -> None:
+        self._flow, self._changed = flow, changed
         self._unreachable = ""
 
     def given(self, range_: Range) -> Generator[Given]:
@@ -131,16 +132,10 @@ class _Source:
             committed=self._flow.isolation_level == "read_committed",
             skip_lost=True,
         )
-        changed = ChangedRanges(self._flow, [range_], self._changes)
-        try:
-            reader = changed.open({range_: Position(range_.start)}, how)
-            try:
-                while (reads := reader.next(1.0)) is not None:
-                    yield from reads
-            finally:
-                reader.close()
-        finally:
-            changed.close()
+        reader = self._changed.open({range_: Position(range_.start)}, how)
+        with closing(reader):
+            while (reads := reader.next(1.0)) is not None:
+                yield from reads
 
 
 def given_of(read: Read) -> Iterator[Given]:

@@ -21,7 +21,7 @@ from kafka_ferry.batches.record_format.content import read_content
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.spark.rule_functions import packed_functions, unpacked_functions
+from kafka_ferry.spark.packed_changes import packed_functions, unpacked_functions
 from kafka_ferry.transform import (
     FunctionRule,
     TransformedBatch,

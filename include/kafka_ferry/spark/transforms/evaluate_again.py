@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_ferry.copy.reading import RecordChanges
-from kafka_ferry.schemas.ids import packed_schemas, unpacked_schemas
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
-from kafka_ferry.spark.rule_functions import packed_functions, unpacked_functions
+from kafka_ferry.spark.packed_changes import PackedChanges
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.spark.transforms.job import done_by_rules
@@ -25,16 +22,6 @@ if TYPE_CHECKING:
     from kafka_ferry.transform import Evaluator
     from kafka_ferry.verify.rows import RuleEvaluation
     from kafka_ferry.verify.rule_evaluation import Evaluations, RangeToEvaluate
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    schemas: bytes
-    functions: bytes
-
-    def changes(self, evaluator: Evaluator | None) -> RecordChanges:
-        functions = unpacked_functions(self.functions)
-        return RecordChanges(evaluator, functions, unpacked_schemas(self.schemas))
 
 
 def evaluate_all(
@@ -56,16 +43,18 @@ def evaluate_all(
             sense of a rule.
         SparkFailed: if the target cannot be read; the task's error is in its text.
     """
-    given = _Given(packed_schemas(schemas), packed_functions(flow))
-    beside = len(given.schemas) + len(given.functions)
+    changes = PackedChanges.of(flow, schemas)
+    beside = len(changes)
     tasks = dealt(asked, spark.sparkContext.defaultParallelism)
     with spark_failures(
         f"the evaluation of the transform rules of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
         if any(_needs_sql(flow, one) for one in asked):
-            return dict(done_by_rules(spark, flow, tasks, partial(_by_rules, given), beside=beside))
-        work = partial(_by_functions, carried(spark, flow, beside=beside), given)
+            return dict(
+                done_by_rules(spark, flow, tasks, partial(_by_rules, changes), beside=beside)
+            )
+        work = partial(_by_functions, carried(spark, flow, beside=beside), changes)
         return dict(one for of_task in done_in_tasks(spark, work, tasks) for one in of_task)
 
 
@@ -75,10 +64,12 @@ def _needs_sql(flow: Flow, asked: RangeToEvaluate) -> bool:
 
 
 def _by_rules(
-    given: _Given, flow: Flow, asked: Sequence[RangeToEvaluate], evaluator: Evaluator
+    changes: PackedChanges, flow: Flow, asked: Sequence[RangeToEvaluate], evaluator: Evaluator
 ) -> Evaluations:
-    return evaluate_again(flow, asked, given.changes(evaluator))
+    return evaluate_again(flow, asked, changes.unpacked(evaluator))
 
 
-def _by_functions(pack: bytes, given: _Given, asked: Sequence[RangeToEvaluate]) -> Evaluations:
-    return evaluate_again(unpacked(pack), asked, given.changes(None))
+def _by_functions(
+    pack: bytes, changes: PackedChanges, asked: Sequence[RangeToEvaluate]
+) -> Evaluations:
+    return evaluate_again(unpacked(pack), asked, changes.unpacked())

@@ -167,7 +167,7 @@ def _show(one: Certificate) -> None:
     lines = {
         "certificate": f"{header.serial}, {one.digest}",
         "follows": header.previous or "nothing",
-        "signed by": one.signature.key if one.signature else "nobody",
+        "signed by": one.signature.key if one.signature else "no key",
         "flow": header.flow,
         "run": header.run,
         "issued": moment_text(header.issued_at),

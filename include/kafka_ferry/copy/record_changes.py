@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy.source.avro_formats import AvroFormats
@@ -53,6 +53,9 @@ class RecordChanges:
     evaluator: Evaluator | None = None
     functions: Mapping[str, TransformFunction] = field(default_factory=lambda: MappingProxyType({}))
     schemas: FlowSchemas | None = None
+
+
+NO_CHANGES: Final = RecordChanges()
 
 
 class ChangedRanges:

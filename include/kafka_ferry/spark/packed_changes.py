@@ -1,0 +1,69 @@
+"""What changes records, on its way to tasks: functions with their code, so that executors need no files."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from kafka_ferry.copy.record_changes import RecordChanges
+from kafka_ferry.schemas.ids import FlowSchemas, packed_schemas, unpacked_schemas
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.transform import Evaluator, TransformFunction
+
+
+@dataclass(frozen=True, slots=True)
+class PackedChanges:
+    """What all tasks are given besides the flow.
+
+    Attributes:
+        schemas: as ``packed_schemas`` packs them.
+        functions: as ``packed_functions`` does.
+    """
+
+    schemas: bytes
+    functions: bytes
+
+    @classmethod
+    def of(cls, flow: Flow, schemas: FlowSchemas | None) -> PackedChanges:
+        """Those of a flow, with what it has mirrored of a schema registry.
+
+        Raises:
+            ConfigError: as ``load_functions``.
+        """
+        return cls(packed_schemas(schemas), packed_functions(flow))
+
+    def __len__(self) -> int:
+        return len(self.schemas) + len(self.functions)
+
+    def unpacked(self, evaluator: Evaluator | None = None) -> RecordChanges:
+        """They, with what evaluates the rules in Spark SQL, if there are any."""
+        functions = unpacked_functions(self.functions)
+        return RecordChanges(evaluator, functions, unpacked_schemas(self.schemas))
+
+
+def packed_functions(flow: Flow) -> bytes:
+    """The functions that the flow's rules name, with the code of their files; empty if they name none.
+
+    Raises:
+        ConfigError: as ``load_functions``.
+    """
+    if not any(rule.function for rule in flow.transform):
+        return b""
+    from pyspark import cloudpickle
+
+    from kafka_ferry.transform import load_functions
+
+    functions, pickler = load_functions(flow), cast("Any", cloudpickle)
+    for function in functions.values():
+        pickler.register_pickle_by_value(sys.modules[function.__module__])
+    return bytes(pickler.dumps(functions))
+
+
+def unpacked_functions(packed: bytes) -> Mapping[str, TransformFunction]:
+    """Unpacks what ``packed_functions`` packed."""
+    return pickle.loads(packed) if packed else {}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from kafka_sandbox.broker import Broker
 from tests.support.proof import recount_here
 
 
@@ -11,3 +14,14 @@ from tests.support.proof import recount_here
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verifications recount in this process; no Data Docs are written."""
     recount_here(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker of its own, whose logs are changed while it is stopped."""
+    broker = Broker(tmp_path_factory.mktemp("target"))
+    broker.start()
+    try:
+        yield broker.wait_ready()
+    finally:
+        broker.wipe()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,38 +23,16 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, delete_before, produce, recreate_topic
 from tests.support.command_line import ferry
-from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
+from tests.support.flows import copy_more, copy_now, failures, ledger_of, make_flow, remote
 from tests.support.histories import named, told, values
+from tests.support.pair import Unique
 from tests.support.proof import NO_SPARK, recount_here
-from tests.support.segments import read_batches, write_log
-
-Unique = Callable[[str], str]
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker of its own, whose logs are changed while it is stopped."""
-    broker = Broker(tmp_path_factory.mktemp("target"))
-    broker.start()
-    try:
-        yield broker.wait_ready()
-    finally:
-        broker.wipe()
-
-
-def copied(source: KafkaCluster, flow: Flow, run: str, *topics: str) -> None:
-    for topic in topics:
-        produce(source.bootstrap, topic, named(run, 20))
-    assert not failures(copy_now(flow, run))
+from tests.support.segments import rewrite
 
 
 def lose(target: Broker, *remote_topics: str, part: str = "run-2") -> None:
     """Take a run's batch out of the middle of each log, as a fault of the disk does."""
-    target.stop()
-    for name in remote_topics:
-        batches = read_batches(target, name)
-        write_log(target, name, [it for it in batches if part.encode() not in it])
-    target.start().wait_ready()
+    rewrite(target, remote_topics, lambda batch: b"" if part.encode() in batch else batch)
 
 
 def a_batch(at: int, count: int) -> bytes:
@@ -97,7 +74,7 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
     create_topic(primary.bootstrap, kept)
     create_topic(primary.bootstrap, compacted, cleanup_policy="compact")
     for run in ("run-1", "run-2", "run-3"):
-        copied(primary, flow, run, topic, kept, compacted)
+        copy_more(primary, flow, run, topic, kept, compacted)
     name = remote(flow, topic)
     there = TopicPartition(name, 0)
     with GroupControl(flow.target) as groups:
@@ -200,7 +177,7 @@ def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_ref
     for one in (topic, other):
         create_topic(primary.bootstrap, one)
     for run in ("run-1", "run-2", "run-3"):
-        copied(primary, flow, run, topic, other)
+        copy_more(primary, flow, run, topic, other)
     name = remote(flow, topic)
     lose(target, name)
 
@@ -227,11 +204,8 @@ def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_ref
     assert f"15 of them are where {done.run} has appended them" in audited(flow, folder)
 
     # In the place of what was lost lie other records.
-    target.stop()
-    others = remote(flow, other)
-    kept = [a_batch(21, 19) if b"run-2" in it else it for it in read_batches(target, others)]
-    write_log(target, others, kept)
-    target.start().wait_ready()
+    strange = a_batch(21, 19)
+    rewrite(target, [remote(flow, other)], lambda batch: strange if b"run-2" in batch else batch)
     refused = AppendMissing(flow).proposal(TopicPartition(other, 0), 20)
     assert (
         "the target's record at offset 21 is another one than the source's at 20" in refused.refusal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import google_crc32c
@@ -18,10 +18,10 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_before, produce
 from tests.support.flows import make_flow, remote
+from tests.support.pair import Unique
 from tests.support.proof import report_of
-from tests.support.segments import read_batches, write_log
+from tests.support.segments import rewrite
 
-Unique = Callable[[str], str]
 SECRETS = {"config_providers": ["env"], "transform_secrets": {"salt": "${env:FERRY_SALT}"}}
 
 
@@ -29,17 +29,6 @@ SECRETS = {"config_providers": ["env"], "transform_secrets": {"salt": "${env:FER
 def spark() -> Iterator[SparkSource]:
     with terminal_spark("rules again", 2) as spark:
         yield spark
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker of its own, whose logs are changed while it is stopped."""
-    broker = Broker(tmp_path_factory.mktemp("target"))
-    broker.start()
-    try:
-        yield broker.wait_ready()
-    finally:
-        broker.wipe()
 
 
 def copied(flow: Flow, spark: SparkSource) -> Run:
@@ -72,14 +61,11 @@ def test_a_record_that_was_changed_on_the_target_is_named_with_its_rule(
     }
     flow = make_flow(folder, primary, target, [topic], transform=[rule])
     this = copied(flow, spark)
-    target.stop()
-    name = remote(flow, topic)
-    log = [
-        with_crc(batch.replace(b"ANN4", b"ann4")) if b"ANN4" in batch else batch
-        for batch in read_batches(target, name)
-    ]
-    write_log(target, name, log)
-    target.start().wait_ready()
+    rewrite(
+        target,
+        [remote(flow, topic)],
+        lambda batch: with_crc(batch.replace(b"ANN4", b"ann4")) if b"ANN4" in batch else batch,
+    )
 
     with pytest.raises(VerificationFailed) as raised:
         this.verify(spark)

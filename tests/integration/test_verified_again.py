@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,37 +14,19 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.verify import again
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.builders import create_topic, delete_before, produce
+from tests.support.builders import create_topic, delete_before
 from tests.support.command_line import ferry
-from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
-from tests.support.histories import named
+from tests.support.flows import copy_more, ledger_of, make_flow, remote
 from tests.support.pair import Unique
 from tests.support.proof import NO_SPARK, recount_here, report_of, verified
-from tests.support.segments import damage, read_batches, write_log
+from tests.support.segments import damage, rewrite
 
 DAY_MS = 24 * 3_600_000
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker of its own, whose logs are changed while it is stopped."""
-    broker = Broker(tmp_path_factory.mktemp("target"))
-    broker.start()
-    try:
-        yield broker.wait_ready()
-    finally:
-        broker.wipe()
 
 
 def days_later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     """Have runs believe that so much time has passed since the last proofs."""
     monkeypatch.setattr(again, "now_ms", lambda: now_ms() + int(days * DAY_MS))
-
-
-def copied(source: KafkaCluster, flow: Flow, run: str, *topics: str) -> None:
-    for topic in topics:
-        produce(source.bootstrap, topic, named(run, 20))
-    assert not failures(copy_now(flow, run))
 
 
 def read_again(flow: Flow) -> list[list[str]]:
@@ -77,31 +58,27 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     for topic in (translated, preserved):
         create_topic(primary.bootstrap, topic)
     for run in ("run-1", "run-2", "run-3"):
-        copied(primary, flow, run, translated, preserved)
+        copy_more(primary, flow, run, translated, preserved)
         report = verified(flow, run)
     assert read_again(flow) == [[], [], []], "nothing is old"
     assert report.proof.oldest_proof
 
     # A week before the end, the older half of it; the clock of the ledger's entries is the real one.
     days_later(monkeypatch, 9)
-    copied(primary, flow, "run-4", translated)
+    copy_more(primary, flow, "run-4", translated)
     assert verified(flow, "run-4").proof.verdict.success
     *_, last = read_again(flow)
     assert set(last) == {"run-1", "run-2"}
 
     # A batch is gone from the middle of each log, as after a fault of the disk.
-    target.stop()
-    for topic in (translated, preserved):
-        name = remote(flow, topic)
-        batches = read_batches(target, name)
-        write_log(target, name, [it for it in batches if b"run-2" not in it])
-    target.start().wait_ready()
-    copied(primary, flow, "run-5", translated)
+    copies = [remote(flow, topic) for topic in (translated, preserved)]
+    rewrite(target, copies, lambda batch: b"" if b"run-2" in batch else batch)
+    copy_more(primary, flow, "run-5", translated)
     days_later(monkeypatch, 0)
     verified(flow, "run-5")
 
     days_later(monkeypatch, 31)
-    copied(primary, flow, "run-6", translated)
+    copy_more(primary, flow, "run-6", translated)
     with pytest.raises(VerificationFailed) as raised:
         Run(flow, "run-6").verify(NO_SPARK)
     for topic, end in ((translated, 40), (preserved, 40)):
@@ -134,7 +111,7 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     assert (left.returncode, left.stdout.count("left as it is: the ledger has it.")) == (0, 2)
     assert {it.reason for it in accepted_ranges(ledger_of(flow)).values()} == {why[1]}
     # ... and from then on it fails no run, unless more is lost.
-    copied(primary, flow, "run-6b", translated)
+    copy_more(primary, flow, "run-6b", translated)
     accepted = [row for row in verified(flow, "run-6b").proof.ranges if row.start == 20]
     assert [row.recount.accepted_missing for row in accepted] == [20, 20]
     assert ferry(*repair, "--findings").returncode == 0
@@ -142,7 +119,7 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     # What is below the start of the log is not missing.
     for topic in (translated, preserved):
         delete_before(target, remote(flow, topic), 60)
-    copied(primary, flow, "run-7", translated)
+    copy_more(primary, flow, "run-7", translated)
     assert verified(flow, "run-7").proof.verdict.warnings == ()
 
 
@@ -157,13 +134,13 @@ def test_a_batch_that_is_damaged_after_its_proof_is_named_and_new_records_are_pr
     topic = unique("damaged")
     create_topic(primary.bootstrap, topic)
     flow = make_flow(folder, primary, target, [topic], verify_everything_within="30 days")
-    copied(primary, flow, "run-1", topic)
+    copy_more(primary, flow, "run-1", topic)
     verified(flow, "run-1")
     target.stop()
     damage(target, remote(flow, topic), number=0, at=-1)
     target.start().wait_ready()
     days_later(monkeypatch, 31)
-    copied(primary, flow, "run-2", topic)
+    copy_more(primary, flow, "run-2", topic)
     with pytest.raises(FerryError, match="a batch at offset 0 with a wrong CRC"):
         Run(flow, "run-2").verify(NO_SPARK)
     assert ledger_of(flow).verified_through() > 1

@@ -6,7 +6,7 @@ belongs to it (indexes, producer snapshots) at its start, where it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +54,14 @@ def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int =
         for file in folder.glob(pattern):
             file.unlink()
     (folder / f"{0:020}.log").write_bytes(b"".join(log))
+
+
+def rewrite(broker: Broker, topics: Iterable[str], change: Callable[[bytes], bytes]) -> None:
+    """Stop a broker, replace each batch of the topics' partition 0 by what ``change`` makes of it, and start it."""
+    broker.stop()
+    for topic in topics:
+        write_log(broker, topic, list(map(change, read_batches(broker, topic))))
+    broker.start().wait_ready()
 
 
 def cut_log(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:

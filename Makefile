@@ -54,8 +54,8 @@ storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))
 
 screenshots: setup ## Take the pictures of the docs again, from the tests in a browser
-	@pytest -q tests/system/test_ui_backfill.py tests/system/test_page_in_browser.py
-	@python -m tests.support.pictures
+	@pytest -q tests/system/pages/test_ui_backfill.py tests/system/pages/test_page_in_browser.py
+	@python -m tests.support.airflow.pictures
 
 lint: $(SETUP) ## Check style, types, imports between parts, spelling, and the Dockerfile
 	@echo "ruff check"; ruff check --quiet .

@@ -14,9 +14,9 @@ from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from tests.support.builders import delete_all_topics
 from tests.support.examples import examples
-from tests.support.pair import Pair, Unique
+from tests.support.records.builders import delete_all_topics
+from tests.support.runs.pair import Pair, Unique
 
 settings.register_profile(
     "shared-machine", examples(100), suppress_health_check=[HealthCheck.too_slow]

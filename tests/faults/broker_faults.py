@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ferry.ledger import ledger_topic
-from tests.support.flows import remote
+from tests.support.runs.flows import remote
 
 if TYPE_CHECKING:
     from tests.faults.storm import Storm

@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException
 from kafka_ferry.config import Flow
 from kafka_sandbox.cluster import KafkaCluster
 from tests.faults.topics import StormTopic
-from tests.support.builders import ConsumedRecord, read_all
-from tests.support.flows import assert_same, content, ledger_rows, remote
-from tests.support.offsets import ISOLATIONS, assert_same_offsets, bounds, read_offsets
+from tests.support.records.builders import ConsumedRecord, read_all
+from tests.support.records.offsets import ISOLATIONS, assert_same_offsets, bounds, read_offsets
+from tests.support.runs.flows import assert_same, content, ledger_rows, remote
 
 _AROUND = 60
 Row = Mapping[str, Any]

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.model.positions import position_group
 from tests.faults import broker_faults
 from tests.faults.evidence import uncommitted
-from tests.support.offsets import bounds
+from tests.support.records.offsets import bounds
 
 if TYPE_CHECKING:
     from kafka_sandbox.network.proxy import Proxy

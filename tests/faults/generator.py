@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from tests.faults.topics import StormTopic
-from tests.support.builders import Record
+from tests.support.records.builders import Record
 
 _TIMEOUT_S = 5.0
 _CLOSE_S = 120.0

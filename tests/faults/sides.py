@@ -18,7 +18,7 @@ from kafka.structs import TopicPartition
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.network.proxied import ProxiedBroker, ProxiedBrokers
-from tests.support.leaders import TIMEOUT_S, elect_preferred, leaders, reassign
+from tests.support.brokers.leaders import TIMEOUT_S, elect_preferred, leaders, reassign
 
 
 class Side:

@@ -14,8 +14,8 @@ from tests.faults.faults import Fault
 from tests.faults.runs import HANGS_AFTER_S, Runs
 from tests.faults.sides import Side
 from tests.faults.topics import StormTopic
-from tests.support.flows import remote
-from tests.support.spark_cluster import SparkCluster
+from tests.support.runs.flows import remote
+from tests.support.spark.cluster import SparkCluster
 
 # How often, within a storm, all that consumers of the target see is compared.
 _LOOKS = 4

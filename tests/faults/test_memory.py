@@ -27,10 +27,10 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.network.proxied import ProxiedBrokers, ProxyAddress
-from tests.support.builders import create_topic
-from tests.support.flows import copy_planned, failures, plan_now, write_flow
-from tests.support.leaders import leaders
-from tests.support.pair import Unique
+from tests.support.brokers.leaders import leaders
+from tests.support.records.builders import create_topic
+from tests.support.runs.flows import copy_planned, failures, plan_now, write_flow
+from tests.support.runs.pair import Unique
 
 pytestmark = pytest.mark.long
 

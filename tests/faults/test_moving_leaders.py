@@ -14,10 +14,17 @@ from kafka_ferry.copy.target.transaction import Transaction
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import assert_same, copy_planned, failures, make_flow, plan_now, remote
-from tests.support.leaders import move_leaders
-from tests.support.offsets import assert_same_offsets, read_offsets
+from tests.support.brokers.leaders import move_leaders
+from tests.support.records.builders import Record, create_topic, produce
+from tests.support.records.offsets import assert_same_offsets, read_offsets
+from tests.support.runs.flows import (
+    assert_same,
+    copy_planned,
+    failures,
+    make_flow,
+    plan_now,
+    remote,
+)
 
 TRANSACTIONS = 1000
 # A writer that has to take over begins to write after some two seconds, on a busy machine after five.

@@ -22,9 +22,9 @@ from tests.faults.runs import Runs
 from tests.faults.sides import Side
 from tests.faults.storm import Storm
 from tests.faults.topics import KINDS, RULED_KINDS, StormTopic
-from tests.support.builders import Record, create_topic, delete_before, produce, read_all
-from tests.support.flows import ledger_rows, make_flow, remote
-from tests.support.spark_cluster import SparkCluster
+from tests.support.records.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.runs.flows import ledger_rows, make_flow, remote
+from tests.support.spark.cluster import SparkCluster
 
 Clusters = dict[str, ProxiedBrokers]
 

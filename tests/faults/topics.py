@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.support.builders import ConsumedRecord
+from tests.support.records.builders import ConsumedRecord
 
 Ruled = Callable[[ConsumedRecord], ConsumedRecord | None]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_sandbox.broker import Broker
-from tests.support.proof import recount_here
+from tests.support.runs.proof import recount_here
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 import regex
 
 from kafka_ferry.config.types.java_regex import JavaSyntaxError, NotTranslated, translated
-from tests.support.java import run_java
-from tests.support.java_patterns import ANSWERS, REFUSED
+from tests.support.java.patterns import ANSWERS, REFUSED
+from tests.support.java.programs import run_java
 
 Case = tuple[str, str]
 # What patterns are put together from, and what may tell one reading of them from another.

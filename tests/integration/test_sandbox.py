@@ -29,8 +29,8 @@ from kafka_sandbox.demo.data import COMPRESSIONS, fill
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.java import jvm
 from kafka_sandbox.java.jars import KAFKA
-from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
-from tests.support.pair import Unique
+from tests.support.records.builders import ConsumedRecord, Record, create_topic, produce, read_all
+from tests.support.runs.pair import Unique
 from tests.support.waiting import wait_until
 
 

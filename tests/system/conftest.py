@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Page, StorageState
 from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import free_port
-from tests.support.browser import People, chromium, running_browser, screenshot
-from tests.support.postgres import Postgres
-from tests.support.receivers import UdpReceiver, udp_receiver
+from tests.support.airflow.browser import People, chromium, running_browser, screenshot
+from tests.support.servers.postgres import Postgres
+from tests.support.servers.receivers import UdpReceiver, udp_receiver
 
 # There nothing may be missing, and no test be left out.
 IN_CI = bool(os.environ.get("CI"))
@@ -77,7 +77,7 @@ def airflow(
         "FERRY_CONFIGS": str(configs),
         "FERRY_HOME": str(home),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        # Tests have them read when there is a new flow (``tests.support.dags.have_read``).
+        # Tests have them read when there is a new flow (``tests.support.airflow.dags.have_read``).
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "20",
         # Seconds until the next task of a run is looked for.
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",

@@ -67,77 +67,80 @@ HELD_BY: Final[dict[str, str]] = {
     "wire/transactions: committed_offsets markers producer",
     "unit/wire/test_cluster.py": "wire: partition_leader pool",
     # Borders: real brokers, Spark and the command line.
-    "integration/test_access.py": "control: access",
-    "integration/test_append_missing.py": "runs/repair: accept append_missing audit_findings consequences held_records",
-    "integration/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
+    "integration/sync_topics/test_access.py": "control: access",
+    "integration/verify/test_append_missing.py": "runs/repair: accept append_missing audit_findings "
+    "consequences held_records",
+    "integration/verify/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
     "runs/audit: audit folder plan topics",
-    "integration/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
-    "integration/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
+    "integration/verify/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
+    "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
     "runs/plan: backfill; runs/verify: backfill_duplicates; wire/partitions: times",
-    "integration/test_batches.py": "verify: recount",
-    "integration/test_certificates.py": "certificates: topic; cli/commands/proof: certificate; "
+    "integration/copy/test_batches.py": "verify: recount",
+    "integration/verify/test_certificates.py": "certificates: topic; cli/commands/proof: certificate; "
     "runs: certificates; runs/publish: certify; runs/state: certificate_files",
-    "integration/test_cli.py": "cli/commands: lag",
-    "integration/test_copy.py": "control: log_bounds positions; copy: task; "
+    "integration/runs/test_cli.py": "cli/commands: lag",
+    "integration/copy/test_copy.py": "control: log_bounds positions; copy: task; "
     "copy/source: cursor fetcher prefetch reader; "
     "copy/target: progress record_writer transaction transactional_writer translated writer writer_settings; "
     "wire/partitions: fetch",
-    "integration/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
-    "integration/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
+    "integration/copy/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
+    "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
     "wire/transactions: exclusive_writer",
-    "integration/test_failover.py": "cli/commands: failback failover; runs/failover: failback failover last_known; "
+    "integration/topologies/test_failover.py": "cli/commands: failback failover; "
+    "runs/failover: failback failover last_known; "
     "wire/partitions: first_record",
-    "integration/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets sync",
-    "integration/test_judging.py": "runs/verify: verdict",
-    "integration/test_kept_connections.py": "control: admin",
-    "integration/test_kerberos.py": "wire/connections: kerberos",
-    "integration/test_ledger_topic.py": "ledger: topic",
-    "integration/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
-    "integration/test_one_file.py": "runs/state: one_file",
-    "integration/test_plan_diff.py": "runs/plan: discover log_sizes",
-    "integration/test_preserved.py": "copy/target/preserved: gap_filler records",
-    "integration/test_preserved_crash.py": "copy/target/preserved: uncommitted_tail",
-    "integration/test_preserved_damage.py": "copy/target/preserved: control_records",
-    "integration/test_preserved_proof.py": "copy/target/preserved: log_starts",
-    "integration/test_repair.py": "runs/repair: give_up",
-    "integration/test_replica_placement.py": "control: replica_assignment",
-    "integration/test_retire.py": "runs/sync_topics: delete_topics retire",
-    "integration/test_returned.py": "copy/source: opposite_flow_filter; "
+    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets sync",
+    "integration/runs/test_judging.py": "runs/verify: verdict",
+    "integration/connections/test_kept_connections.py": "control: admin",
+    "integration/connections/test_kerberos.py": "wire/connections: kerberos",
+    "integration/verify/test_ledger_topic.py": "ledger: topic",
+    "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
+    "integration/situations/test_one_file.py": "runs/state: one_file",
+    "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
+    "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",
+    "integration/preserved/test_crash.py": "copy/target/preserved: uncommitted_tail",
+    "integration/preserved/test_damage.py": "copy/target/preserved: control_records",
+    "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",
+    "integration/verify/test_repair.py": "runs/repair: give_up",
+    "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",
+    "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics retire",
+    "integration/topologies/test_returned.py": "copy/source: opposite_flow_filter; "
     "runs/provenance: opposite_flow",
-    "integration/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; verify: rule_evaluation",
-    "integration/test_schema_registry.py": "copy/source: avro_formats; model: schemas; schemas: registered",
-    "integration/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
-    "integration/test_situations_plan.py": "wire/partitions: epochs",
-    "integration/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; runs/mirror: mirror; "
+    "integration/transforms/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; verify: rule_evaluation",
+    "integration/transforms/test_schema_registry.py": "copy/source: avro_formats; model: schemas; schemas: registered",
+    "integration/copy/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
+    "integration/situations/test_plan.py": "wire/partitions: epochs",
+    "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
+    "runs/mirror: mirror; "
     "spark: query recount",
-    "integration/test_takeover.py": "copy/target: ledger_recovery",
-    "integration/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
+    "integration/situations/test_writers.py": "copy/target: ledger_recovery",
+    "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness record_digests takeover",
-    "integration/test_topic_configs.py": "runs/sync_topics: apply topic_configs",
-    "integration/test_topic_records.py": "control: topic_records wire_records",
-    "integration/test_topologies.py": "runs/provenance: shared_topics upstream_flows",
-    "integration/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",
-    "integration/test_translate_cli.py": "runs/sync_groups: translate",
-    "integration/test_unlisted_aborts.py": "wire/partitions: lookahead",
-    "integration/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",
-    "integration/test_where.py": "cli/commands/proof: where",
-    "integration/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
+    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply topic_configs",
+    "integration/copy/test_topic_records.py": "control: topic_records wire_records",
+    "integration/topologies/test_topologies.py": "runs/provenance: shared_topics upstream_flows",
+    "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",
+    "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",
+    "integration/copy/test_unlisted_aborts.py": "wire/partitions: lookahead",
+    "integration/verify/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",
+    "integration/runs/test_where.py": "cli/commands/proof: where",
+    "integration/connections/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
     "faults/test_moving_leaders.py": "copy/target: partition_leaders",
     # Borders: Airflow.
-    "system/test_approval.py": f"{AIRFLOW}/dags: approval",
-    "system/test_assets.py": f"{AIRFLOW}/monitoring: assets",
-    "system/test_channels.py": f"{AIRFLOW}/monitoring: channels",
-    "system/test_connections.py": f"{AIRFLOW}: connections",
-    "system/test_dags.py": f"{AIRFLOW}: factory pools; {AIRFLOW}/dags: audits failover steps tasks timetables",
-    "system/test_lineage.py": f"{AIRFLOW}/monitoring: lineage",
-    "system/test_links.py": f"{AIRFLOW}: links",
-    "system/test_notify_task.py": f"{AIRFLOW}: notify_task",
-    "system/test_page.py": f"{AIRFLOW}/page: access answers app dag_runs",
-    "system/test_params.py": f"{AIRFLOW}/dags: params",
-    "system/test_plan_text.py": f"{AIRFLOW}/dags: plan_text",
-    "system/test_preload.py": f"{AIRFLOW}: preload",
-    "system/test_process_guard.py": f"{AIRFLOW}: process_guard",
-    "system/test_spark_submit.py": f"{AIRFLOW}: operators",
+    "system/runs/test_approval.py": f"{AIRFLOW}/dags: approval",
+    "system/dags/test_assets.py": f"{AIRFLOW}/monitoring: assets",
+    "system/runs/test_channels.py": f"{AIRFLOW}/monitoring: channels",
+    "system/dags/test_connections.py": f"{AIRFLOW}: connections",
+    "system/dags/test_dags.py": f"{AIRFLOW}: factory pools; {AIRFLOW}/dags: audits failover steps tasks timetables",
+    "system/dags/test_lineage.py": f"{AIRFLOW}/monitoring: lineage",
+    "system/dags/test_links.py": f"{AIRFLOW}: links",
+    "system/runs/test_notify_task.py": f"{AIRFLOW}: notify_task",
+    "system/pages/test_page.py": f"{AIRFLOW}/page: access answers app dag_runs",
+    "system/dags/test_params.py": f"{AIRFLOW}/dags: params",
+    "system/dags/test_plan_text.py": f"{AIRFLOW}/dags: plan_text",
+    "system/runs/test_preload.py": f"{AIRFLOW}: preload",
+    "system/runs/test_process_guard.py": f"{AIRFLOW}: process_guard",
+    "system/spark/test_submit.py": f"{AIRFLOW}: operators",
 }
 """By test below ``tests/``: folders of the library, each with its modules."""
 

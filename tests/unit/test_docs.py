@@ -21,8 +21,9 @@ from kafka_ferry.ledger import CopiedRange, ReleasedTopic
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import Mark, ProducerState
 from kafka_ferry.verify.checks import WARNINGS
+from tests import PROJECT
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = PROJECT / "docs"
 CONCEPTS, LEDGER, OPERATIONS = (
     (DOCS / f"{page}.md").read_text() for page in ("concepts", "ledger", "operations")
 )

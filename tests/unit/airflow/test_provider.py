@@ -6,15 +6,15 @@ import json
 import tomllib
 from importlib.metadata import EntryPoint
 from importlib.resources import files
-from pathlib import Path
 
 import jsonschema
 import pytest
 from airflow.plugins_manager import is_valid_plugin
 
 from kafka_ferry_airflow.provider import get_provider_info
+from tests import PROJECT
 
-PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 MODULES = [
     module
     for kind in ("operators", "bundles")
@@ -59,5 +59,5 @@ def test_spark_packages_that_fill_one_folder_are_of_one_version_in_the_extra() -
     pins = [it for it in PROJECT["optional-dependencies"]["airflow"] if it.startswith("pyspark")]
     assert {pin.partition("==")[2] for pin in pins} == {pins[0].partition("==")[2]}
     assert len(pins) == 2
-    required = (Path(__file__).parents[3] / "requirements.txt").read_text().splitlines()
+    required = (PROJECT / "requirements.txt").read_text().splitlines()
     assert set(pins) <= set(required)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import AbortedTransaction, Reason
-from tests.support.batches import (
+from tests.support.records.batches import (
     DELETE_HORIZON,
     NOW,
     TRANSACTIONAL,

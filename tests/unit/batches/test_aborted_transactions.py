@@ -13,9 +13,9 @@ from kafka_ferry.batches import (
     split_batches,
 )
 from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
-from tests.support import batches as build
-from tests.support.batches import a_batch, a_marker, an_empty_batch
 from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import a_batch, a_marker, an_empty_batch
 from tests.unit.batches.logs import Log, logs
 
 

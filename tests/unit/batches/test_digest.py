@@ -4,7 +4,7 @@ from itertools import permutations
 import pytest
 
 from kafka_ferry.batches import Batch, RangeDigest, for_producer, split_batches
-from tests.support.batches import NOW, Record, a_batch, with_header, with_payload
+from tests.support.records.batches import NOW, Record, a_batch, with_header, with_payload
 
 
 def the_batch(encoded: bytes) -> Batch:

@@ -14,8 +14,8 @@ from kafka_ferry.batches import (
     single_record,
 )
 from kafka_ferry.batches.record_format.codecs import GZIP, LZ4, NONE, ZSTD
-from tests.support.batches import NOW, Record, as_consumed, consumed
 from tests.support.examples import examples
+from tests.support.records.batches import NOW, Record, as_consumed, consumed
 
 EMPTY = Record(timestamp=-1, key=b"", value=None)
 DEFAULT = 1_048_588

@@ -20,8 +20,9 @@ from kafka_ferry.batches import (
     for_producer,
 )
 from kafka_ferry.batches.record_format.codecs import compress
-from tests.support import batches as build
-from tests.support.batches import (
+from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import (
     CODECS,
     NOW,
     Consumed,
@@ -31,7 +32,6 @@ from tests.support.batches import (
     an_empty_batch,
     consumed,
 )
-from tests.support.examples import examples
 
 from .logs import Log, logs
 

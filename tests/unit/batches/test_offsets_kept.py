@@ -26,8 +26,9 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import read_records, stream_records
-from tests.support import batches as build
-from tests.support.batches import (
+from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import (
     CODECS,
     NOW,
     Consumed,
@@ -36,7 +37,6 @@ from tests.support.batches import (
     a_marker,
     consumed,
 )
-from tests.support.examples import examples
 from tests.unit.batches.test_fetch_response import (
     accounts_for_itself,
     arrived,

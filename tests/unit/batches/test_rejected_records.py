@@ -24,9 +24,9 @@ from kafka_ferry.batches import (
     set_aside,
     unfit,
 )
-from tests.support import batches as build
-from tests.support.batches import NOW, Record, a_batch, a_marker, consumed
 from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import NOW, Record, a_batch, a_marker, consumed
 from tests.unit.batches.test_fetch_response import accounts_for_itself, arrived, judged
 
 from .logs import Log, logs

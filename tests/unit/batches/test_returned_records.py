@@ -12,7 +12,7 @@ from kafka_ferry.batches import (
     converted_batches,
     split_batches,
 )
-from tests.support.batches import a_batch, a_marker
+from tests.support.records.batches import a_batch, a_marker
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
 

@@ -4,7 +4,7 @@ import pytest
 
 from kafka_ferry.batches import Reason, Rebuilt, TopicLimits, split_batches
 from kafka_ferry.batches.rules import DROPPED, REBUILT, Case, judge
-from tests.support.batches import (
+from tests.support.records.batches import (
     NOW,
     Record,
     a_batch,

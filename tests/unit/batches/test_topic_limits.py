@@ -1,7 +1,7 @@
 import pytest
 
 from kafka_ferry.batches import TopicLimits
-from tests.support.batches import NOW
+from tests.support.records.batches import NOW
 
 HOUR = 3_600_000
 

@@ -14,8 +14,8 @@ from kafka_ferry.batches import (
     TopicLimits,
     converted_batches,
 )
-from tests.support.batches import NOW, Consumed, Record, a_batch, with_payload
 from tests.support.examples import examples
+from tests.support.records.batches import NOW, Consumed, Record, a_batch, with_payload
 from tests.unit.batches.test_fetch_response import accounts_for_itself, arrived
 
 from .logs import Log, logs

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from kafka_ferry.certificates import Certificate, CertificateError, read_certificate
 from kafka_ferry.certificates.chain import faults_of_chain, in_order
 from kafka_ferry.certificates.document import as_line
+from tests import PROJECT
 from tests.unit.certificates.builders import KEY, a_certificate, a_chain, a_range
 from tests.unit.certificates.test_signature import PUBLIC
 
-PROJECT = Path(__file__).parents[3]
 STANDALONE = PROJECT / "docs" / "examples" / "check_certificates.py"
-JAVA = PROJECT / "tests" / "support" / "CheckCertificates.java"
+JAVA = PROJECT / "tests" / "java" / "CheckCertificates.java"
 
 
 def faults(*certificates: Certificate) -> list[str]:

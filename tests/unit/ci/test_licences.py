@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from email.message import Message
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests import PROJECT
 
 
 def load() -> Any:
-    spec = spec_from_file_location("licences", ROOT / ".ci" / "licences.py")
+    spec = spec_from_file_location("licences", PROJECT / ".ci" / "licences.py")
     assert spec and spec.loader
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -29,7 +28,7 @@ licences = load()
     sys.version_info[:2] != (3, 11), reason="The page is of Python 3.11's packages."
 )
 def test_the_page_in_the_docs_is_as_make_docs_writes_it() -> None:
-    assert (ROOT / "docs" / "reference" / "licences.md").read_text() == licences.page()
+    assert (PROJECT / "docs" / "reference" / "licences.md").read_text() == licences.page()
 
 
 @pytest.mark.parametrize(

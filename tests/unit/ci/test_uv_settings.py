@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[3] / ".ci" / "uv_settings.py"
+from tests import PROJECT
+
+SCRIPT = PROJECT / ".ci" / "uv_settings.py"
 
 
 def shell(tmp_path: Path, pip_file: str, show: str, **environment: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / ".ci" / "vulnerabilities.py"
+from tests import PROJECT
+
+SCRIPT = PROJECT / ".ci" / "vulnerabilities.py"
 SOUND = {"name": "idna", "version": "3.20", "vulns": []}
 SILENT = {"name": "click", "skip_reason": "Dependency not found on the registry"}
 BROKEN = {

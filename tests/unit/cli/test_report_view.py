@@ -10,7 +10,7 @@ from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import Note, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from tests.support.reports import a_report, changed
+from tests.support.runs.reports import a_report, changed
 
 NOTE = Note(
     "orders", "offsets [40, 100) were deleted on the source before they were copied.", partition=3

@@ -13,7 +13,11 @@ from kafka_ferry.config import confluent_config
 from kafka_ferry.config.client.property_names import Role
 from kafka_ferry.control.clients import new_client
 from kafka_ferry.errors import AccessDenied
-from tests.support.identity_provider import IdentityProvider, identity_provider, oauth_properties
+from tests.support.servers.identity_provider import (
+    IdentityProvider,
+    identity_provider,
+    oauth_properties,
+)
 
 KINDS = {"consumer": Consumer, "producer": Producer, "admin": AdminClient}
 BASE = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_PLAINTEXT"}

@@ -13,7 +13,7 @@ from kafka_ferry.copy import Limits, RateLimit, copy_ranges
 from kafka_ferry.model import Range
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.model.waits import Waits
-from tests.support.batches import a_batch
+from tests.support.records.batches import a_batch
 
 from .fakes import Clock, FakeSource, FakeWriter
 

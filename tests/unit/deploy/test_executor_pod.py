@@ -7,7 +7,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from tests.support.executor_pod import DRIVER, executor_pod
+from tests.support.spark.executor_pod import DRIVER, executor_pod
 
 from .test_kubernetes import BY_KIND, RELEASES, mebibytes, spark_properties
 

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from kafka_ferry.cli import app
 from kafka_ferry.config import load_flow
 from kafka_ferry.config.client.config_providers import ALLOWED
+from tests import PROJECT
 
-ROOT = Path(__file__).parents[3]
-KUBERNETES = ROOT / "deploy" / "kubernetes"
+KUBERNETES = PROJECT / "deploy" / "kubernetes"
 VALUES: dict[str, Any] = yaml.safe_load((KUBERNETES / "airflow-values.yaml").read_text())
 # Kubernetes supports a release for 14 months: the newest one, and one of about that age.
 RELEASES = ("1.34", "1.37")
@@ -150,5 +150,5 @@ def test_the_charts_values_name_what_they_mount() -> None:
 
 
 def test_the_chart_gets_the_version_of_airflow_that_is_tested() -> None:
-    required = (ROOT / "requirements.txt").read_text()
+    required = (PROJECT / "requirements.txt").read_text()
     assert f"apache-airflow=={VALUES['airflowVersion']}\n" in required

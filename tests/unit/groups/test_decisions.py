@@ -27,7 +27,7 @@ from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import SyncedOffset
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from tests.support.model_log import a_range
+from tests.support.records.model_log import a_range
 
 GROUP = Group("billing", "classic", "Stable", "consumer")
 HERE, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)

@@ -14,7 +14,7 @@ from kafka_ferry.groups.columns import RangeColumns
 from kafka_ferry.groups.translation import OffsetMap, Translation
 from kafka_ferry.ledger import CopiedRange
 from tests.support.examples import examples
-from tests.support.model_log import Mirror, TwoWay, a_range, read
+from tests.support.records.model_log import Mirror, TwoWay, a_range, read
 
 ORDERS = OffsetMap.of([a_range(0, 9, [(0, 10, 5), (7, 16, 2)])])
 LATER = OffsetMap.of([a_range(100, 110, [(100, 0, 10)])])

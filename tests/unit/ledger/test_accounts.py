@@ -9,7 +9,7 @@ import pytest
 from kafka_ferry.ledger import BackfillEntry, Entry, LedgerTable, TransactionEntry
 from kafka_ferry.ledger.accounts import By, accounts
 from kafka_ferry.state import StateFolder
-from tests.support.flows import ledger_topic
+from tests.support.runs.flows import ledger_topic
 from tests.unit.ledger.entries import FLOW, NOW, a_copied_range, a_run, a_verification
 
 WITH_REASONS = {"records": 6, "reasons": {"lost": 3, "aborted": 1}, "lost": ((0, 3),)}

@@ -40,7 +40,7 @@ from kafka_ferry.model.schemas import (
     SubjectSetting,
     TranslatedIds,
 )
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 
 AT = 1_000_000
 PLAN = Plan("primary->backup", "run-1", AT, "A", "B")

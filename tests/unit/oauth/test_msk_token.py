@@ -27,7 +27,7 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError
 from kafka_ferry.oauth.msk_token import msk_token
 from kafka_ferry.wire.connections.sasl import log_in
 from kafka_sandbox.broker import free_port
-from tests.support.http_server import QuietHandler, http_server
+from tests.support.servers.http_server import QuietHandler, http_server
 
 PLACE = "f.yaml: msk"
 KEY, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI-EXAMPLE", "a-se55ion+token/="

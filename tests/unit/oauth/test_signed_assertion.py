@@ -31,7 +31,7 @@ from kafka_ferry.errors import AccessDenied, ConfigError
 from kafka_ferry.oauth import token_for
 from kafka_ferry.oauth.signed_assertion import signed_assertion
 from kafka_ferry.oauth.token_endpoint import fetch_token
-from tests.support.identity_provider import (
+from tests.support.servers.identity_provider import (
     BY_JWT,
     SHOWN_JWT,
     IdentityProvider,

@@ -19,7 +19,7 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, Fe
 from kafka_ferry.oauth import forget_token, token_for
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.logins.secure import Authority
-from tests.support.identity_provider import SECRET, IdentityProvider, identity_provider
+from tests.support.servers.identity_provider import SECRET, IdentityProvider, identity_provider
 
 PLACE = "f.yaml: primary"
 

@@ -8,7 +8,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.verify import Verdict
-from tests.support.reports import a_report
+from tests.support.runs.reports import a_report
 
 ORDERS_0 = PartitionMeasures(
     *("orders", 0, "eu.orders", 1_000, 64_000, {"aborted": 7, "lost": 3}, 90, 4_500),

@@ -14,7 +14,7 @@ from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.page import headline
 from kafka_ferry.verify import Verdict
-from tests.support.reports import a_report, changed
+from tests.support.runs.reports import a_report, changed
 
 REPORT = a_report(verdict=Verdict(True))
 ORDERS, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -18,12 +17,12 @@ from kafka_ferry.report.catalogue import METRICS, page
 from kafka_ferry.report.metrics import samples
 from kafka_ferry.report.run_report import State
 from kafka_ferry.verify import Verdict
-from tests.support.reports import changed
+from tests import PROJECT
+from tests.support.runs.reports import changed
 
 from .reports import CLICKS_0, REPORT
 
-ROOT = Path(__file__).parents[3]
-DOCS = ROOT / "docs"
+DOCS = PROJECT / "docs"
 FLOW = {"source": "eu", "target": "us"}
 ORDERS = FLOW | {"topic": "eu.orders"}
 
@@ -219,8 +218,8 @@ def test_the_page_in_the_docs_is_as_make_docs_writes_it() -> None:
 
 # --- dashboard and alerts
 
-DASHBOARD = json.loads((ROOT / "include" / "grafana" / "kafka-ferry.json").read_text())
-ALERTS = yaml.safe_load((ROOT / "include" / "alerts" / "kafka-ferry.yaml").read_text())
+DASHBOARD = json.loads((PROJECT / "include" / "grafana" / "kafka-ferry.json").read_text())
+ALERTS = yaml.safe_load((PROJECT / "include" / "alerts" / "kafka-ferry.yaml").read_text())
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 IN_PROMETHEUS = {metric.prometheus_name: metric for metric in METRICS.values()}
 VALUES = {

@@ -23,7 +23,7 @@ from kafka_ferry.report.notice import (
     sorted_facts,
 )
 from kafka_ferry.verify import Verdict
-from tests.support.reports import a_report, changed
+from tests.support.runs.reports import a_report, changed
 
 GOOD = a_report(verdict=Verdict(success=True))
 DRIFT = "eu.orders: retention.ms is 5, the flow has set 7."

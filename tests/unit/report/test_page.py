@@ -16,7 +16,7 @@ from kafka_ferry.report.page import headline
 from kafka_ferry.report.templates import _size
 from kafka_ferry.verify import ExpectationResult, PartitionRow, Verdict
 from kafka_ferry.verify.rows import Coverage, RemoteLog
-from tests.support.reports import PARTITION, RANGE, a_report, changed
+from tests.support.runs.reports import PARTITION, RANGE, a_report, changed
 
 KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 BROKEN = ExpectationResult(

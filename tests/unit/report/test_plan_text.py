@@ -30,7 +30,7 @@ from kafka_ferry.model.changes import (
 )
 from kafka_ferry.model.plan import PLAINLY_TRANSLATED
 from kafka_ferry.report.plan_text import plan_text, summary
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 
 DAY = 24 * 3600 * 1000
 PLAN = Plan("primary->backup", "run-1", 9 * DAY, "A", "B")

@@ -3,7 +3,7 @@ from typing import Any
 from kafka_ferry.clock import duration_text
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.run_lines import report_lines
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 
 from .reports import REPORT
 

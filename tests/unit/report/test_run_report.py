@@ -6,7 +6,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import OffsetsChoice
 from kafka_ferry.report import RunReport
 from kafka_ferry.verify import ExpectationResult, Verdict
-from tests.support.reports import PARTITION, RANGE, a_report, changed
+from tests.support.runs.reports import PARTITION, RANGE, a_report, changed
 
 REPORT = a_report(records=90, reasons={"aborted": 10})
 

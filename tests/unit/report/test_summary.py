@@ -13,7 +13,7 @@ from kafka_ferry.report.summary import (
     RunSummary,
     summarise,
 )
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 from tests.unit.report.reports import REPORT
 
 

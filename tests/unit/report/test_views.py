@@ -14,7 +14,7 @@ from kafka_ferry.report.views import (
 )
 from kafka_ferry.verify import PartitionRow
 from kafka_ferry.verify.rows import Coverage
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 from tests.unit.report.reports import CLICKS_0, GROUPS, ORDERS_0, ORDERS_1, REPORT
 
 

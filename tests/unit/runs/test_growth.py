@@ -15,7 +15,7 @@ from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
 from kafka_sandbox.scripted.cluster import Asked, ScriptedCluster
 from kafka_sandbox.scripted.content import ScriptedTopic
-from tests.support.flows import failures, make_flow
+from tests.support.runs.flows import failures, make_flow
 
 FETCH_BYTES = 32 * 1024
 # A client may look for leaders once more than another time.

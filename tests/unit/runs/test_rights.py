@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_ferry.runs.rights import NEEDS, needed_rights, rights_page
+from tests import PROJECT
 from tests.unit.plan.builders import a_flow
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "rights.md"
+PAGE = PROJECT / "docs" / "reference" / "rights.md"
 
 FEW: dict[str, Any] = {
     "topics": ["orders"],

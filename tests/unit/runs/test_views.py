@@ -16,7 +16,7 @@ from kafka_ferry.runs.state.history import HISTORY
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.views import FlowViews
 from kafka_ferry.state import StateFolder
-from tests.support.shown_flows import Past, big_topics, write_partial_run, write_past
+from tests.support.runs.shown_flows import Past, big_topics, write_partial_run, write_past
 
 TWO_TOPICS = Past(topics=(("orders", 8), ("payments", 2)), runs=30, reports=2)
 

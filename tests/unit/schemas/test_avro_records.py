@@ -9,7 +9,7 @@ import pytest
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.avro import NotReadable
 from kafka_ferry.schemas.avro_records import AvroRecords
-from tests.support.registries import MemoryRegistry
+from tests.support.servers.registries import MemoryRegistry
 
 CITY = {"type": "record", "name": "City", "fields": [{"name": "name", "type": "string"}]}
 NUMBER = {"name": "n", "type": "int"}

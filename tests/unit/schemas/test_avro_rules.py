@@ -14,7 +14,7 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas import avro_rules
 from kafka_ferry.schemas.avro_rules import with_avro_types
-from tests.support.registries import MemoryRegistry
+from tests.support.servers.registries import MemoryRegistry
 
 MakeFlow = Callable[..., Flow]
 

@@ -8,7 +8,7 @@ from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
 from kafka_ferry.schemas.ids import MirroredSchema
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
 from kafka_ferry.schemas.subjects import SubjectNames
-from tests.support.registries import MemoryRegistry
+from tests.support.servers.registries import MemoryRegistry
 
 NAMES = SubjectNames({"orders": "p.orders"})
 CITY = ("geo.City", SchemaVersion("geo.City", 1))

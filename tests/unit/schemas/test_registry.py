@@ -18,8 +18,8 @@ from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.registry import RegistryRefused, open_registry
 from kafka_sandbox.logins.secure import Authority, Identity
-from tests.support.http_server import QuietHandler, http_server
-from tests.support.identity_provider import SECRET, identity_provider
+from tests.support.servers.http_server import QuietHandler, http_server
+from tests.support.servers.identity_provider import SECRET, identity_provider
 from tests.unit.config.builders import a_cluster
 
 AT = SchemaVersion("a", 3)

@@ -23,7 +23,7 @@ from kafka_ferry.batches.record_format.records import packed_batch
 from kafka_ferry.model.ranges import IdPart
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema
 from kafka_ferry.schemas.translate import IdBytes, TranslatedBatch, with_target_ids
-from tests.support.batches import CODECS, Record, a_batch, consumed
+from tests.support.records.batches import CODECS, Record, a_batch, consumed
 
 ONE, TWO = str(uuid.UUID(int=1)), str(uuid.UUID(int=2))
 KNOWN = FlowSchemas(

@@ -8,7 +8,7 @@ from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.spark.serialized_flow import packed, unpacked
 from kafka_sandbox.logins.secure import Authority
-from tests.support.secure import PASSWORD, key_store
+from tests.support.brokers.secure import PASSWORD, key_store
 
 
 def test_what_is_carried_needs_no_files_any_more(tmp_path: Path) -> None:

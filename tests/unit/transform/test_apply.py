@@ -19,7 +19,7 @@ from kafka_ferry.batches import (
 from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, rows_of, transformed
-from tests.support.batches import Record, a_batch, consumed
+from tests.support.records.batches import Record, a_batch, consumed
 
 KEPT, LEFT_OUT = True, False
 

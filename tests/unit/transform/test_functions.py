@@ -29,7 +29,7 @@ from kafka_ferry.transform import (
     TransformRecord,
     load_functions,
 )
-from tests.support.batches import Record, a_batch
+from tests.support.records.batches import Record, a_batch
 from tests.unit.config.builders import a_flow
 
 PARTITION = TopicPartition("orders", 3)

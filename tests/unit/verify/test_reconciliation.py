@@ -18,7 +18,7 @@ from kafka_ferry.verify import (
     partition_rows,
     range_row,
 )
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 
 SOURCE = TopicPartition("orders", 3)
 TARGET = TopicPartition("eu.orders", 3)

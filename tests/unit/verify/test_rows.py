@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 
 from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.verify import RangeRow
-from tests.support.reports import RANGE, changed
+from tests.support.runs.reports import RANGE, changed
 
 ROW = changed(
     RANGE,

@@ -3,7 +3,7 @@
 from kafka_ferry.model import Creation, Growth, OffsetsChoice, Plan, Range, Topic
 from kafka_ferry.model.changes import Drift, Misplacement
 from kafka_ferry.verify.topics import TopicRow, topic_rows
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 
 REMOTE = "eu.orders"
 

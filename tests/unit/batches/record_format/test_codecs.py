@@ -10,8 +10,8 @@ from kafka import codec as theirs
 
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.codecs import compress, decompress, decompressed
-from tests.support.batches import CODECS, codecs
 from tests.support.examples import examples
+from tests.support.records.batches import CODECS, codecs
 
 all_codecs = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 compressing = pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=list(CODECS)[1:])

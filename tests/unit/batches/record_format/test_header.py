@@ -7,9 +7,9 @@ from kafka.record._crc32c import crc as crc32c_in_python
 from kafka.record.default_records import DefaultRecordBatch
 
 from kafka_ferry.batches import MalformedBatch, for_producer, next_sequence, split_batches
-from tests.support import batches as build
-from tests.support.batches import CODECS, a_batch, as_consumed, consumed, header_of
 from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import CODECS, a_batch, as_consumed, consumed, header_of
 
 INT16, INT32, INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
 

@@ -15,8 +15,9 @@ from kafka_ferry.batches import (
     split_batches,
 )
 from kafka_ferry.batches.record_format.codecs import compress
-from tests.support import batches as build
-from tests.support.batches import (
+from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import (
     NOW,
     Consumed,
     Record,
@@ -26,7 +27,6 @@ from tests.support.batches import (
     messages_of,
     with_message_crc,
 )
-from tests.support.examples import examples
 
 old_records = build.records.map(lambda record: record._replace(headers=()))
 kinds = pytest.mark.parametrize(("magic", "codec"), [(m, c) for m in (0, 1) for c in range(4)])

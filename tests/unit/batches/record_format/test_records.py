@@ -14,9 +14,9 @@ from kafka_ferry.batches.record_format.records import (
     runs_of,
     stream_records,
 )
-from tests.support import batches as build
-from tests.support.batches import CODECS, NOW, Record, a_batch, as_consumed, consumed
 from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import CODECS, NOW, Record, a_batch, as_consumed, consumed
 
 
 def the_batch(encoded: bytes) -> Batch:

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import MalformedBatch, split_batches
-from tests.support import batches as build
-from tests.support.batches import Record, a_batch, a_message_set, consumed
 from tests.support.examples import examples
+from tests.support.records import batches as build
+from tests.support.records.batches import Record, a_batch, a_message_set, consumed
 
 INT32 = 2**31 - 1
 

@@ -11,6 +11,7 @@ import pytest
 from kafka_ferry.cli import main
 from kafka_ferry.cli.commands.mirror_maker import with_values
 from kafka_ferry.cli.mm1_options import IN_VAIN, REFUSED
+from tests import PROJECT
 
 # kafka.tools.MirrorMaker of 0.7.2, 0.8.1, 0.8.2, 0.9 and 3.9
 OF_ALL_RELEASES = (
@@ -155,7 +156,7 @@ def test_every_option_without_effect_has_a_reason() -> None:
 
 
 def test_every_option_is_in_the_docs(mirror_maker: MirrorMaker) -> None:
-    docs = (Path(__file__).parents[4] / "docs" / "mirrormaker1.md").read_text()
+    docs = (PROJECT / "docs" / "mirrormaker1.md").read_text()
     options = re.findall(r"--[\w.-]+", mirror_maker("--help", files=False).out)
     assert len(set(options)) > len(OF_ALL_RELEASES)
     for option in options:

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.runs.rights import needed_rights
-from tests.support.command_line import ferry
+from tests.support.runs.command_line import ferry
 
 FLOW = """
 source: {alias: primary, bootstrap.servers: "source:9092"}

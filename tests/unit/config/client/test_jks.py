@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.config.client.jks import JksError, WrongPassword, read_jks
 from kafka_sandbox.logins.secure import Authority, Identity
-from tests.support.secure import PASSWORD, key_store, keytool, trust_store
+from tests.support.brokers.secure import PASSWORD, key_store, keytool, trust_store
 
 KEY_PASSWORD = "another-5ecret"
 

@@ -17,7 +17,7 @@ from kafka_ferry.config.client.keystores import key_pair, trusted_certificates, 
 from kafka_ferry.config.client.pem import KeyPair
 from kafka_ferry.errors import ConfigError
 from kafka_sandbox.logins.secure import Authority, Identity
-from tests.support.secure import KINDS, PASSWORD, key_store, keytool, trust_store
+from tests.support.brokers.secure import KINDS, PASSWORD, key_store, keytool, trust_store
 
 FILE = "flow.yaml: primary"
 WRONG = "wr0ng-password"

@@ -15,7 +15,7 @@ from kafka_ferry.config.client import translate as translate_module
 from kafka_ferry.config.client.tls import PROTOCOLS, openssl_name
 from kafka_ferry.errors import ConfigError
 from kafka_sandbox.logins.secure import Authority, Identity
-from tests.support.secure import KINDS, PASSWORD, key_store, trust_store
+from tests.support.brokers.secure import KINDS, PASSWORD, key_store, trust_store
 
 SSL = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL"}
 

@@ -5,9 +5,9 @@ import pytest
 
 from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flow, load_flows
 from kafka_ferry.errors import ConfigError
+from tests import PROJECT
 from tests.unit.config.builders import properties_file, yaml_file
 
-ROOT = Path(__file__).parents[4]
 BOTH_WAYS = "backup->primary.enabled = true\n"
 
 
@@ -19,8 +19,8 @@ def without_file(flow: Flow) -> Flow:
 
 
 def test_the_demo_flow_and_its_mirrormaker_2_file_are_the_same_flow() -> None:
-    flow = load_flow(ROOT / "include/configs/primary_to_backup.yaml")
-    other = load_flow(ROOT / "docs/examples/connect-mirror-maker.properties")
+    flow = load_flow(PROJECT / "include/configs/primary_to_backup.yaml")
+    other = load_flow(PROJECT / "docs/examples/connect-mirror-maker.properties")
     assert flow.name == "primary->backup"
     assert flow.topics == ("orders", "customers", "payments")
     assert without_file(flow) == without_file(other)

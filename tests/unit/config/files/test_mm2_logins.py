@@ -17,8 +17,9 @@ from kafka_ferry.config import (
 )
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN
 from kafka_ferry.config.client.property_names import ROLES
+from tests import PROJECT
 
-PAGE = (Path(__file__).parents[4] / "docs" / "security.md").read_text()
+PAGE = (PROJECT / "docs" / "security.md").read_text()
 BLOCKS = re.findall(r"^```properties\n(primary\.security.*?)^```", PAGE, re.M | re.S)
 ENABLED = """
 clusters = primary, backup

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kafka_ferry.config.client.property_names import CONNECTION_NAMES
 from kafka_ferry.config.files.mm2_keys import KEYS
 from kafka_ferry.config.files.reference import PAGES, mirrormaker2_page, options_page
 from kafka_ferry.config.flow import OPTIONS
+from tests import PROJECT
 
-FOLDER = Path(__file__).parents[4] / "docs" / "reference"
+FOLDER = PROJECT / "docs" / "reference"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -13,10 +13,10 @@ from jsonschema import Draft7Validator
 from kafka_ferry.config import load_flow
 from kafka_ferry.config.files.schema import flow_schema, schema_text
 from kafka_ferry.config.flow import OPTIONS
+from tests import PROJECT
 from tests.unit.config.builders import YAML
 
-ROOT = Path(__file__).parents[4]
-CONFIGS = ROOT / "include" / "configs"
+CONFIGS = PROJECT / "include" / "configs"
 VALIDATOR = Draft7Validator(flow_schema())
 
 
@@ -45,7 +45,7 @@ def test_the_schema_is_one() -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [*CONFIGS.glob("*.yaml"), *(ROOT / "docs" / "examples").rglob("*.yaml")],
+    [*CONFIGS.glob("*.yaml"), *(PROJECT / "docs" / "examples").rglob("*.yaml")],
     ids=lambda file: file.name,
 )
 def test_the_projects_flows_are_what_it_describes(file: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_demos_flow_names_it() -> None:
     assert first == "# yaml-language-server: $schema=flow.schema.json"
 
 
-PAGE = (ROOT / "docs" / "configuration.md").read_text()
+PAGE = (PROJECT / "docs" / "configuration.md").read_text()
 BLOCKS = [block.partition("```")[0] for block in PAGE.split("```yaml\n")[1:]]
 
 

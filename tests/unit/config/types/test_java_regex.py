@@ -7,7 +7,7 @@ import regex
 
 from kafka_ferry.config.types.java_regex import JavaSyntaxError, NotTranslated, translated
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns
-from tests.support.java_patterns import ANSWERS, REFUSED
+from tests.support.java.patterns import ANSWERS, REFUSED
 
 
 @pytest.mark.parametrize(("pattern", "text", "matches"), ANSWERS)

@@ -29,8 +29,8 @@ from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema
 from kafka_ferry.schemas.mirror import SchemaMirror
 from kafka_ferry.schemas.subjects import SubjectNames
 from kafka_ferry.schemas.translate import IdBytes
-from tests.support.batches import Record, a_batch
-from tests.support.registries import MemoryRegistry
+from tests.support.records.batches import Record, a_batch
+from tests.support.servers.registries import MemoryRegistry
 from tests.unit.config.builders import a_flow
 from tests.unit.copy.source.test_transformed import Answers
 

@@ -15,7 +15,7 @@ from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.transformed import NumberedRule, TransformedReader
 from kafka_ferry.model import Range
 from kafka_ferry.transform import Changer, Column, Evaluated, RecordRows
-from tests.support.batches import a_batch
+from tests.support.records.batches import a_batch
 
 RULE = TransformRule(topics=("t",), where="true")
 RANGE, OTHER, AS_IT_IS = (

@@ -12,7 +12,7 @@ from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer
 from kafka_ferry.errors import AccessDenied, Fenced
 from kafka_ferry.model import Range, TopicPartition
-from tests.support.batches import a_batch, with_payload
+from tests.support.records.batches import a_batch, with_payload
 from tests.unit.copy.fakes import Clock
 
 RANGE = Range("orders", 0, 0, 100, "id", "primary.orders", 3)

@@ -13,7 +13,7 @@ from kafka_ferry.groups.mirrormaker2.record_formats import OffsetSync
 from kafka_ferry.groups.routes import Route
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.model.ranges import TopicPartition
-from tests.support.model_log import Mirror, a_range
+from tests.support.records.model_log import Mirror, a_range
 
 SOURCE = TopicPartition("orders", 0)
 

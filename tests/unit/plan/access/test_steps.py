@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import Acl, Applied
 from kafka_ferry.model.cluster_state import Access
-from tests.support.access import an_acl, some_acls
+from tests.support.brokers.access import an_acl, some_acls
 from tests.unit.plan.builders import a_flow, a_flow_that_logs_in, a_source, a_state, planned, said
 
 

@@ -20,7 +20,7 @@ from kafka_ferry.plan.offsets.log_check import (
     only_copy,
     partition_state,
 )
-from tests.support.batches import a_batch, a_marker
+from tests.support.records.batches import a_batch, a_marker
 from tests.unit.plan.builders import KNOWN, REMOTE, a_flow, a_source, at
 
 PRODUCER = ProducerState(7, 0, 130)

@@ -8,7 +8,7 @@ from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.plan.log_density import _Sample
 from kafka_ferry.wire import Fetched
-from tests.support.batches import a_batch, a_marker, an_empty_batch
+from tests.support.records.batches import a_batch, a_marker, an_empty_batch
 
 P0 = TopicPartition("orders", 0)
 PLAIN = a_batch(10, at=0)

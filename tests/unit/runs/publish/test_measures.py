@@ -23,7 +23,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
 from kafka_ferry.verify.rows import Coverage
-from tests.support.reports import RANGE, a_report, changed
+from tests.support.runs.reports import RANGE, a_report, changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 ORDERS, CLICKS = (TopicPartition(f"primary.{topic}", 0) for topic in ("orders", "clicks"))

@@ -14,7 +14,7 @@ from kafka_ferry.runs.publish.notifications import Notices
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 from kafka_ferry.verify import Verdict
-from tests.support.reports import a_report, changed
+from tests.support.runs.reports import a_report, changed
 from tests.unit.plan.builders import NOW, a_source, a_state
 
 GREEN = dict.fromkeys(STEPS, "success")

@@ -8,7 +8,7 @@ from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.runs.state import history
 from kafka_ferry.runs.state.history import HISTORY, read_history, remember
 from kafka_ferry.state import StateFolder
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 
 
 def a_run(name: str, finished_at: int, **more: object) -> RunSummary:

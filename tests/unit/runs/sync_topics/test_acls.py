@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.runs.sync_topics.acls import _change_acls, _told
-from tests.support.access import an_acl, some_acls
+from tests.support.brokers.access import an_acl, some_acls
 
 
 class Target:

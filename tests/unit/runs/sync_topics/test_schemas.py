@@ -15,7 +15,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics import schemas
 from kafka_ferry.runs.sync_topics.schemas import mirror_schemas, planned_schemas
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
-from tests.support.registries import MemoryRegistry
+from tests.support.servers.registries import MemoryRegistry
 from tests.unit.config.builders import a_cluster, a_flow
 
 RANGE = Range("orders", 0, 0, 9, "I", "p.orders", 3)

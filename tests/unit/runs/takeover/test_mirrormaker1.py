@@ -13,8 +13,9 @@ from kafka_ferry.errors import ConfigError
 from kafka_ferry.plan import select_topics
 from kafka_ferry.runs.takeover.mirrormaker1 import ClusterIds, MirrorMaker1, as_properties
 from kafka_sandbox.clusters import PORTS
+from tests import PROJECT
 
-EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "mirror-maker"
+EXAMPLE = PROJECT / "docs" / "examples" / "mirror-maker"
 
 IDS = ClusterIds(("WestWestWestWestWestWe", "-astEastEastEastEast_Ea"), "TargetTargetTargetTarge")
 WEST = "bootstrap.servers=west:9092\ngroup.id=mirror\n"

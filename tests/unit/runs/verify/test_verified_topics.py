@@ -13,7 +13,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics
 from kafka_ferry.verify import ExpectationResult, Verdict
-from tests.support.reports import changed
+from tests.support.runs.reports import changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 from tests.unit.runs.publish.test_measures import PLANNED_AT, PROVED, a_range, a_range_row, a_row
 

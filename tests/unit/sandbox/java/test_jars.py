@@ -12,7 +12,7 @@ from kafka_sandbox.java import checksums, ivy
 from kafka_sandbox.java import jars as jars_module
 from kafka_sandbox.java.jars import KAFKA, STREAMS, Jars, class_path, kafka
 from kafka_sandbox.mirrormaker2 import MIRROR
-from tests.support.spark_kafka import SOURCE, TOKENS
+from tests.support.spark.kafka_source import SOURCE, TOKENS
 
 OLDER = ("0.11.0.3", "2.4.1", "3.3.2", "3.9.1")
 PAIR = Jars("pair", (("org.test", "one", "1.0"), ("org.test", "two", "2.0")))

@@ -19,7 +19,7 @@ from kafka_ferry.verify.expectations.data_docs import (
 )
 from kafka_ferry.verify.expectations.offline_page import content_of, page
 from kafka_ferry.verify.expectations.tables import Rows
-from tests.support.reports import PARTITION, RANGE, changed
+from tests.support.runs.reports import PARTITION, RANGE, changed
 
 AT = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from kafka_ferry.verify.expectations.evaluation import MAX_LISTED
 from kafka_ferry.verify.expectations.judge import SUITES
 from kafka_ferry.verify.expectations.tables import Rows
 from kafka_ferry.verify.topics import TopicRow
-from tests.support.reports import PARTITION, RANGE, changed
+from tests.support.runs.reports import PARTITION, RANGE, changed
 
 ACCOUNTED = "every source offset is a record on the target or has a reason"
 AS_MANY = "the target holds as many records as were copied"

@@ -12,7 +12,8 @@ from kafka_ferry.verify.expectations.judge import SUITES, judge_groups
 from kafka_ferry.verify.expectations.tables import KINDS, Rows, columns
 from kafka_ferry.verify.expectations.user_expectations import own_expectations
 from kafka_ferry.verify.groups import GROUPS, GroupRow
-from tests.support.reports import PARTITION, RANGE, changed
+from tests import PROJECT
+from tests.support.runs.reports import PARTITION, RANGE, changed
 
 GOOD_YAML = """\
 # No partition may be far behind.
@@ -278,8 +279,8 @@ def test_the_python_file_leaves_no_trace(flow: Flow, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["all.py"]
 
 
-DOCS = (Path(__file__).parents[4] / "docs" / "verification.md").read_text()
-SAMPLES = Path(__file__).parents[4] / "include" / "expectations"
+DOCS = (PROJECT / "docs" / "verification.md").read_text()
+SAMPLES = PROJECT / "include" / "expectations"
 
 
 @pytest.mark.parametrize("table", KINDS)

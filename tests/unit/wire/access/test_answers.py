@@ -27,7 +27,7 @@ from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
 from kafka_ferry.wire.access.scram_users import change_user, describe_users
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.error_codes import SECURITY_DISABLED
-from tests.support.access import an_acl
+from tests.support.brokers.access import an_acl
 from tests.unit.wire.scripted import (
     HOST,
     METADATA,

@@ -18,7 +18,7 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable
 from kafka_ferry.oauth import AccessToken, token_for
 from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.connections.sasl import initial_response, log_in
-from tests.support.identity_provider import SECRET, IdentityProvider, identity_provider
+from tests.support.servers.identity_provider import SECRET, IdentityProvider, identity_provider
 from tests.unit.wire.scripted import KINDS, Asked, ScriptedBroker, framed, sample
 
 HANDSHAKE, AUTHENTICATE = KINDS[14:16]

@@ -1,0 +1,177 @@
+"""A right that is missing on one topic or group is named, and the others are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.runs import Run
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.access import deny
+from tests.support.brokers.own_brokers import own_pair
+from tests.support.records.builders import Record, create_topic, delete_before, produce
+from tests.support.records.offsets import assert_same_offsets
+from tests.support.runs.flows import (
+    assert_same,
+    copy_now,
+    failures,
+    make_flow,
+    remote,
+)
+from tests.support.runs.proof import NO_SPARK, recount_here
+
+TOPICS = ("open", "unreadable", "unwritable")
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Two brokers on which a client without a login is bound by ACLs."""
+    with own_pair(tmp_path_factory.mktemp("strict"), {"super.users": "User:nobody"}) as brokers:
+        yield brokers
+
+
+@pytest.fixture
+def flow(folder: Path, strict: tuple[KafkaCluster, KafkaCluster]) -> Flow:
+    source, target = strict
+    for topic in TOPICS:
+        create_topic(source.bootstrap, topic, partitions=2)
+        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    # One writer, so that all of them share its transactions. The rules are of each side alone.
+    return make_flow(folder, source, target, TOPICS, writers=1, sync_topic_acls_enabled=False)
+
+
+def test_topics_without_a_right_are_named_and_the_others_copied(
+    flow: Flow, strict: tuple[KafkaCluster, KafkaCluster]
+) -> None:
+    source, target = strict
+    deny(source, "topic unreadable", "READ")
+    deny(target, f"topic {remote(flow, 'unwritable')}", "WRITE")
+
+    said = failures(copy_now(flow))
+
+    assert len(said) == 4
+    assert all("TOPIC_AUTHORIZATION_FAILED" in sentence for sentence in said)
+    assert {sentence.split("-")[0] for sentence in said} == {"unreadable", "unwritable"}
+    assert_same(source, "open", target, remote(flow, "open"))
+
+
+def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster]
+) -> None:
+    source, target = strict
+    topics = ("moves", "may-not-move")
+    for topic in topics:
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    flow = make_flow(
+        folder,
+        source,
+        target,
+        topics,
+        writers=1,
+        offsets="preserved",
+        sync_topic_acls_enabled=False,
+    )
+    assert not failures(copy_now(flow))
+    deny(target, f"topic {remote(flow, 'may-not-move')}", "DELETE")
+    for topic in topics:
+        delete_before(source, topic, 5)
+
+    (said,) = failures(copy_now(flow, "run-2"))
+
+    assert "may-not-move-0" in said
+    assert "DELETE" in said
+    assert "TOPIC_AUTHORIZATION_FAILED" in said
+    assert_same_offsets(source, "moves", target, remote(flow, "moves"))
+    keeping = flow.model_copy(update={"on_source_start_moved": "keep"})
+    assert not failures(copy_now(keeping, "run-3"))
+
+
+def with_groups(
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], *groups: str, sync: bool = True
+) -> tuple[Run, TopicPartition]:
+    """A run that is copied and proved, of a topic that the groups have read half of."""
+    source, target = strict
+    topic = f"read-by-{groups[0]}"
+    create_topic(source.bootstrap, topic)
+    produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    flow = make_flow(
+        folder,
+        source,
+        target,
+        [topic],
+        groups=list(groups),
+        sync_group_offsets_enabled=sync,
+        emit_heartbeats_enabled=False,
+        sync_topic_acls_enabled=False,
+    )
+    with GroupControl(flow.source) as control:
+        half = {TopicPartition(topic, 0): Committed(10)}
+        assert not control.commit({Group(group): half for group in groups})
+    assert not failures(copy_now(flow))
+    run = Run(flow, "run-1")
+    run.verify(NO_SPARK)
+    return run, TopicPartition(remote(flow, topic), 0)
+
+
+def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    run, there = with_groups(folder, strict, "closed", "opened")
+    deny(strict[1], "group closed", "READ")
+
+    with pytest.raises(GroupsFailed) as raised:
+        run.sync_groups()
+
+    (said,) = raised.value.failures
+    assert "the group closed" in said
+    assert str(there) in said
+    assert "GROUP_AUTHORIZATION_FAILED" in said
+    assert not raised.value.transient
+    moves = run._folder.groups()
+    assert moves is not None
+    assert [(g.group.name, one.action) for g, one in moves.partitions()] == [
+        ("closed", "refused"),
+        ("opened", "written"),
+    ]
+    assert moves.failures == (said,)
+    with GroupControl(run.flow.target) as control:
+        found = control.committed([Group("opened")])
+    assert found == {"opened": {there: Committed(10)}}
+
+
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.short("True")
+def test_a_group_that_may_not_be_read_is_a_note_unless_it_was_to_be_written(
+    folder: Path,
+    strict: tuple[KafkaCluster, KafkaCluster],
+    monkeypatch: pytest.MonkeyPatch,
+    sync: bool,
+) -> None:
+    recount_here(monkeypatch)
+    hidden, seen = f"hidden-{sync}", f"seen-{sync}"
+    run, _ = with_groups(folder, strict, hidden, seen, sync=sync)
+    deny(strict[0], f"group {hidden}", "DESCRIBE")
+
+    if sync:
+        with pytest.raises(GroupsFailed, match=hidden):
+            run.sync_groups()
+    else:
+        run.sync_groups()
+
+    moves = run._folder.groups()
+    assert moves is not None
+    (said,) = moves.failures if sync else moves.notes
+    assert hidden in said
+    assert [(g.group.name, bool(g.partitions)) for g in moves.groups] == [
+        (hidden, False),
+        (seen, True),
+    ]

@@ -1,0 +1,138 @@
+"""A real unclean leader election between runs of a flow, on either side: what is lost is named, never hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.runs import Run
+from kafka_sandbox.broker import QUICK_CLEANER
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import KafkaCluster, start_all
+from tests.support.brokers.unclean import (
+    create_unclean_topic,
+    elect_follower,
+    leave_follower_behind,
+)
+from tests.support.records.builders import create_topic, produce
+from tests.support.records.histories import named, told, values
+from tests.support.runs.flows import (
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_rows,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.runs.pair import Unique
+from tests.support.runs.proof import NO_SPARK, recount_here, verified
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def cluster(folder: Path) -> Iterator[Brokers]:
+    """Three brokers of their own, since they are killed."""
+    cluster = Brokers(folder / "cluster", config=QUICK_CLEANER)
+    try:
+        start_all([cluster])
+        yield cluster
+    finally:
+        cluster.wipe()
+
+
+def test_records_that_vanish_from_the_source_after_they_were_copied(
+    folder: Path, cluster: Brokers, backup: KafkaCluster, unique: Unique
+) -> None:
+    """MirrorMaker 2 situation 5: it goes on in the middle of the new records, without a word."""
+    source, flows = cluster, {}
+    for policy in ("fail", "continue"):
+        own = folder / unique(policy)
+        own.mkdir()
+        flows[policy] = make_flow(own, source, backup, [policy], on_source_divergence=policy)
+        create_unclean_topic(source, policy)
+        produce(source.bootstrap, policy, named("kept", 20))
+    leave_follower_behind(source, *flows)
+    for policy, flow in flows.items():
+        produce(source.bootstrap, policy, named("lost", 10))
+        assert failures(copy_now(flow)) == []
+    elect_follower(source, *flows)
+    for policy in flows:
+        produce(source.bootstrap, policy, named("new", 40))
+
+    before = told("kept", 20) + told("lost", 10)
+    plan = plan_now(flows["fail"], "run-2")
+    (problem,) = [*map(str, plan.remarks.refused), *failures(copy_planned(flows["fail"], plan))]
+    assert "fail" in problem
+    assert "[20, 30)" in problem
+    assert values(backup, remote(flows["fail"], "fail")) == before
+
+    assert failures(copy_now(flows["continue"], "run-2")) == []
+    have = values(backup, remote(flows["continue"], "continue"))
+    assert have == before + told("new", 40)
+    rewound = [row for row in ledger_rows(flows["continue"]) if row["rewound_from"] >= 0]
+    assert [(row["start"], row["rewound_from"]) for row in rewound] == [(20, 30)]
+
+
+def test_records_that_vanish_from_the_target_after_they_were_committed(
+    folder: Path,
+    cluster: Brokers,
+    primary: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    target, topics = cluster, {name: unique(name) for name in ("translated", "preserved", "whole")}
+    flow = make_flow(
+        folder,
+        primary,
+        target,
+        topics.values(),
+        offsets={topics["preserved"]: "preserved"},
+        sync_topic_configs_enabled=False,
+    )
+    broken = [topics["translated"], topics["preserved"]]
+    for name in topics.values():
+        create_topic(primary.bootstrap, name)
+        produce(primary.bootstrap, name, named("kept", 20))
+    for name in broken:
+        create_unclean_topic(target, remote(flow, name))
+    copied(flow, "run-1")
+    verified(flow, "run-1")
+    leave_follower_behind(target, *(remote(flow, name) for name in broken))
+    for name in topics.values():
+        produce(primary.bootstrap, name, named("lost", 10))
+    copied(flow, "run-2")
+    verified(flow, "run-2")
+    elect_follower(target, *(remote(flow, name) for name in broken))
+    assert values(target, remote(flow, topics["translated"])) == told("kept", 20)
+
+    # What was verified before is judged again by all that judges everything, ...
+    for name in broken:
+        assert name in unproved(flow, "run-2")
+    # ... and no later run takes the place of what is gone for its own without a word.
+    for name in topics.values():
+        produce(primary.bootstrap, name, named("new", 5))
+    plan = plan_now(flow, "run-3")
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
+    (problem,) = [text for text in said if topics["preserved"] in text]
+    assert "records that were copied are gone" in problem
+    for name in broken:
+        assert name in unproved(flow, "run-3")
+    Run(flow, "run-3").verify(NO_SPARK)
+
+
+def copied(flow: Flow, run: str) -> None:
+    assert failures(copy_now(flow, run)) == []
+
+
+def unproved(flow: Flow, run: str) -> str:
+    """What a verification of all that was ever copied finds missing."""
+    with pytest.raises(VerificationFailed) as raised:
+        Run(flow, run).verify(NO_SPARK, everything=True, afresh=True)
+    return str(raised.value)

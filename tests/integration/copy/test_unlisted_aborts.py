@@ -1,0 +1,169 @@
+"""A broker that leaves an aborted transaction out of its list shows its records as committed: none is copied.
+
+Kafka's own consumers show them. It happens once a replica leads that has fetched several transactions of
+a producer at once, so after any reassignment (``TransactionFates``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.wire import WireCluster, fetch
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import ended_batches
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.leaders import leaders, reassign
+from tests.support.records.builders import create_topic, read_all
+from tests.support.runs.flows import assert_same, copy_now, failures, make_flow, remote
+from tests.support.runs.pair import Pair, Unique
+from tests.support.waiting import wait_until
+
+SIZE = 5_000
+# Two records and what is around them.
+SHORT = 12_000
+
+
+@pytest.fixture
+def backup(three_brokers: Brokers) -> Brokers:
+    """A partition moves to a broker that has to fetch it."""
+    return three_brokers
+
+
+class Writers:
+    """Two transactional producers of one partition, and a plain one."""
+
+    def __init__(self, cluster: KafkaCluster, topic: str) -> None:
+        self._topic = topic
+        config = {"bootstrap.servers": cluster.bootstrap, "log_level": 2}
+        self._plain = Producer(config)
+        self.one, self.other = (
+            Producer(
+                {"bootstrap.servers": cluster.bootstrap, "transactional.id": f"{topic}-{name}"}
+            )
+            for name in ("one", "other")
+        )
+        for producer in (self.one, self.other):
+            producer.init_transactions(30)
+
+    def begin(self, producer: Producer, text: bytes) -> None:
+        """Begin a transaction, and write its first record."""
+        producer.begin_transaction()
+        self._write(producer, text)
+
+    def plain(self, records: int) -> None:
+        """Write records outside of transactions."""
+        for _ in range(records):
+            self._write(self._plain, b"plain")
+
+    def _write(self, producer: Producer, text: bytes) -> None:
+        producer.produce(self._topic, text.ljust(SIZE, b"."), partition=0)
+        assert producer.flush(30) == 0
+
+
+def aborted_once(cluster: KafkaCluster, topic: str) -> Writers:
+    """Writers of a new topic, of which one has aborted a transaction and begun a second one, at offset 2."""
+    create_topic(cluster.bootstrap, topic, 1, 1, min_insync_replicas="1")
+    writers = Writers(cluster, topic)
+    writers.begin(writers.one, b"aborted first")  # 0, marker 1
+    writers.one.abort_transaction(30)
+    writers.begin(writers.one, b"aborted second")
+    return writers
+
+
+def move(cluster: KafkaCluster, topic: str) -> None:
+    """Give the partition to a broker that has to fetch all of it."""
+    (leader, _) = leaders(cluster, topic)[0]
+    new = leader % 3 + 1
+    assert reassign(cluster, {KafkaTopicPartition(topic, 0): [new]})
+    wait_until(lambda: leaders(cluster, topic) == {0: (new, [])})
+
+
+@contextmanager
+def wire(cluster: KafkaCluster) -> Iterator[WireCluster]:
+    with WireCluster("source", {"bootstrap_servers": cluster.bootstrap.split(",")}) as opened:
+        yield opened
+
+
+def listed(cluster: KafkaCluster, topic: str, size: int) -> list[int]:
+    """The first offsets of the aborted transactions that a broker lists for a response of a size."""
+    partition = TopicPartition(topic, 0)
+    with wire(cluster) as opened:
+        node = opened.leaders([partition])[partition].node
+        (answer,) = fetch(
+            opened, node, {partition: 0}, max_bytes=size, partition_max_bytes=size, max_wait_ms=0
+        )
+    return [entry.first_offset for entry in answer.aborted]
+
+
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+@pytest.mark.short("translated")
+def test_what_was_aborted_is_left_out_whatever_the_broker_lists(pair: Pair, offsets: str) -> None:
+    topic = pair.unique("moved")
+    writers = aborted_once(pair.backup, topic)
+    writers.plain(4)  # 3 to 6
+    writers.begin(writers.other, b"committed")  # 7
+    writers.one.abort_transaction(30)  # 8
+    writers.other.commit_transaction(30)  # 9
+    writers.plain(2)  # 10 and 11
+    assert listed(pair.backup, topic, SHORT) == [0, 2]
+    move(pair.backup, topic)
+    assert listed(pair.backup, topic, SHORT) == [0], (
+        "this broker lists what it should: the test tests nothing"
+    )
+
+    flow = make_flow(
+        pair.folder, pair.backup, pair.primary, [topic], offsets=offsets, fetch_max_bytes=SHORT
+    )
+    assert failures(copy_now(flow)) == []
+
+    assert_same(pair.backup, topic, pair.primary, remote(flow, topic))
+    (records,) = read_all(pair.primary.bootstrap, remote(flow, topic)).values()
+    assert [record.value.rstrip(b".") for record in records] == [
+        *[b"plain"] * 4,
+        b"committed",
+        *[b"plain"] * 2,
+    ]
+
+
+def test_a_marker_that_an_open_transaction_hides_is_found(pair: Pair) -> None:
+    topic = pair.unique("hidden")
+    writers = aborted_once(pair.backup, topic)
+    writers.plain(2)  # 3 and 4
+    writers.begin(writers.other, b"open")  # 5
+    writers.one.abort_transaction(30)  # 6
+    move(pair.backup, topic)
+    assert listed(pair.backup, topic, 1_000_000) == [0], "this broker lists what it should"
+
+    flow = make_flow(pair.folder, pair.backup, pair.primary, [topic])
+    assert failures(copy_now(flow)) == []
+    (records,) = read_all(pair.primary.bootstrap, remote(flow, topic)).values()
+    assert [record.value.rstrip(b".") for record in records] == [b"plain"] * 2
+
+    writers.other.commit_transaction(30)
+    assert failures(copy_now(flow, "run-2")) == []
+    assert_same(pair.backup, topic, pair.primary, remote(flow, topic))
+
+
+@pytest.mark.long
+def test_a_scan_shows_what_was_aborted_as_such(backup: KafkaCluster, unique: Unique) -> None:
+    topic = unique("scanned")
+    writers = aborted_once(backup, topic)
+    writers.begin(writers.other, b"open")  # 3
+    writers.one.abort_transaction(30)  # 4
+    move(backup, topic)
+
+    partition = TopicPartition(topic, 0)
+    with wire(backup) as opened:
+        log = partition_log(opened, partition)
+        found = [
+            (batch.header.base_offset, is_aborted)
+            for batch, is_aborted in ended_batches(opened, log, 0)
+        ]
+    assert found == [(0, True), (1, False), (2, True)]

@@ -1,0 +1,122 @@
+"""The command line says what is wrong, where, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.model import TopicPartition
+from kafka_sandbox.broker import Broker, free_port
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.builders import Record
+from tests.support.records.groups import commit_alone
+from tests.support.runs.command_line import ferry, ferry_process
+from tests.support.runs.flows import copy_now, write_flow
+from tests.support.runs.pair import Pair
+
+
+def test_a_plan_lists_what_would_be_done_and_changes_nothing(pair: Pair) -> None:
+    topic = pair.topic(
+        "planned", [Record(value=b"x", partition=p) for p in (0, 1, 1)], partitions=2
+    )
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic])
+
+    first, second = ferry("plan", "--config", file, "--json"), ferry("plan", "--config", file)
+
+    plan = json.loads(first.stdout)
+    assert (first.returncode, second.returncode) == (2, 2)
+    assert [(r["partition"], r["start"], r["end"]) for r in plan["ranges"]] == [
+        (0, 0, 1),
+        (1, 0, 2),
+    ]
+    assert plan["creations"][0]["remote_topic"] == f"{pair.folder.name}.{topic}"
+    assert "about 3 records (" in second.stdout
+    assert "in 2 partitions; topics to create: 1" in second.stdout
+
+    assert not (pair.folder / "state").exists() or not list(
+        (pair.folder / "state").rglob("plan.json")
+    )
+
+
+def test_the_lag_is_what_the_positions_have_not_reached(pair: Pair) -> None:
+    topic = pair.topic("lagging", partitions=2)
+    flow = pair.flow([topic])
+    pair.produce(topic, [Record(value=b"x", partition=0)] * 5)
+    copy_now(flow)
+    pair.produce(topic, [Record(value=b"x", partition=p) for p in (0, 0, 1)])
+
+    def lag(*options: str) -> list[dict[str, object]]:
+        done = ferry("lag", "--config", flow.file, *options, "--json")
+        assert done.returncode == 0, done.stderr
+        rows: list[dict[str, object]] = json.loads(done.stdout)
+        return rows
+
+    rows = lag()
+    shown = [(r["partition"], r["position"], r["log_end"], r["lag"]) for r in rows]
+    assert shown == [(0, 5, 7, 2), (1, None, 1, 1)]
+    assert lag("--topics", topic) == rows
+    nothing = ferry("lag", "--config", flow.file, "--topics", "another")
+    assert (nothing.returncode, "matches another" in nothing.stderr) == (1, True)
+
+    group = pair.unique("billing")
+    commit_alone(pair.primary, group, {TopicPartition(topic, 0): 3})
+    (row,) = lag("--group", group)
+    assert (row["group"], row["partition"], row["position"], row["lag"]) == (group, 0, 3, 4)
+    # Nothing is verified yet, so nothing is translated.
+    assert row["to_offset"] is None
+    unknown = ferry("lag", "--config", flow.file, "--group", "unknown")
+    assert (unknown.returncode, "There is no group unknown" in unknown.stderr) == (10, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        (('"topics"', '"topcis"'), 9, "topcis: is not an option of a flow. Did you mean 'topics'?"),
+        (('["orders"]', '["(orders"]'), 9, "(orders"),
+        (('"alias": "backup"', '"name": "backup"'), 9, "target"),
+        (('"writers": 4', '"writers": 0'), 9, "writers"),
+    ],
+    ids=["unknown key", "bad regex", "cluster without an alias", "out of bounds"],
+)
+def test_a_wrong_file_is_named_with_key_and_reason(
+    change: tuple[str, str], status: int, said: str, pair: Pair
+) -> None:
+    file = write_flow(pair.folder, pair.primary, pair.backup, ["orders"])
+    file.write_text(json.dumps(json.loads(file.read_text())).replace(*change))
+
+    result = ferry("plan", "--config", file)
+
+    assert result.returncode == status
+    assert str(file) in result.stderr
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: KafkaCluster) -> None:
+    """MirrorMaker 2 situation 16: there topics named a.a.a.x without end."""
+    result = ferry("plan", "--config", write_flow(folder, primary, primary, ["orders"]))
+
+    assert result.returncode == 9
+    assert "are one cluster" in result.stderr
+
+
+@pytest.mark.parametrize(("step", "down"), [("plan", "source"), ("run", "target")])
+def test_a_cluster_that_is_down_is_named_after_as_long_as_the_flow_says(
+    folder: Path, primary: KafkaCluster, step: str, down: str
+) -> None:
+    nobody = Broker(folder / "nobody", port=free_port())
+    clusters = (nobody, primary) if down == "source" else (primary, nobody)
+    file = write_flow(folder, *clusters, ["orders"], admin_timeout_ms=1_000)
+    began = time.monotonic()
+
+    done = ferry_process(step, "--config", file)
+
+    assert done.returncode == 3
+    alias = folder.name if down == "source" else "backup"
+    assert f"Check {alias}.bootstrap.servers" in done.stderr
+    assert "Traceback" not in done.stderr
+    # Not the minute that it is by default, nor the 15 seconds of a request.
+    assert time.monotonic() - began < 12

@@ -1,0 +1,65 @@
+"""Where single records of a real run are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.ledger.proofs import Proof
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.where import next_offset, where
+from tests.support.records.builders import Record, delete_before
+from tests.support.runs.command_line import ferry
+from tests.support.runs.flows import copy_now, failures, remote
+from tests.support.runs.pair import Pair
+from tests.support.runs.proof import recount_here, verified
+
+
+def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certificate(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.topic("sought")
+    source = TopicPartition(topic, 0)
+    flow = pair.flow([topic], certificates_enabled=True)
+    there = TopicPartition(remote(flow, topic), 0)
+    pair.produce(topic, [Record(value=b"%d" % i) for i in range(5)])
+    never = [Record(value=b"never")]
+    pair.produce(topic, never, transactional_id=topic, abort=True)
+    pair.produce(topic, [Record(value=b"after")])
+    assert not failures(copy_now(flow, "run-1"))
+
+    (unproved,) = where(flow, source, 4)
+    assert (unproved.target, unproved.target_offset, unproved.state) == (there, 4, "there")
+    assert (unproved.run, unproved.proof, unproved.certificate) == ("run-1", None, 0)
+
+    verified(flow, "run-1")
+    (after,) = where(flow, source, 7)
+    assert (after.target_offset, after.reason) == (5, "")
+    assert isinstance(after.proof, Proof)
+    assert (after.proof.run, after.certificate) == ("run-1", 1)
+    (aborted,) = where(flow, source, 5)
+    assert (aborted.target_offset, aborted.state) == (None, "")
+    assert aborted.reason == "aborted or control"
+    assert where(flow, source, 8) == []
+    assert next_offset(flow, source) == 8
+
+    delete_before(pair.backup, there.topic, 3)
+    assert [where(flow, source, at)[0].state for at in (2, 3)] == ["expired", "there"]
+
+    asked = ("where", "--config", flow.file, "--topic", topic, "--partition", "0", "--offset")
+    shown = ferry(*asked, "4")
+    assert shown.returncode == 0, shown.stderr
+    assert f"{there} offset 4, there" in shown.stdout
+    assert "certificate:   1" in shown.stdout
+    (told,) = json.loads(ferry(*asked, "4", "--json").stdout)
+    assert told["target_offset"] == 4
+    none = ferry(*asked, "8")
+    assert none.returncode == 2
+    assert "has it up to offset 8" in none.stderr
+
+    control = ClusterControl(flow.target)
+    assert not control.delete_topics(control.topic_ids([there.topic]))
+    assert where(flow, source, 4)[0].state == "topic deleted"

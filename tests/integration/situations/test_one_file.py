@@ -1,0 +1,47 @@
+"""A flow's name stands in one file: a second one would go on where the first one has come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.runs import Run
+from tests.support.records.builders import Record
+from tests.support.runs.pair import Pair
+
+
+def in_folder(flow: Flow, folder: Path, *topics: str) -> Flow:
+    """The same flow from a file in another folder, perhaps with other topics."""
+    folder.mkdir(exist_ok=True)
+    file = folder / Path(flow.file).name
+    file.write_bytes(Path(flow.file).read_bytes())
+    found = load_flow(file)
+    return found.model_copy(update={"topics": topics}) if topics else found
+
+
+def begun(flow: Flow, run: str) -> None:
+    this = Run(flow, run)
+    this.plan()
+    this._copying().begin(this.sync_topics())
+
+
+def test_a_second_file_with_other_topics_is_refused_and_one_that_was_moved_is_not(
+    pair: Pair,
+) -> None:
+    orders, payments = (pair.topic(it, [Record(b"k", b"v")]) for it in ("orders", "payments"))
+    first = pair.flow([orders], writers=1)
+    begun(first, "run-1")
+
+    second = in_folder(first, pair.folder / "team-b", orders, payments)
+    with pytest.raises(ConfigError, match=r"was run from .+flow\.yaml with other topics") as caught:
+        Run(second, "run-2").plan()
+    assert "another alias" in caught.value.advice
+
+    moved = in_folder(first, pair.folder / "moved")
+    begun(moved, "run-3")
+    begun(moved.model_copy(update={"topics": (orders, payments)}), "run-4")
+    with pytest.raises(ConfigError, match=r"moved/flow\.yaml"):
+        Run(first, "run-5").plan()

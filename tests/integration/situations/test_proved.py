@@ -1,0 +1,104 @@
+"""What became of offsets that are not on the target: seen in the ledger, judged, and in the report."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.builders import (
+    Record,
+    delete_before,
+    delete_topic,
+    produce,
+    read_all,
+    recreate_topic,
+)
+from tests.support.runs.flows import copy_now, failures, remote
+from tests.support.runs.pair import Pair
+from tests.support.runs.proof import verified
+
+pytestmark = pytest.mark.usefixtures("without_spark")
+
+
+def write(broker: KafkaCluster, topic: str, *values: bytes) -> None:
+    produce(broker.bootstrap, topic, [Record(value=value) for value in values])
+
+
+def values(broker: KafkaCluster, topic: str) -> list[bytes | None]:
+    return [record.value for record in read_all(broker.bootstrap, topic)[0]]
+
+
+def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(pair: Pair) -> None:
+    topic = pair.topic("truncated")
+    flow = pair.flow([topic], on_source_truncation="continue")
+    write(pair.primary, topic, b"0", b"1")
+    assert not failures(copy_now(flow, "run-1"))
+    write(pair.primary, topic, b"2", b"3", b"4")
+    delete_before(pair.primary, topic, 4)
+
+    assert not failures(copy_now(flow, "run-2"))
+    report = verified(flow, "run-2")
+
+    assert (report.state, report.counts.lost) == ("verified", 2)
+    sentence = "2 offsets were deleted on the source before they were copied."
+    assert report.counts.losses == (f"{topic}-0 [2, 4): {sentence}",)
+    assert report.proof.verdict
+    assert "2 offsets deleted on the source" in report.proof.verdict.warnings[0]
+    assert report.topics.notes
+    assert values(pair.backup, remote(flow, topic)) == [b"0", b"1", b"4"]
+
+
+def test_both_incarnations_of_a_topic_that_was_recreated_are_proved_in_one_remote_topic(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("appended")
+    flow = pair.flow([topic], on_source_topic_recreated="append")
+    write(pair.primary, topic, b"old 0", b"old 1", b"old 2")
+    # This run is not verified: the next one has to.
+    assert not failures(copy_now(flow, "run-1"))
+    recreate_topic(pair.primary, topic)
+    write(pair.primary, topic, b"new 0", b"new 1")
+
+    assert not failures(copy_now(flow, "run-2"))
+    report = verified(flow, "run-2")
+
+    assert report.state == "verified"
+    assert [
+        (row.coverage.covered_start, row.coverage.covered_end) for row in report.proof.partitions
+    ] == [
+        (0, 3),
+        (0, 2),
+    ]
+    assert report.proof.verdict and not report.proof.verdict.warnings
+    assert values(pair.backup, remote(flow, topic)) == [
+        b"old 0",
+        b"old 1",
+        b"old 2",
+        b"new 0",
+        b"new 1",
+    ]
+
+
+def test_what_went_into_a_remote_topic_that_was_deleted_is_a_warning_once_it_is_copied_again(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("recopied")
+    flow = pair.flow([topic], on_target_topic_lost="recopy")
+    write(pair.primary, topic, b"0", b"1", b"2")
+    assert not failures(copy_now(flow, "run-1"))
+    delete_topic(pair.backup, remote(flow, topic))
+    write(pair.primary, topic, b"3")
+
+    assert not failures(copy_now(flow, "run-2"))
+    second = verified(flow, "run-2")
+    write(pair.primary, topic, b"4")
+    assert not failures(copy_now(flow, "run-3"))
+    third = verified(flow, "run-3")
+
+    assert (second.state, third.state) == ("verified", "verified")
+    assert second.proof.verdict and third.proof.verdict
+    assert f"3 records went into {remote(flow, topic)}, which was deleted" in " ".join(
+        second.proof.verdict.warnings
+    )
+    assert third.proof.verdict.warnings == (), "it is said once"
+    assert values(pair.backup, remote(flow, topic)) == [b"0", b"1", b"2", b"3", b"4"]

@@ -1,0 +1,454 @@
+"""What can happen to a source's topic before, between and during runs: named, and by policy survived."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.batches import Reason
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
+from kafka_ferry.model import Plan
+from kafka_ferry.model.waits import Waits
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.access import set_quota
+from tests.support.brokers.segments import cut_log
+from tests.support.records.builders import (
+    Record,
+    add_partitions,
+    create_topic,
+    delete_before,
+    delete_topic,
+    produce,
+    read_all,
+    recreate_topic,
+)
+from tests.support.records.histories import named, told, values
+from tests.support.runs.flows import (
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_rows,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.runs.pair import Pair
+
+
+def intervals(flow: Flow) -> list[tuple[int, int]]:
+    return [(row["start"], row["end"]) for row in ledger_rows(flow)]
+
+
+def lost(flow: Flow) -> list[tuple[int, int]]:
+    return [(it["start"], it["end"]) for row in ledger_rows(flow) for it in row["lost"]]
+
+
+# Retention and DeleteRecords
+
+
+def test_records_deleted_before_a_first_copy_are_no_loss(pair: Pair) -> None:
+    topic = pair.topic("expired", named("old", 30))
+    delete_before(pair.primary, topic, 10)
+    flow = pair.flow([topic])
+
+    assert failures(copy_now(flow)) == []
+
+    pair.assert_same(flow, topic)
+    assert lost(flow) == []
+
+
+@pytest.mark.parametrize("when", ["before the plan", "between plan and copy"])
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+@pytest.mark.short("fail-before the plan", "continue-between plan and copy")
+def test_records_deleted_before_they_were_copied_are_named_as_lost(
+    policy: str, when: str, pair: Pair
+) -> None:
+    """MirrorMaker 2 situation 1: retention passes the position, and the gap goes unnoticed."""
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("truncated", "other"))
+    flow = pair.flow([topic, other], on_source_truncation=policy, writers=1)
+    copy_now(flow)
+    for name in (topic, other):
+        pair.produce(name, named("second", 30))
+
+    if when == "before the plan":
+        delete_before(pair.primary, topic, 45)
+    plan = plan_now(flow, "run-2")
+    if when == "between plan and copy":
+        delete_before(pair.primary, topic, 45)
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
+
+    have = values(pair.backup, remote(flow, topic))
+    pair.assert_same(flow, other)
+    if policy == "fail":
+        (problem,) = said
+        assert topic in problem
+        assert "offsets [30, 45) were deleted on the source before they were copied" in problem
+        assert have == told("first", 30)
+        assert lost(flow) == []
+    else:
+        assert said == []
+        assert have == told("first", 30) + told("second", 30, since=15)
+        assert lost(flow) == [(30, 45)]
+        assert [row["reasons"] for row in ledger_rows(flow) if row["lost"]] == [{Reason.LOST: 15}]
+        assert copy_now(flow, "run-3") == []
+
+
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_records_deleted_between_a_first_plan_and_its_copy_are_named_as_lost(
+    policy: str, pair: Pair
+) -> None:
+    topic = pair.topic("truncated", named("first", 30))
+    flow = pair.flow([topic], on_source_truncation=policy)
+    plan = plan_now(flow)
+    delete_before(pair.primary, topic, 10)
+
+    said = failures(copy_planned(flow, plan))
+
+    if policy == "fail":
+        assert "offsets [0, 10) were deleted on the source before they were copied" in said[0]
+        assert values(pair.backup, remote(flow, topic)) == []
+        assert failures(copy_now(flow, "run-2")) == []
+    else:
+        assert said == []
+        assert lost(flow) == [(0, 10)]
+    assert values(pair.backup, remote(flow, topic)) == told("first", 30, since=10)
+
+
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_records_deleted_in_mid_copy_are_named_as_lost(
+    policy: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("truncated")
+    for number in range(30):
+        pair.produce(topic, [Record(value=b"%d " % (number * 10 + i)) for i in range(10)])
+    before = read_all(pair.primary.bootstrap, topic)[0]
+    flow = pair.flow(
+        [topic], on_source_truncation=policy, fetch_max_bytes=1, transaction_max_bytes=1
+    )
+    commit = TransactionalWriter.commit
+
+    def delete_then_commit(writer: TransactionalWriter, waits: Waits) -> object:
+        monkeypatch.undo()
+        delete_before(pair.primary, topic, 250)
+        return commit(writer, waits)
+
+    monkeypatch.setattr(TransactionalWriter, "commit", delete_then_commit)
+
+    said = failures(copy_now(flow))
+
+    have = [record.value for record in pair.copied(flow, topic)[0]]
+    if policy == "fail":
+        (problem,) = said
+        reached = len(have)
+        assert f"offsets [{reached}, 250) were deleted on the source" in problem
+        assert 0 < reached < 250
+        assert have == [record.value for record in before[:reached]]
+    else:
+        assert said == []
+        ((start, end),) = lost(flow)
+        assert end == 250
+        assert 0 < start < 250
+        kept = before[:start] + before[250:]
+        assert have == [record.value for record in kept]
+        ends = [end for _, end in intervals(flow)]
+        assert [start for start, _ in intervals(flow)] == [0, *ends[:-1]]
+        assert ends[-1] == 300
+
+
+# Topics that go and come
+
+
+@pytest.mark.parametrize("policy", ["keep", "fail"])
+def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
+    policy: str, pair: Pair
+) -> None:
+    """MirrorMaker 2 situation 2: a deleted topic's copy stays, with a line in a log."""
+    topic, other = (pair.topic(it, named("first", 10)) for it in ("deleted", "other"))
+    flow = pair.flow([topic, other], on_source_topic_deleted=policy)
+    copy_now(flow)
+    delete_topic(pair.primary, topic)
+    pair.produce(other, named("second", 10))
+
+    plan = plan_now(flow, "run-2")
+
+    assert failures(copy_planned(flow, plan)) == []
+    assert values(pair.backup, remote(flow, topic)) == told("first", 10)
+    pair.assert_same(flow, other)
+    noted, refused = (
+        (plan.remarks.notes, plan.remarks.refused)
+        if policy == "keep"
+        else (plan.remarks.refused, plan.remarks.notes)
+    )
+    assert [note.topic for note in noted] == [topic]
+    assert "deleted on the source" in str(noted[0])
+    assert refused == ()
+
+
+@pytest.mark.parametrize("count", [10, 50], ids=["shorter", "longer"])
+@pytest.mark.short("shorter")
+def test_a_topic_recreated_goes_whole_after_the_old_one_or_nowhere(count: int, pair: Pair) -> None:
+    """MirrorMaker 2 situations 3 and 4: the new topic is taken for the old one.
+
+    Shorter than the position, its records are appended without a word (3); longer, those before
+    the position are never copied (4).
+    """
+    topic = pair.topic("recreated", named("old", 30))
+    failing = pair.flow([topic])
+    copy_now(failing)
+    recreate_topic(pair.primary, topic)
+    pair.produce(topic, named("new", count))
+
+    (refusal,) = plan_now(failing, "run-2").remarks.refused
+    assert "deleted and recreated" in refusal.reason
+
+    flow = pair.flow([topic], on_source_topic_recreated="append")
+    assert failures(copy_now(flow, "run-3")) == []
+    assert copy_now(flow, "run-4") == []
+    have = told("old", 30) + told("new", count)
+    assert values(pair.backup, remote(flow, topic)) == have
+    first, second = ledger_rows(flow)
+    assert (second["start"], second["end"], second["records"]) == (0, count, count)
+    assert first["topic_id"] != second["topic_id"]
+    assert second["rewound_from"] == -1
+
+    pair.produce(topic, named("newer", 5))
+    assert failures(copy_now(flow, "run-5")) == []
+    assert values(pair.backup, remote(flow, topic)) == have + told("newer", 5)
+
+
+@pytest.mark.short("first run-append", "later run-fail")
+@pytest.mark.parametrize("policy", ["fail", "append"])
+@pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
+def test_a_topic_recreated_between_plan_and_copy_is_not_taken_for_the_old_one(
+    copied: bool, policy: str, pair: Pair
+) -> None:
+    """MirrorMaker 2 situation 4, in the worst moment."""
+    topic, other = (pair.topic(it, named("old", 30)) for it in ("recreated", "other"))
+    flow = pair.flow([topic, other], on_source_topic_recreated=policy, writers=1)
+    old = 30 if copied else 0
+    if copied:
+        copy_now(flow)
+        for name in (topic, other):
+            pair.produce(name, named("more", 10))
+    plan = plan_now(flow, "run-2")
+    recreate_topic(pair.primary, topic)
+    pair.produce(topic, named("new", 60))
+
+    (problem,) = failures(copy_planned(flow, plan))
+
+    assert problem.startswith(f"{topic}-0 ")
+    assert "deleted and recreated since it was planned" in problem
+    assert values(pair.backup, remote(flow, topic)) == told("old", old)
+    pair.assert_same(flow, other)
+    if policy == "append" or not copied:
+        assert failures(copy_now(flow, "run-3")) == []
+        have = told("old", old) + told("new", 60)
+        assert values(pair.backup, remote(flow, topic)) == have
+
+
+def test_a_topic_that_vanishes_after_the_plan_is_named_and_a_new_one_waits_for_the_next_run(
+    pair: Pair,
+) -> None:
+    """MirrorMaker 2 situation 13: a new topic is found by the next run, and copied from its start."""
+    prefix = pair.unique("family")
+    vanishing, staying, appearing = f"{prefix}.a", f"{prefix}.b", f"{prefix}.c"
+    for name in (vanishing, staying):
+        create_topic(pair.primary.bootstrap, name)
+        pair.produce(name, named("first", 10))
+    flow = pair.flow([f"{prefix}[.].*"], writers=1)
+    plan = plan_now(flow)
+    delete_topic(pair.primary, vanishing)
+    create_topic(pair.primary.bootstrap, appearing)
+    pair.produce(appearing, named("first", 10))
+
+    (problem,) = failures(copy_planned(flow, plan))
+
+    assert problem.startswith(f"{vanishing}-0 ")
+    assert "was deleted since it was planned" in problem
+    pair.assert_same(flow, staying)
+    assert failures(copy_now(flow, "run-2")) == []
+    pair.assert_same(flow, appearing)
+
+
+def test_partitions_added_after_the_plan_are_copied_whole_by_the_next_run(pair: Pair) -> None:
+    """MirrorMaker 2 situations 13 and 17: growth is found by the next run, nothing is restarted."""
+    topic = pair.topic("grown", named("first", 10))
+    flow = pair.flow([topic])
+    plan = plan_now(flow)
+    add_partitions(pair.primary, topic, 4)
+    pair.produce(topic, named("second", 40))
+
+    assert failures(copy_planned(flow, plan)) == []
+    assert failures(copy_now(flow, "run-2")) == []
+
+    pair.assert_same(flow, topic)
+    assert len(pair.copied(flow, topic)) == 4
+
+
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+def test_an_empty_topic_is_created_and_stays_empty(pair: Pair, offsets: str) -> None:
+    topic = pair.topic("empty", partitions=3)
+    flow = pair.flow([topic], offsets=offsets)
+
+    assert failures(copy_now(flow)) == []
+    assert copy_now(flow, "run-2") == []
+
+    assert pair.copied(flow, topic) == {0: [], 1: [], 2: []}
+
+
+@pytest.mark.parametrize(("offsets", "side"), [("translated", "target"), ("preserved", "source")])
+def test_an_empty_topic_that_is_recreated_is_copied_on(pair: Pair, offsets: str, side: str) -> None:
+    topic = pair.topic("empty")
+    flow = pair.flow([topic], offsets=offsets)
+    assert failures(copy_now(flow)) == []
+
+    if side == "source":
+        recreate_topic(pair.primary, topic)
+    else:
+        delete_topic(pair.backup, remote(flow, topic))
+    assert failures(copy_now(flow, "run-2")) == []
+    pair.produce(topic, named("new", 10))
+    assert failures(copy_now(flow, "run-3")) == []
+
+    pair.assert_same(flow, topic)
+    assert copy_now(flow, "run-4") == []
+
+
+# Logs that are truncated
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A topic of 30 records whose log was truncated to 20 and then given ``new`` others."""
+
+    flow: Flow
+    topic: str
+    new: int
+    plan: Plan | None = None
+
+
+POLICIES = ("fail", "continue")
+LENGTHS = {"shorter": 5, "longer": 40}
+WHENS = ("before the plan", "between plan and copy")
+
+
+@pytest.fixture(scope="module")
+def cuts(
+    tmp_path_factory: pytest.TempPathFactory, backup: KafkaCluster
+) -> Iterator[dict[tuple[str, str, str], Cut]]:
+    """One broker's topics, all of them truncated at once as no replica could be, and a flow of each."""
+    home = tmp_path_factory.mktemp("cut")
+    source = Broker(home / "source")
+    made = {}
+    with source:
+        for number, key in enumerate((p, le, w) for p in POLICIES for le in LENGTHS for w in WHENS):
+            policy, length, when = key
+            topic = f"cut-{number}"
+            create_topic(source.bootstrap, topic)
+            folder = home / f"{home.name}-{number}"
+            folder.mkdir()
+            flow = make_flow(
+                folder,
+                source,
+                backup,
+                [topic],
+                on_source_divergence=policy,
+                # Where the new log ends before the planned end, the copy waits for more.
+                partition_wait_ms=2_000,
+            )
+            for part in range(3):
+                produce(source.bootstrap, topic, named(f"old {part}", 10))
+            assert failures(copy_now(flow)) == []
+            plan = None
+            if when == "between plan and copy":
+                produce(source.bootstrap, topic, named("never seen", 5))
+                plan = plan_now(flow, "run-2")
+            made[key] = Cut(flow, topic, LENGTHS[length], plan)
+        source.stop()
+        for cut in made.values():
+            cut_log(source, cut.topic, 20)
+        source.start().wait_ready()
+        for cut in made.values():
+            produce(source.bootstrap, cut.topic, named("new", cut.new))
+        yield made
+    source.wipe()
+
+
+@pytest.mark.short("fail-shorter-before the plan", "continue-longer-between plan and copy")
+@pytest.mark.parametrize("when", WHENS)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
+    policy: str,
+    length: str,
+    when: str,
+    cuts: dict[tuple[str, str, str], Cut],
+    backup: KafkaCluster,
+) -> None:
+    """MirrorMaker 2 situation 5: after an unclean leader election it follows without a word, or,
+    where the new log is longer already, goes on in its middle."""
+    cut = cuts[policy, length, when]
+    flow = cut.flow
+    plan = cut.plan or plan_now(flow, "run-2")
+
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
+
+    old = [text for part in range(3) for text in told(f"old {part}", 10)]
+    have = values(backup, remote(flow, cut.topic))
+    if policy == "fail":
+        (problem,) = said
+        assert cut.topic in problem
+        assert "[20, 30)" in problem
+        assert have == old
+        return
+    if cut.plan:
+        # The plan's end was the old log's; the next run's is the new one's.
+        plan = plan_now(flow, "run-3")
+        assert [*plan.remarks.refused, *failures(copy_planned(flow, plan))] == []
+        have = values(backup, remote(flow, cut.topic))
+    else:
+        assert said == []
+    assert have == old + told("new", cut.new)
+    rewound = [row for row in ledger_rows(flow) if row["rewound_from"] >= 0]
+    assert [(row["start"], row["rewound_from"]) for row in rewound] == [(20, 30)]
+    assert copy_now(flow, "run-4") == []
+
+
+# Slow sources
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.long
+def test_a_quota_slows_a_copy_down_and_fails_nothing(side: str, pair: Pair) -> None:
+    topic, client = pair.unique("throttled"), pair.unique("client")
+    # Each broker counts what comes to itself.
+    create_topic(pair.primary.bootstrap, topic)
+    for _ in range(24):
+        pair.produce(topic, [Record(value=bytes(range(256)) * 4 * 50)])
+    flow = with_client_id(pair.flow([topic], fetch_max_bytes=200_000), side, client)
+    # Brokers average over ten seconds: what is above this in that time is to be waited for.
+    broker = pair.primary if side == "source" else pair.backup
+    rate = "consumer_byte_rate" if side == "source" else "producer_byte_rate"
+    set_quota(broker, (("client-id", client),), rate, 100_000)
+    try:
+        began = time.monotonic()
+        assert failures(copy_now(flow)) == []
+        assert time.monotonic() - began > 1.5
+    finally:
+        set_quota(broker, (("client-id", client),), rate, None)
+    pair.assert_same(flow, topic)
+
+
+def with_client_id(flow: Flow, side: str, client: str) -> Flow:
+    file = Path(flow.file)
+    options = json.loads(file.read_text())
+    options[side]["consumer" if side == "source" else "producer"] = {"client.id": client}
+    file.write_text(json.dumps(options))
+    return load_flow(file)

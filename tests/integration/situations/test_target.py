@@ -1,0 +1,345 @@
+"""What can happen to the target: topics lost, foreign or refused, writes refused, a full disk."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.model import Plan
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import KafkaCluster
+from tests.faults.sides import frozen, wait_in_sync
+from tests.support.records.builders import (
+    Record,
+    create_topic,
+    delete_topic,
+    produce,
+    read_all,
+    recreate_topic,
+)
+from tests.support.records.histories import named, told, values
+from tests.support.runs.flows import (
+    assert_same,
+    content,
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_rows,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.proof import recount_here, verified
+from tests.support.waiting import wait_until
+
+NOISE = bytes(range(256)) * 200
+# More than brokers, so that each leads some.
+PARTITIONS = 4
+
+
+# Remote topics that are lost
+
+
+@pytest.mark.parametrize("fate", ["deleted", "recreated"])
+@pytest.mark.parametrize("policy", ["fail", "recopy"])
+@pytest.mark.short("fail-recreated", "recopy-deleted")
+def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
+    policy: str, fate: str, pair: Pair
+) -> None:
+    """MirrorMaker 2 situation 9: it is created again, and its history never sent again."""
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("lost", "other"))
+    flow = pair.flow([topic, other], on_target_topic_lost=policy, writers=1)
+    copy_now(flow)
+    for name in (topic, other):
+        pair.produce(name, named("second", 10))
+    (delete_topic if fate == "deleted" else recreate_topic)(pair.backup, remote(flow, topic))
+
+    plan = plan_now(flow, "run-2")
+    assert failures(copy_planned(flow, plan)) == []
+
+    pair.assert_same(flow, other)
+    if policy == "fail":
+        (refusal,) = plan.remarks.refused
+        assert (refusal.topic, refusal.partition) == (topic, None)
+        assert "its history there is gone" in refusal.reason
+        if fate == "recreated":
+            assert values(pair.backup, remote(flow, topic)) == []
+    else:
+        assert plan.remarks.refused == ()
+        assert [note.topic for note in plan.remarks.notes] == [topic]
+        pair.assert_same(flow, topic)
+        assert copy_now(flow, "run-3") == []
+
+
+@pytest.mark.short("True-recopy-recreated")
+@pytest.mark.parametrize(
+    ("copied", "policy", "fate"),
+    [
+        (False, "fail", "deleted"),
+        (False, "fail", "recreated"),
+        (True, "fail", "deleted"),
+        (True, "recopy", "recreated"),
+    ],
+)
+def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next_run(
+    copied: bool, policy: str, fate: str, pair: Pair
+) -> None:
+    """MirrorMaker 2 situation 9, in the worst moment."""
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("lost", "other"))
+    flow = pair.flow([topic, other], on_target_topic_lost=policy, writers=1)
+    if copied:
+        copy_now(flow)
+        for name in (topic, other):
+            pair.produce(name, named("second", 10))
+    plan = plan_now(flow, "run-2")
+    (delete_topic if fate == "deleted" else recreate_topic)(pair.backup, remote(flow, topic))
+
+    said = failures(copy_planned(flow, plan))
+
+    pair.assert_same(flow, other)
+    if fate == "deleted" or copied:
+        (problem,) = said
+        assert problem.startswith(f"{topic}-0 ")
+    if policy == "recopy" or not copied:
+        assert failures(copy_now(flow, "run-3")) == []
+        pair.assert_same(flow, topic)
+        assert copy_now(flow, "run-4") == []
+    else:
+        (refusal,) = plan_now(flow, "run-3").remarks.refused
+        assert "its history there is gone" in refusal.reason
+
+
+# Partitions
+
+
+def test_a_remote_topic_with_too_few_partitions_is_grown(pair: Pair) -> None:
+    """MirrorMaker 2 situation 7: the producer waits for the missing partitions for ever."""
+    topic = pair.topic("few", named("first", 40), partitions=4)
+    flow = pair.flow([topic])
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=1)
+
+    assert failures(copy_now(flow)) == []
+
+    pair.assert_same(flow, topic)
+
+
+def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(pair: Pair) -> None:
+    """MirrorMaker 2 situation 8: keys go elsewhere on the target, unnoticed."""
+    topic = pair.topic("more", named("first", 20), partitions=2)
+    flow = pair.flow([topic])
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=3)
+
+    plan = plan_now(flow)
+
+    assert failures(copy_planned(flow, plan)) == []
+    (note,) = plan.remarks.notes
+    assert "has 3 partitions, the source's topic has 2" in note.message
+    have = content(pair.copied(flow, topic))
+    assert have == content(read_all(pair.primary.bootstrap, topic)) | {2: []}
+
+
+# Foreign records
+
+
+@pytest.mark.parametrize("policy", ["fail", "adopt"])
+def test_a_remote_topic_with_foreign_records_is_left_alone_or_gone_on_with(
+    policy: str, pair: Pair
+) -> None:
+    """MirrorMaker 2 situation 10: under identity naming records of others interleave with the copy."""
+    topic, other = (pair.topic(it, named("first", 10)) for it in ("foreign", "other"))
+    create_topic(pair.backup.bootstrap, topic)
+    produce(pair.backup.bootstrap, topic, named("foreign", 5))
+    flow = pair.flow(
+        [topic, other],
+        on_foreign_records=policy,
+        replication_policy_class="IdentityReplicationPolicy",
+    )
+
+    plan = plan_now(flow)
+    assert failures(copy_planned(flow, plan)) == []
+
+    assert_same(pair.primary, other, pair.backup, other)
+    if policy == "fail":
+        (refusal,) = plan.remarks.refused
+        assert refusal.topic == topic
+        assert values(pair.backup, topic) == told("foreign", 5)
+    else:
+        assert plan.remarks.refused == ()
+        pair.produce(topic, named("second", 10))
+        assert failures(copy_now(flow, "run-2")) == []
+        have = told("foreign", 5) + told("first", 10) + told("second", 10)
+        assert values(pair.backup, topic) == have
+
+
+# Topics that cannot be created
+
+
+def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copied(
+    pair: Pair,
+) -> None:
+    """MirrorMaker 2 situation 15: a warning at each refresh, while the task waits for the topic."""
+    topic, other = (pair.topic(it, named("first", 10)) for it in ("impossible", "other"))
+    flow = pair.flow([topic, other])
+    # In the names of metrics a dot and an underscore are the same: brokers refuse the second one.
+    create_topic(pair.backup.bootstrap, f"{flow.source.alias}_{topic}")
+
+    plan = plan_now(flow)
+
+    (refusal,) = plan.remarks.refused
+    assert refusal.topic == topic
+    assert remote(flow, topic) in refusal.reason
+    assert failures(copy_planned(flow, plan)) == []
+    pair.assert_same(flow, other)
+
+
+def test_with_more_replicas_than_brokers_the_plan_step_says_so(pair: Pair) -> None:
+    """MirrorMaker 2 situation 15: the replication factor that no cluster of this size can give."""
+    topic = pair.topic("replicas")
+    flow = pair.flow([topic], replication_factor=4)
+
+    with pytest.raises(FerryError, match=r"INVALID_REPLICATION_FACTOR|replication factor"):
+        plan_now(flow)
+
+
+# Names
+
+
+def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(pair: Pair) -> None:
+    """MirrorMaker 2 situation 12: some names are never mirrored, even if the flow names them."""
+    plain = pair.unique("named")
+    names = [f"__{plain}", f".{plain}", f"mm2-{plain}.internal", f"{plain}.checkpoints.internal"]
+    for name in [plain, *names]:
+        create_topic(pair.primary.bootstrap, name)
+        pair.produce(name, named("first", 3))
+    flow = pair.flow([f".*{plain}.*"])
+
+    plan: Plan = plan_now(flow)
+    assert failures(copy_planned(flow, plan)) == []
+
+    skipped = {skipped.topic: skipped.reason for skipped in plan.remarks.skipped}
+    copied = {range_.topic for range_ in plan.ranges}
+    assert skipped.keys() | copied >= {plain, *names}
+    assert skipped.keys() & copied == set()
+    assert all(skipped.values())
+    assert plain in copied
+    for name in copied:
+        pair.assert_same(flow, name)
+
+
+# Writes that are refused
+
+
+@pytest.fixture
+def own_brokers(folder: Path) -> Iterator[Brokers]:
+    """A target whose brokers may lag, which would slow down other tests."""
+    target = Brokers(folder / "target")
+    try:
+        yield target.start().wait_ready()
+    finally:
+        target.wipe()
+
+
+@pytest.mark.long
+def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
+    folder: Path,
+    primary: KafkaCluster,
+    own_brokers: Brokers,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    target, lagging = own_brokers, 2
+    topic, other = unique("unsafe"), unique("other")
+    for name in (topic, other):
+        create_topic(primary.bootstrap, name, PARTITIONS)
+        produce(primary.bootstrap, name, named("first", 30))
+    flow = make_flow(
+        folder,
+        primary,
+        target,
+        [topic, other],
+        topics_configs={
+            topic: {"min.insync.replicas": len(target.brokers)},
+            other: {"min.insync.replicas": len(target.brokers) - 1},
+        },
+        # Both topics are in one transaction.
+        writers=1,
+        partition_wait_ms=2_000,
+    )
+    copies = [remote(flow, topic), remote(flow, other)]
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+
+    for name in (topic, other):
+        produce(primary.bootstrap, name, named("second", 30))
+    with frozen(target.brokers[lagging]):
+        left = [{1, 3}] * PARTITIONS
+        wait_until(lambda: all(in_sync(target, name) == left for name in copies), 60)
+        outcomes = copy_now(flow, "run-2")
+
+        problems = failures(outcomes)
+        partitions = [f"{topic}-{number}" for number in range(PARTITIONS)]
+        assert sorted(problem.split()[0] for problem in problems) == partitions
+        assert all("NOT_ENOUGH_REPLICAS" in problem for problem in problems)
+        assert {outcome.failure.transient for outcome in outcomes if outcome.failure} == {True}
+        assert_same(primary, other, target, remote(flow, other))
+        # What is copied is proved, and only what is not copied is missing.
+        with pytest.raises(VerificationFailed) as caught:
+            verified(flow, "run-2")
+        assert topic in str(caught.value)
+        assert other not in str(caught.value)
+
+    wait_in_sync(target)
+    assert failures(copy_now(flow, "run-3")) == []
+    verified(flow, "run-3")
+    assert_same(primary, topic, target, remote(flow, topic))
+
+
+def in_sync(cluster: KafkaCluster, topic: str) -> list[set[int]]:
+    """By partition, the brokers whose replicas are in sync."""
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    found = client.list_topics(topic, timeout=10).topics[topic].partitions
+    return [{*found[number].isrs} for number in sorted(found)]
+
+
+def test_a_target_whose_disk_is_full_fails_the_run_and_costs_no_record(
+    folder: Path, primary: KafkaCluster, unique: Unique
+) -> None:
+    topic = unique("full")
+    create_topic(primary.bootstrap, topic)
+    target = Broker(folder / "target")
+    with target:
+        flow = make_flow(
+            folder,
+            primary,
+            target,
+            [topic],
+            transaction_max_bytes=60_000,
+            fetch_max_bytes=60_000,
+            partition_wait_ms=3_000,
+        )
+        produce(primary.bootstrap, topic, named("first", 1))
+        assert failures(copy_now(flow)) == []
+        for number in range(20):
+            produce(primary.bootstrap, topic, [Record(value=b"%d " % number + NOISE)])
+        plan = plan_now(flow, "run-2")
+        assert target.pid is not None
+        # Writing more than this to a file fails, as on a full disk.
+        psutil.Process(target.pid).rlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
+
+        (problem,) = failures(copy_planned(flow, plan))
+
+        assert problem.startswith(f"{topic}-0 ")
+        target.restart()
+        assert 1 < sum(row["records"] for row in ledger_rows(flow)) < 21
+        assert failures(copy_now(flow, "run-3")) == []
+        assert_same(primary, topic, target, remote(flow, topic))
+    target.wipe()

@@ -1,0 +1,147 @@
+"""``topics.start``: each topic's first copy begins where it says, and so does a copy that is made again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.model import TopicPartition
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.builders import Record, create_topic, delete_topic, produce, read_all
+from tests.support.records.groups import commit_alone
+from tests.support.runs.flows import copy_now, failures, ledger_rows, plan_now, remote
+from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.proof import recount_here, verified
+
+HOUR = 3_600_000
+NOW = int(time.time() * 1000)
+# Each record's age in hours is its value.
+AGES = (300, 200, 100, 50, 1)
+
+
+@pytest.fixture
+def topic(primary: KafkaCluster, unique: Unique) -> str:
+    """A topic of two partitions with a record of each age in the first one, and nothing in the other."""
+    name = unique("old")
+    create_topic(primary.bootstrap, name, 2, retention_ms="-1")
+    add(primary, name, *AGES)
+    return name
+
+
+@pytest.fixture
+def flow(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Flow]:
+    """Makes a flow of the topic, with ``topics.start``."""
+    recount_here(monkeypatch)
+
+    def make(start: object, **options: object) -> Flow:
+        return pair.flow([topic], topics_start=start, **options)
+
+    return make
+
+
+def add(cluster: KafkaCluster, topic: str, *ages: int, partition: int = 0) -> None:
+    records = (Record(b"k", str(age).encode(), (), NOW - age * HOUR, partition) for age in ages)
+    produce(cluster.bootstrap, topic, list(records))
+
+
+def ages(cluster: KafkaCluster, topic: str) -> list[int]:
+    """The ages of the records in the first partition."""
+    return [int(record.value or b"") for record in read_all(cluster.bootstrap, topic).get(0, [])]
+
+
+def moment(age: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((NOW - age * HOUR) / 1000))
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("earliest", AGES),
+        ("-7d", (100, 50, 1)),
+        (moment(150), (100, 50, 1)),
+        ("10 minutes", ()),
+        ("latest", ()),
+    ],
+    ids=["earliest", "a time ago", "a moment", "after all records", "latest"],
+)
+def test_a_first_copy_begins_where_it_is_to(
+    flow: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    start: str,
+    expected: tuple[int, ...],
+) -> None:
+    made = flow(start)
+    assert failures(copy_now(made)) == []
+    assert ages(backup, remote(made, topic)) == list(expected)
+
+    # Each of them is followed by whatever comes later, also where it has an older time.
+    add(primary, topic, 400)
+    add(primary, topic, 2, partition=1)
+    assert failures(copy_now(made, "run-2")) == []
+    assert ages(backup, remote(made, topic)) == [*expected, 400]
+    assert verified(made, "run-2").state == "verified"
+
+
+def test_it_begins_where_a_group_stands(flow: Callable[..., Flow], pair: Pair, topic: str) -> None:
+    group = pair.unique("billing")
+    refused = flow(f"group={group}")
+    assert [refusal.topic for refusal in plan_now(refused).remarks.refused] == [topic]
+
+    commit_alone(pair.primary, group, {TopicPartition(topic, 0): 3})
+    assert failures(copy_now(refused, "run-2")) == []
+    assert ages(pair.backup, remote(refused, topic)) == [50, 1]
+
+
+def test_it_begins_where_a_file_says(
+    flow: Callable[..., Flow], backup: KafkaCluster, topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "starts.json"
+    made = flow(f"file={file}")
+    file.write_text(json.dumps({topic: {"0": 4}}))
+    assert failures(copy_now(made)) == []
+    assert ages(backup, remote(made, topic)) == [1]
+
+
+def test_a_preserved_copy_begins_at_that_offset_too(
+    flow: Callable[..., Flow], backup: KafkaCluster, topic: str
+) -> None:
+    made = flow("-7d", offsets="preserved")
+    assert failures(copy_now(made)) == []
+    assert [record.offset for record in read_all(backup.bootstrap, remote(made, topic))[0]] == [
+        2,
+        3,
+        4,
+    ]
+
+
+def test_the_ledger_has_the_option_where_it_began_and_a_change_is_refused(
+    flow: Callable[..., Flow], primary: KafkaCluster, topic: str
+) -> None:
+    made = flow("-7d")
+    assert failures(copy_now(made)) == []
+    add(primary, topic, 0)
+    assert failures(copy_now(made, "run-2")) == []
+    assert [(row["start"], row["begin"]) for row in ledger_rows(made)] == [(2, "-7d"), (5, "")]
+
+    (refusal,) = plan_now(flow("-30d"), "run-3").remarks.refused
+    assert "topics.start is -30d, but its copy was begun with -7d" in refusal.reason
+    assert plan_now(made, "run-4").remarks.refused == ()
+
+
+def test_a_copy_that_was_lost_begins_where_it_began(
+    flow: Callable[..., Flow], primary: KafkaCluster, backup: KafkaCluster, topic: str
+) -> None:
+    """Also where that is longer ago by now."""
+    made = flow("101 hours", on_target_topic_lost="recopy")
+    assert failures(copy_now(made)) == []
+    delete_topic(backup, remote(made, topic))
+    made = made.model_copy(update={"topics_start": flow("-51h").topics_start})
+    assert failures(copy_now(made, "run-2")) == []
+    assert ages(backup, remote(made, topic)) == [100, 50, 1]

@@ -1,0 +1,219 @@
+"""A writer is killed, fenced or started twice: nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import random
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_ferry.batches import AbortFilter, converted_batches
+from kafka_ferry.config import Flow, kafka_python_config, load_flow
+from kafka_ferry.control import read_positions
+from kafka_ferry.copy import fence_writers, restore_positions
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter, translated_writer
+from kafka_ferry.copy.target.writer_settings import WriterSettings
+from kafka_ferry.errors import Fenced
+from kafka_ferry.model import Range
+from kafka_ferry.runs import Run
+from kafka_ferry.wire import WireCluster, fetch
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.builders import Record, create_topic, produce
+from tests.support.runs.flows import (
+    assert_same,
+    copy_now,
+    failures,
+    ledger_of,
+    ledger_rows,
+    make_flow,
+    remote,
+)
+from tests.support.runs.pair import Pair, Unique
+
+# Each is forked from one that has imported what it needs.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+
+
+@pytest.fixture
+def planned(pair: Pair) -> tuple[Flow, Range]:
+    """A flow of one partition with 60 records in three batches, planned and its topics made."""
+    topic = pair.topic("planned")
+    for number in range(3):
+        pair.produce(topic, [Record(value=b"%d-%d" % (number, i)) for i in range(20)])
+    flow = pair.flow([topic])
+    run = Run(flow, "run-1")
+    run.plan()
+    (range_,) = run.sync_topics().ranges
+    return flow, range_
+
+
+def writer_of(flow: Flow, range_: Range, run: str) -> TransactionalWriter:
+    return translated_writer(WriterSettings.of(flow, run, range_.writer))
+
+
+def write_all(writer: TransactionalWriter, flow: Flow, range_: Range) -> None:
+    """Read the range from the source and hand it to the writer, uncommitted."""
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster("source", settings) as cluster:
+        node = cluster.leaders([range_.source])[range_.source].node
+        (got,) = fetch(
+            cluster, node, {range_.source: 0}, max_bytes=1 << 20, partition_max_bytes=1 << 20
+        )
+    for converted in converted_batches(
+        got.records, AbortFilter(got.aborted), range_.start, range_.end
+    ):
+        writer.write(range_, converted)
+    writer.send()
+
+
+def test_a_writer_that_was_taken_over_cannot_commit(
+    planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
+) -> None:
+    flow, range_ = planned
+    old, new = writer_of(flow, range_, "run-1"), writer_of(flow, range_, "run-2")
+    assert old.take_over([range_]) == {}
+    write_all(old, flow, range_)
+
+    assert new.take_over([range_]) == {}
+    with pytest.raises(Fenced):
+        old.commit()
+    with pytest.raises(Fenced):
+        old.take_over([range_])
+    write_all(new, flow, range_)
+    assert new.commit() == {range_.source: 60}
+
+    assert_same(primary, range_.topic, backup, range_.remote_topic)
+    assert [row["run"] for row in ledger_rows(flow)] == ["run-2"]
+    old.close()
+    new.close()
+
+
+def test_what_was_committed_before_the_takeover_is_where_the_next_one_goes_on(
+    planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
+) -> None:
+    flow, range_ = planned
+    old, new = writer_of(flow, range_, "run-1"), writer_of(flow, range_, "run-2")
+    old.take_over([range_])
+    write_all(old, flow, range_)
+    old.commit()
+
+    position = new.take_over([range_])[range_.source]
+
+    assert (position.offset, position.topic_id) == (60, range_.topic_id)
+    assert_same(primary, range_.topic, backup, range_.remote_topic)
+    old.close()
+    new.close()
+
+
+def test_fencing_all_writers_stops_each_of_them(planned: tuple[Flow, Range]) -> None:
+    flow, range_ = planned
+    writer = writer_of(flow, range_, "run-1")
+    writer.take_over([range_])
+    write_all(writer, flow, range_)
+
+    fence_writers(flow, flow.writers)
+
+    with pytest.raises(Fenced):
+        writer.commit()
+    writer.close()
+
+
+def test_positions_that_the_group_has_lost_are_committed_again_as_the_ledger_has_them(
+    planned: tuple[Flow, Range], backup: KafkaCluster
+) -> None:
+    flow, range_ = planned
+    assert failures(copy_now(flow)) == []
+    group = f"ferry.{flow.name}"
+    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    client.delete_consumer_groups([group])[group].result()
+    known = ledger_of(flow).positions()
+
+    fence_writers(flow, flow.writers)
+    restore_positions(flow, "run-2", known)
+
+    (position,) = read_positions(flow.target, flow.name).values()
+    found = known[range_.target]
+    assert (position.offset, position.leader_epoch) == (60, found.leader_epoch)
+    assert (position.topic_id, position.remote_topic_id) == (found.topic_id, found.remote_topic_id)
+
+
+@pytest.mark.long
+def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(pair: Pair) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    chance = random.Random(seed)
+    topic = pair.topic("killed", partitions=3)
+    flow = pair.flow([topic], transaction_max_bytes=4000, fetch_max_bytes=2000)
+    killed = 0
+    for number in range(8):
+        for part in range(6):
+            records = [Record(key=b"%d" % i, value=b"%d-%d" % (number, part)) for i in range(40)]
+            transactional_id = topic if part % 2 else None
+            abort = chance.random() < 0.3
+            pair.produce(topic, records, transactional_id=transactional_id, abort=abort)
+        killed += run_and_kill(flow, f"run-{number}", chance.uniform(0.0, 0.9))
+
+    assert failures(copy_now(flow, "last")) == []
+
+    print(f"seed {seed}, killed in mid-copy {killed} of 8 times")
+    pair.assert_same(flow, topic)
+    covered = sorted((row["partition"], row["start"], row["end"]) for row in ledger_rows(flow))
+    for before, after in itertools.pairwise(covered):
+        assert before[0] != after[0] or before[2] == after[1], f"seed {seed}: {before} {after}"
+
+
+def run_and_kill(flow: Flow, run: str, seconds: float) -> bool:
+    """Copy in another process and kill it so long after it began to copy; whether it was killed."""
+    begins, begun = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=copy_and_tell, args=(flow.file, run, begun))
+    process.start()
+    begun.close()
+    assert begins.recv() == "begins"
+    time.sleep(seconds)
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
+
+
+def copy_and_tell(file: str, run: str, begun: Connection) -> None:
+    flow = load_flow(file)
+    begun.send("begins")
+    copy_now(flow, run)
+
+
+@pytest.mark.short("target")
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.long
+def test_a_broker_killed_in_mid_copy_delays_the_copy_and_changes_nothing(
+    side: str, folder: Path, unique: Unique
+) -> None:
+    topic = unique("broker-killed")
+    with Broker(folder / "source") as source, Broker(folder / "target") as target:
+        create_topic(source.bootstrap, topic, partitions=4)
+        for number in range(30):
+            records = [Record(key=b"%d" % i, value=b"%d" % number * 200) for i in range(50)]
+            transactional_id = topic if number % 2 else None
+            produce(source.bootstrap, topic, records, transactional_id=transactional_id)
+        flow = make_flow(
+            folder, source, target, [topic], transaction_max_bytes=20_000, fetch_max_bytes=8_000
+        )
+        victim = source if side == "source" else target
+        with ThreadPoolExecutor() as pool:
+            copying = pool.submit(copy_now, flow)
+            while not any(p.offset for p in read_positions(flow.target, flow.name).values()):
+                assert not copying.done(), copying.result()
+                time.sleep(0.005)
+            victim.kill()
+            victim.restart()
+            outcomes = copying.result()
+
+        assert failures(outcomes) == []
+        assert_same(source, topic, target, remote(flow, topic))

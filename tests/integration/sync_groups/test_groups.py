@@ -1,0 +1,579 @@
+"""A run commits translated offsets on the target: where, when, and when not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import FerryError
+from kafka_ferry.groups.decisions import FROM_TARGET
+from kafka_ferry.groups.moves import GroupMoves, PartitionMove
+from kafka_ferry.model import TopicPartition as Partition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.runs import STEPS, Run
+from kafka_ferry.runs.publish.publish import publish_run
+from kafka_ferry.runs.sync_groups.sync import move_groups
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.builders import (
+    Record,
+    add_partitions,
+    create_topic,
+    delete_topic,
+    produce,
+)
+from tests.support.runs.flows import copy_now, failures, ledger_of, remote
+from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.proof import NO_SPARK
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("without_spark")
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+def commit(broker: KafkaCluster, group: str, offsets: Offsets, *, metadata: str = "") -> None:
+    """Commit as a consumer without a subscription does."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 3})
+    try:
+        wanted = [
+            TopicPartition(topic, number, offset, metadata)
+            for (topic, number), offset in offsets.items()
+        ]
+        for done in consumer.commit(offsets=wanted, asynchronous=False) or ():
+            assert done.error is None, done.error
+    finally:
+        consumer.close()
+
+
+def committed(broker: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
+    """What a group has committed, as Kafka's own client reads it."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    future = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
+    try:
+        found = future.result().topic_partitions or ()
+    except KafkaException:
+        return {}
+    return {(tp.topic, tp.partition): tp.offset for tp in found}
+
+
+@contextmanager
+def member(broker: KafkaCluster, group: str, topic: str, **config: str) -> Iterator[Consumer]:
+    """A consumer that is in the group meanwhile."""
+    settings: dict[str, Any] = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "log_level": 3,
+    }
+    consumer = Consumer(settings | {name.replace("_", "."): v for name, v in config.items()})
+    consumer.subscribe([topic])
+    try:
+        first = None
+        while first is None and not consumer.assignment():
+            first = consumer.poll(0.1)
+        if first is not None:
+            consumer.seek(TopicPartition(topic, first.partition() or 0, first.offset() or 0))
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def write(broker: KafkaCluster, topic: str, count: int, partition: int = 0) -> None:
+    records = [Record(value=b"%d" % i, partition=partition) for i in range(count)]
+    produce(broker.bootstrap, topic, records)
+
+
+def copied(flow: Flow, run: str) -> Run:
+    """A run whose records are copied and verified."""
+    assert not failures(copy_now(flow, run))
+    this = Run(flow, run)
+    this.verify(NO_SPARK)
+    return this
+
+
+def synced(flow: Flow, run: str) -> GroupMoves:
+    """What became of the groups in a run."""
+    return copied(flow, run).sync_groups()
+
+
+def only(moves: GroupMoves) -> PartitionMove:
+    """The one partition of the one group."""
+    ((_, one),) = moves.partitions()
+    return one
+
+
+@pytest.fixture
+def group(unique: Unique) -> str:
+    return unique("app")
+
+
+@pytest.fixture
+def topic(primary: KafkaCluster, unique: Unique) -> str:
+    """A topic with ten records in each of two partitions."""
+    name = unique("orders")
+    create_topic(primary.bootstrap, name, partitions=2)
+    for partition in (0, 1):
+        write(primary, name, 10, partition)
+    return name
+
+
+@pytest.fixture
+def syncing(pair: Pair, group: str) -> Callable[..., Flow]:
+    """Makes flows of topics that commit the offsets of ``group``, and write nothing else."""
+
+    def make(*topics: str, **options: object) -> Flow:
+        ours = {
+            "groups": [group],
+            "sync_group_offsets_enabled": True,
+            "emit_checkpoints_enabled": False,
+            "emit_heartbeats_enabled": False,
+        }
+        return pair.flow(topics, **(ours | options))
+
+    return make
+
+
+@pytest.fixture
+def flow(syncing: Callable[..., Flow], topic: str) -> Flow:
+    return syncing(topic)
+
+
+def test_a_groups_offsets_are_on_the_target_after_a_run_with_their_metadata(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+) -> None:
+    commit(primary, group, {(topic, 0): 4, (topic, 1): 10}, metadata="since tuesday")
+
+    moves = synced(flow, "run-1")
+
+    (move,) = moves.groups
+    assert [(one.source.partition, one.offset, one.action) for one in move.partitions] == [
+        (0, 4, "written"),
+        (1, 10, "written"),
+    ]
+    assert [one.lag for one in move.partitions] == [6, 0]
+    there = remote(flow, topic)
+    assert committed(backup, group) == {(there, 0): 4, (there, 1): 10}
+    with member(backup, group, there) as consumer:
+        (stored,) = consumer.committed([TopicPartition(there, 0)], timeout=10)
+    assert stored.metadata == "since tuesday"
+
+
+def test_a_consumer_of_the_new_protocol_goes_on_where_it_was(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+) -> None:
+    with member(primary, group, topic, group_protocol="consumer") as consumer:
+        read = [consumer.poll(10) for _ in range(7)]
+        consumer.commit(asynchronous=False)
+    done = [(message.partition(), message.value()) for message in read if message]
+
+    moves = synced(flow, "run-1")
+
+    assert {move.group.type for move in moves.groups} == {"consumer"}
+    with member(backup, group, remote(flow, topic), group_protocol="consumer") as consumer:
+        done += [(m.partition(), m.value()) for m in (consumer.poll(10) for _ in range(13)) if m]
+    assert sorted(done) == sorted((p, b"%d" % i) for p in (0, 1) for i in range(10))
+
+
+def test_a_share_group_begins_where_it_had_begun(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+) -> None:
+    shared, here = Group(group, "share"), Partition(topic, 1)
+    with GroupControl(flow.source) as control:
+        assert not control.commit({shared: {here: Committed(6)}})
+
+    assert only(synced(flow, "run-1")).action == "written"
+
+    there = Partition(remote(flow, topic), 1)
+    with GroupControl(flow.target) as control:
+        (found,) = control.committed([shared]).values()
+    assert not isinstance(found, FerryError)
+    assert {tp: was.offset for tp, was in found.items()} == {there: 6}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
+    flow: Flow,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+    protocol: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit(primary, group, {(topic, 0): 4})
+    there = remote(flow, topic)
+    first = copied(flow, "run-1")
+    with member(backup, group, there, group_protocol=protocol):
+        moves = first.sync_groups()
+        with monkeypatch.context() as before:
+            # The group was looked at before it had members.
+            idle = {group: Group(group, state="Empty")}
+            before.setattr(GroupControl, "described", lambda *_: idle)
+            late = first.sync_groups()
+
+    assert only(moves).action == only(late).action == "held"
+    assert moves.groups[0].reason.startswith("it is in use on backup (state ")
+    assert late.groups[0].reason == "it was put to use on backup just now."
+    assert committed(backup, group) == {}
+    assert only(first.sync_groups()).action == "written"
+    assert committed(backup, group) == {(there, 0): 4}
+
+
+def test_what_was_committed_further_ahead_on_the_target_stays(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+) -> None:
+    there = remote(flow, topic)
+    commit(primary, group, {(topic, 0): 4, (topic, 1): 4})
+    synced(flow, "run-1")
+    commit(backup, group, {(there, 0): 9})
+    commit(primary, group, {(topic, 0): 6, (topic, 1): 6})
+
+    (move,) = synced(flow, "run-2").groups
+
+    assert [one.action for one in move.partitions] == ["held", "written"]
+    assert (
+        move.partitions[0].reason == "another client has committed 9 on the target, further ahead."
+    )
+    assert committed(backup, group) == {(there, 0): 9, (there, 1): 6}
+
+
+def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_there_again(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+) -> None:
+    there = remote(flow, topic)
+    commit(primary, group, {(topic, 0): 8})
+    synced(flow, "run-1")
+    commit(primary, group, {(topic, 0): 2})
+
+    held = only(synced(flow, "run-2"))
+
+    assert (held.action, held.offset) == ("held", 2)
+    assert held.reason == (
+        "the group was set back on the source from 8 to 2; on.source.group.reset: keep leaves 8 on "
+        "the target."
+    )
+    assert committed(backup, group) == {(there, 0): 8}
+    commit(primary, group, {(topic, 0): 9})
+    assert only(synced(flow, "run-3")).action == "written"
+    assert committed(backup, group) == {(there, 0): 9}
+
+
+def test_a_group_that_was_set_back_on_the_source_is_followed_by_policy(
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+) -> None:
+    flow = syncing(topic, on_source_group_reset="follow")
+    commit(primary, group, {(topic, 0): 8, (topic, 1): 8})
+    synced(flow, "run-1")
+    there = remote(flow, topic)
+    commit(backup, group, {(there, 1): 9})
+    commit(primary, group, {(topic, 0): 2, (topic, 1): 2})
+
+    (move,) = synced(flow, "run-2").groups
+
+    assert [one.action for one in move.partitions] == ["written", "held"]
+    assert move.partitions[0].reason == "the group was set back on the source from 8 to 2."
+    # The other one was used on the target since.
+    assert committed(backup, group) == {(there, 0): 2, (there, 1): 9}
+
+
+def test_no_group_passes_what_is_verified(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+) -> None:
+    there = remote(flow, topic)
+    synced(flow, "run-1")
+    write(primary, topic, 10)
+    commit(primary, group, {(topic, 0): 20})
+    assert not failures(copy_now(flow, "run-2"))
+    this = Run(flow, "run-2")
+
+    after = only(this.sync_groups())
+    assert (after.offset, after.kind, after.lag) == (10, "clamped", 0)
+    assert committed(backup, group) == {(there, 0): 10}
+
+    this.verify(NO_SPARK)
+    # The transactions' markers take offsets on the target: one ended the first run's records.
+    there_now = only(this.sync_groups())
+    assert there_now.offset == committed(backup, group)[there, 0] == 21
+
+
+def test_a_partition_without_an_answer_keeps_no_other_from_being_written(
+    flow: Flow, pair: Pair, topic: str, group: str
+) -> None:
+    elsewhere = pair.topic("elsewhere")
+    first = copied(flow, "run-1")
+    add_partitions(pair.primary, topic, 3)
+    write(pair.primary, topic, 5, partition=2)
+    commit(pair.primary, group, {(topic, 0): 4, (topic, 2): 5, (elsewhere, 0): 0})
+
+    (move,) = first.sync_groups().groups
+
+    assert [(one.source.partition, one.action) for one in move.partitions] == [
+        (0, "written"),
+        (2, "held"),
+    ]
+    assert move.partitions[1].reason == "nothing of it is copied and verified yet."
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
+
+
+def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
+    syncing: Callable[..., Flow], pair: Pair, group: str
+) -> None:
+    empty = pair.topic("empty")
+    flow = syncing(empty)
+    commit(pair.primary, group, {(empty, 0): 0})
+
+    assert only(synced(flow, "run-1")).action == "written"
+
+    assert committed(pair.backup, group) == {(remote(flow, empty), 0): 0}
+
+
+def test_a_group_of_a_preserved_and_a_translated_topic_moves_as_one(
+    syncing: Callable[..., Flow], pair: Pair, group: str
+) -> None:
+    kept, told = pair.unique("kept"), pair.unique("told")
+    for topic in (kept, told):
+        create_topic(pair.primary.bootstrap, topic)
+        pair.produce(topic, [Record(value=b"a")] * 3, transactional_id=pair.unique("tx"))
+        pair.produce(topic, [Record(value=b"b")] * 3)
+    flow = syncing(kept, told, offsets={kept: "preserved"})
+    there = {topic: remote(flow, topic) for topic in (kept, told)}
+    commit(pair.primary, group, {(kept, 0): 3, (told, 0): 3})
+    first = copied(flow, "run-1")
+    add_partitions(pair.primary, told, 2)
+    write(pair.primary, told, 1, partition=1)
+    commit(pair.primary, group, {(told, 1): 1})
+
+    (stuck,) = first.sync_groups().groups
+
+    assert stuck.reason.endswith(f"moves as one, and {told}-1 is held.")
+    assert committed(pair.backup, group) == {}
+    (free,) = synced(flow, "run-2").groups
+    assert [one.action for one in free.partitions] == ["written"] * 3
+    # 3 is the marker of the first transaction: the same number in one topic, the next record in the other.
+    assert committed(pair.backup, group) == {
+        (there[kept], 0): 3,
+        (there[told], 0): 3,
+        (there[told], 1): 1,
+    }
+
+
+def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(
+    flow: Flow,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit(primary, group, {(topic, 0): 4})
+    this = copied(flow, "run-1")
+    this.sync_groups()
+    before = groups_entries(flow)
+    commits = []
+    sent = GroupControl.commit
+    monkeypatch.setattr(GroupControl, "commit", lambda s, o: commits.append(o) or sent(s, o))
+
+    for is_due in (False, True):
+        monkeypatch.setattr(
+            "kafka_ferry.runs.sync_groups.commit_offsets.is_renewal_due",
+            lambda *_, d=is_due, **__: d,
+        )
+        assert only(this.sync_groups()).action == "unchanged"
+        # Once a day what has not changed is sent again: a broker forgets idle groups.
+        assert len(commits) == is_due
+
+    assert groups_entries(flow) == before == 1
+    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    client.delete_consumer_groups([group])[group].result()
+    assert only(this.sync_groups()).action == "written"
+    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+
+
+def test_a_group_that_is_deleted_on_the_source_stays_on_the_target(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
+) -> None:
+    commit(primary, group, {(topic, 0): 4})
+    this = copied(flow, "run-1")
+    this.sync_groups()
+    forget(flow, group)
+
+    assert this.sync_groups().groups == ()
+
+    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
+
+
+def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+) -> None:
+    flow = syncing(topic, on_source_group_deleted="delete")
+    commit(primary, group, {(topic, 0): 4, (topic, 1): 4})
+    this = copied(flow, "run-1")
+    this.sync_groups()
+    forget(flow, group)
+
+    moves = this.sync_groups()
+
+    assert [one.action for _, one in moves.partitions()] == ["deleted", "deleted"]
+    assert group not in groups_of(backup)
+    # Nothing of it is left to delete, and a new one of its name begins again.
+    assert this.sync_groups().groups == ()
+    commit(primary, group, {(topic, 0): 2})
+    assert only(this.sync_groups()).action == "written"
+    assert committed(backup, group) == {(remote(flow, topic), 0): 2}
+
+
+def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+) -> None:
+    flow = syncing(topic, on_source_group_deleted="delete")
+    there = remote(flow, topic)
+    add_partitions(primary, topic, 3)
+    commit(primary, group, {(topic, 0): 4, (topic, 1): 4, (topic, 2): 0})
+    this = copied(flow, "run-1")
+    this.sync_groups()
+    forget(flow, group, (topic, 0), (topic, 1))
+    commit(backup, group, {(there, 1): 7})
+
+    (move,) = this.sync_groups().groups
+
+    assert [one.action for one in move.partitions] == ["deleted", "held", "unchanged"]
+    assert move.partitions[1].reason == (
+        "gone from the source, but another client has committed 7 on the target."
+    )
+    assert committed(backup, group) == {(there, 1): 7, (there, 2): 0}
+
+
+def test_offsets_of_a_topic_that_is_gone_from_the_source_are_deleted_by_policy(
+    syncing: Callable[..., Flow], pair: Pair, topic: str, group: str
+) -> None:
+    gone = pair.topic("gone")
+    write(pair.primary, gone, 5)
+    flow = syncing(topic, gone, on_source_group_deleted="delete")
+    commit(pair.primary, group, {(topic, 0): 4, (gone, 0): 4})
+    this = copied(flow, "run-1")
+    this.sync_groups()
+    delete_topic(pair.primary, gone)
+    # The coordinator hears of it a moment later.
+    wait_until(lambda: (gone, 0) not in committed(pair.primary, group))
+
+    (move,) = this.sync_groups().groups
+
+    assert [(one.source.topic, one.action) for one in move.partitions] == [
+        (gone, "deleted"),
+        (topic, "unchanged"),
+    ]
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nobody", "There is no group nobody on"),
+        ("ferry.a->b", "The group ferry.a->b is Kafka Ferry's own, and never moved."),
+    ],
+)
+def test_a_group_that_is_asked_for_by_name_and_cannot_move_is_named(
+    flow: Flow, name: str, said: str
+) -> None:
+    copied(flow, "run-1")
+    moves = move_groups(flow, ledger_of(flow), run="run-1", write=True, only=[name])
+    assert moves.groups == ()
+    (failure,) = moves.failures
+    assert failure.startswith(said)
+    assert not moves.transient
+
+
+def test_a_flow_that_does_nothing_with_groups_asks_for_none(
+    syncing: Callable[..., Flow], primary: KafkaCluster, topic: str, group: str
+) -> None:
+    commit(primary, group, {(topic, 0): 4})
+    assert synced(syncing(topic, sync_group_offsets_enabled=False), "run-1").groups == ()
+
+
+def test_a_flow_that_only_writes_checkpoints_commits_nothing(
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+) -> None:
+    commit(primary, group, {(topic, 0): 4})
+    flow = syncing(topic, sync_group_offsets_enabled=False, emit_checkpoints_enabled=True)
+    found = only(synced(flow, "run-1"))
+    assert (found.action, found.offset, found.kind) == ("shown", 4, "exact")
+    assert committed(backup, group) == {}
+
+
+def test_groups_are_in_the_report(
+    flow: Flow, primary: KafkaCluster, topic: str, group: str
+) -> None:
+    commit(primary, group, {(topic, 0): 4})
+    this = copied(flow, "run-1")
+    moves = this.sync_groups()
+
+    report = publish_run(this._context, STEPS[:-1])
+
+    assert report.groups == moves
+    assert (report.state, report.problems.group_failures) == ("verified", ())
+    page = (this._folder.files.read("report.html") or b"").decode()
+    assert "1 group; offsets: 1 committed" in page
+    assert group in page
+
+
+def test_what_a_group_reads_of_the_targets_own_topics_is_named_and_holds_up_nothing(
+    flow: Flow, pair: Pair, topic: str, group: str
+) -> None:
+    """Active/active: a group of A that reads A's orders and B.orders."""
+    theirs = f"{flow.target.alias}.{pair.unique('theirs')}"
+    create_topic(pair.primary.bootstrap, theirs)
+    pair.produce(theirs, [Record(b"k", b"v")] * 3)
+    commit(pair.primary, group, {(topic, 0): 4, (theirs, 0): 2})
+
+    moves = synced(flow, "run-1")
+
+    (move,) = moves.groups
+    told = {one.source.topic: (one.action, one.reason) for one in move.partitions}
+    assert told == {topic: ("written", ""), theirs: ("held", FROM_TARGET)}
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
+
+
+def groups_entries(flow: Flow) -> int:
+    """How many entries of the ledger are about groups."""
+    return sum(
+        row["type"] == "groups" for row in ledger_of(flow).read(columns=["type"]).to_pylist()
+    )
+
+
+def groups_of(broker: KafkaCluster) -> set[str]:
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    return {group.group_id for group in client.list_consumer_groups().result().valid}
+
+
+def forget(flow: Flow, group: str, *partitions: tuple[str, int]) -> None:
+    """Delete offsets of a group on the source, or without partitions the group."""
+    with GroupControl(flow.source) as control:
+        if partitions:
+            gone = [Partition(*tp) for tp in partitions]
+            assert not control.delete_offsets({group: gone})
+        else:
+            assert not control.delete([group])

@@ -1,0 +1,284 @@
+"""A consumer application goes on on the other cluster when its own is killed, and comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.reverse_flow import reverse_flow
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.groups.outlook import GroupOutlook, Outlook
+from kafka_ferry.groups.outlook_text import outlook_lines
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Group
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.failover.failback import failback
+from kafka_ferry.runs.failover.failover import failover
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.application import (
+    COMMITS_EVERY,
+    lines,
+    process_until,
+    running_application,
+)
+from tests.support.records.builders import Record, create_topic, produce
+from tests.support.records.groups import commit_alone, first_read
+from tests.support.runs.command_line import ferry, ferry_process
+from tests.support.runs.flows import copy_now, failures
+from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.topologies import values
+from tests.support.waiting import wait_until
+
+PARTITIONS = 2
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Iterator[KafkaCluster]:
+    """A cluster that may be killed."""
+    with Broker(tmp_path / "old") as broker:
+        broker.wait_ready()
+        yield broker
+    broker.wipe()
+
+
+@dataclass
+class Place:
+    """What the test has on its two clusters.
+
+    Attributes:
+        there: the flow from the old cluster to the new one.
+        orders: the topic.
+        group: the application's group.
+        processed: the file of what it processed.
+    """
+
+    there: Flow
+    orders: str
+    group: str
+    processed: Path
+
+    @property
+    def back(self) -> Flow:
+        return reverse_flow(self.there)
+
+
+def place(pair: Pair, policy: str) -> Place:
+    orders, group = pair.unique("orders"), pair.unique("app")
+    for broker in (pair.primary, pair.backup):
+        create_topic(broker.bootstrap, orders, PARTITIONS)
+    there = pair.flow(
+        [orders],
+        into=pair.unique("backup"),
+        replication_policy_class=policy,
+        on_foreign_records="adopt",
+        on_returned_records="leave-out",
+        groups=[group],
+    )
+    return Place(there, orders, group, pair.folder / "processed")
+
+
+def write(broker: KafkaCluster, topic: str, name: str, numbers: range) -> list[str]:
+    texts = [f"{name}-{number}" for number in numbers]
+    records = [
+        Record(value=text.encode(), key=text.encode(), partition=at % PARTITIONS)
+        for at, text in enumerate(texts)
+    ]
+    produce(broker.bootstrap, topic, records)
+    return texts
+
+
+def run(flow: Flow, name: str) -> None:
+    """A whole run, without Spark."""
+    assert failures(copy_now(flow, name)) == []
+    assert verified(flow, name).state == "verified"
+    Run(flow, name).sync_groups()
+
+
+def wait_idle(flow: Flow, group: str) -> None:
+    """A member that was killed is forgotten when its session has timed out."""
+
+    def is_idle() -> bool:
+        with GroupControl(flow.target) as control:
+            found = control.described([group])[group]
+        return isinstance(found, Group) and found.idle
+
+    wait_until(is_idle)
+
+
+def the_group(found: Outlook) -> GroupOutlook:
+    assert found.failures == ()
+    (group,) = found.groups
+    return group
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "IdentityReplicationPolicy",
+        pytest.param("DefaultReplicationPolicy", marks=pytest.mark.long),
+    ],
+)
+def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
+    folder: Path,
+    old: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    policy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    this = place(Pair(folder, old, backup, unique), policy)
+    orders, group, processed = this.orders, this.group, this.processed
+    same = policy.startswith("Identity")
+    on_new = [orders] if same else [f"{folder.name}.{orders}", orders]
+    on_old = [orders] if same else [orders, f"{this.there.target.alias}.{orders}"]
+    process = partial(process_until, group=group, processed=processed)
+
+    written = write(old, orders, "a", range(300))
+    process(old.bootstrap, topics=[orders], values=120)
+    run(this.there, "first")
+    unread_by_run = lines(processed)
+    late = write(old, orders, "late", range(10))
+    process(old.bootstrap, topics=[orders], values=150)
+    on_old_then = lines(processed)
+
+    # The cluster is gone; what it had written since the last run is not there.
+    old.kill()
+    found = failover(this.there, source_down=True)
+    outlook = the_group(found)
+    assert (outlook.state, outlook.lag, found.source_answers) == ("ready", -1, False)
+    assert "they read again" in found.notes[0]
+    wait_idle(this.there, group)
+    new = write(backup, orders, "b", range(40))
+    again = process(backup.bootstrap, topics=on_new, values={*written, *new})
+    assert {*written, *new} <= set(lines(processed))
+    assert set(again) & set(late) == set()
+    # It reads again what it had not committed when the last run looked, and nothing else.
+    at_most = len(on_old_then) - len(unread_by_run) + 2 * COMMITS_EVERY
+    assert len(set(again) & set(on_old_then)) <= at_most
+
+    # The old cluster is back, with what was never copied.
+    old.start().wait_ready()
+    new += write(backup, orders, "b", range(40, 60))
+    run(this.back, "back")
+    wait_idle(this.back, group)
+    before = lines(processed)
+    found = failback(this.there, this.back)
+    assert the_group(found).state == "ready", list(outlook_lines(found))
+    final = write(old, orders, "z", range(20))
+    everything = [*written, *late, *new, *final]
+    home = process(old.bootstrap, topics=on_old, values=len(everything))
+    assert sorted(set(lines(processed))) == sorted(everything)
+    # What came late was read there before it was lost sight of; so it may come again, and what lies after.
+    twice = set(home) & set(before)
+    assert len(twice - {*late, *new}) <= 2 * COMMITS_EVERY
+
+    # And the flow goes on as before.
+    run(this.there, "again")
+
+
+def test_a_planned_failover_reads_nothing_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, "DefaultReplicationPolicy")
+    remote = f"{pair.folder.name}.{this.orders}"
+    write(pair.primary, this.orders, "a", range(20))
+    commit_alone(pair.primary, this.group, at(this.orders, 4, 6))
+    run(this.there, "first")
+    commit_alone(pair.primary, this.group, at(this.orders, 7, 10))
+    write(pair.primary, this.orders, "late", range(3))
+
+    tried = the_group(failover(this.there, dry_run=True))
+    assert committed(pair.backup, this.group) == {}
+    found = failover(this.there)
+    outlook = the_group(found)
+
+    assert (outlook.state, outlook.lag, outlook.not_copied) == ("ready", 6, 3)
+    assert [(one.target, one.offset, one.kind) for one in outlook.partitions] == [
+        (tp, offset, "exact") for tp, offset in at(remote, 7, 10).items()
+    ]
+    assert [one.offset for one in tried.partitions] == [7, 10]
+    assert committed(pair.backup, this.group) == {(remote, 0): 7, (remote, 1): 10}
+    first, none = (one.first for one in outlook.partitions)
+    assert (first.offset, first.key) == (7, "a-14") if first else False
+    assert none is None
+    assert first_read(pair.backup, this.group, remote) == (0, 7)
+    text = "\n".join(outlook_lines(found))
+    assert f"READY {this.group} (6 unread, 3 not copied)" in text
+    assert "no record to read yet" in text
+    assert f"1 of 1 group(s) may start on {this.there.target.alias}" in text
+
+
+def test_a_group_in_use_and_one_without_offsets_there_are_named(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, "DefaultReplicationPolicy")
+    stuck = pair.unique("stuck")
+    write(pair.primary, this.orders, "a", range(4))
+    for group in (this.group, stuck):
+        commit_alone(pair.primary, group, at(this.orders, 1, 1))
+    assert failures(copy_now(this.there)) == []  # And no run verifies it.
+    remote = f"{pair.folder.name}.{this.orders}"
+    with running_application(pair.backup.bootstrap, this.group, [remote], this.processed):
+        wait_until(lambda: len(lines(this.processed)) == 4)
+        found = failover(this.there, [this.group, stuck, "nobody"])
+
+    assert {group.name: group.state for group in found.groups} == {
+        this.group: "in use",
+        stuck: "stuck",
+    }
+    assert any("There is no group nobody" in failure for failure in found.failures)
+    assert f"{stuck}: {this.orders}-0 and 1 more would begin by auto.offset.reset" in str(
+        found.problems
+    )
+
+
+def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, "IdentityReplicationPolicy")
+    texts = write(pair.primary, this.orders, "a", range(4))
+    commit_alone(pair.primary, this.group, at(this.orders, 1, 1))
+    run(this.there, "first")
+
+    shown = ferry("failover", "--config", this.there.file, "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["groups"][0]["state"] == "ready"
+    unknown = ferry("failover", "--config", this.there.file, "--group", "nobody")
+    assert unknown.returncode == 10
+    assert "FAILED There is no group nobody" in unknown.stdout
+
+    write(pair.backup, this.orders, "b", range(4))
+    commit_alone(pair.backup, this.group, at(this.orders, 2, 4))
+    tried = ferry("failback", "--config", this.there.file, "--dry-run")
+    assert tried.returncode == 0, tried.stderr
+    assert "dry run: about" in tried.stderr
+    assert "The groups can only be translated once records are copied" in tried.stderr
+    back = ferry_process("failback", "--config", this.there.file, "--json")
+    assert back.returncode == 0, back.stderr
+    (group,) = json.loads(back.stdout)["groups"]
+    assert [one["offset"] for one in group["partitions"]] == [2, 3]
+    assert sorted(values(pair.primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
+
+
+def at(topic: str, *offsets: int) -> dict[TopicPartition, int]:
+    return {TopicPartition(topic, number): offset for number, offset in enumerate(offsets)}
+
+
+def committed(broker: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
+    """What an independent client says that the group has committed."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    request = [ConsumerGroupTopicPartitions(group)]
+    found = client.list_consumer_group_offsets(request)[group].result()
+    return {(tp.topic, tp.partition): tp.offset for tp in found.topic_partitions}

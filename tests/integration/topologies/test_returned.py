@@ -1,0 +1,213 @@
+"""Two flows there and back with kept names: each copies what is new, and nothing that came from the other side."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.reverse_flow import reverse_flow
+from kafka_ferry.errors import AccessDenied
+from kafka_ferry.runs.provenance import opposite_flow
+from kafka_ferry.runs.publish.lag import lag
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.builders import Record, create_topic, produce, recreate_topic
+from tests.support.runs.flows import (
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_rows,
+    plan_now,
+)
+from tests.support.runs.killing import Fate, Killed, fated
+from tests.support.runs.pair import Pair
+from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.topologies import values
+
+IDENTITY = "IdentityReplicationPolicy"
+
+
+@pytest.fixture
+def orders(pair: Pair) -> str:
+    """A topic on both clusters."""
+    name = pair.unique("orders")
+    for broker in (pair.primary, pair.backup):
+        create_topic(broker.bootstrap, name)
+    return name
+
+
+@pytest.fixture
+def there(pair: Pair, orders: str) -> Flow:
+    return pair.flow(
+        [orders],
+        into=pair.unique("backup"),
+        replication_policy_class=IDENTITY,
+        on_foreign_records="adopt",
+        on_returned_records="leave-out",
+    )
+
+
+def write(broker: KafkaCluster, topic: str, *texts: str) -> None:
+    produce(broker.bootstrap, topic, [Record(value=text.encode()) for text in texts])
+
+
+def copy(flow: Flow, run: str) -> dict[str, int]:
+    """Copy and prove one run; why its offsets are no records on the target."""
+    assert failures(copy_now(flow, run)) == []
+    assert verified(flow, run).state == "verified"
+    reasons: dict[str, int] = {}
+    for row in ledger_rows(flow):
+        assert row["end"] - row["start"] == row["records"] + sum(row["reasons"].values())  # type: ignore[operator, attr-defined]
+        if row["run"] == run:
+            for reason, count in row["reasons"].items():  # type: ignore[attr-defined]
+                reasons[reason] = reasons.get(reason, 0) + count
+    return reasons
+
+
+def test_records_of_both_sides_are_on_both_sides_once(
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    back = reverse_flow(there)
+    write(primary, orders, "a0", "a1")
+    write(backup, orders, "b0")
+    assert copy(there, "1-there") == {}
+    assert copy(back, "1-back") == {"returned": 2, "control": 1}
+    write(primary, orders, "a2")
+    write(backup, orders, "b1", "b2")
+    assert copy(there, "2-there") == {"returned": 1, "control": 1}
+    assert copy(back, "2-back") == {"returned": 1, "control": 1}
+
+    assert values(primary, orders) == ["a0", "a1", "b0", "a2", "b1", "b2"]
+    assert values(backup, orders) == ["b0", "a0", "a1", "b1", "b2", "a2"]
+    for flow in (there, back, there, back):
+        copy(flow, "still")
+    assert len(values(primary, orders)) == len(values(backup, orders)) == 6
+    assert [row.lag for row in lag(there)] == [0]
+
+
+@pytest.mark.long
+def test_many_returned_records_are_passed_over_and_accounted_for(
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    there = there.model_copy(update={"fetch_max_bytes": 20_000, "join_batches_below": 0})
+    write(primary, orders, *(f"a{number:0100}" for number in range(5_000)))
+    copy(there, "there")
+    write(backup, orders, "b0")
+    write(primary, orders, "later")
+    copy(there, "again")
+    write(backup, orders, "b1")
+
+    assert copy(reverse_flow(there), "back") == {"returned": 5_001, "control": 2}
+    assert values(primary, orders)[-3:] == ["later", "b0", "b1"]
+
+
+@pytest.mark.long
+def test_what_the_opposite_flow_aborted_is_no_reason_to_leave_anything_out(
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    write(primary, orders, "a0")
+    copy(there, "there")
+    producer = Producer({"bootstrap.servers": backup.bootstrap, "transactional.id": orders})
+    producer.init_transactions()
+    for text, ending in (("void", producer.abort_transaction), ("b0", producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce(orders, value=text.encode())
+        producer.flush()
+        ending()
+
+    assert copy(reverse_flow(there), "back") == {"returned": 1, "aborted": 1, "control": 3}
+    assert values(primary, orders) == ["a0", "b0"]
+
+
+def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
+    primary: KafkaCluster, backup: KafkaCluster, there: Flow, orders: str
+) -> None:
+    write(primary, orders, "a0")
+    copy_now(there)
+    back = reverse_flow(there).model_copy(update={"on_returned_records": "skip"})
+    reasons = {skip.topic: skip.reason for skip in plan_now(back).remarks.skipped}
+    assert "its records came from" in reasons[orders]
+    uncommitted = reverse_flow(there).model_copy(update={"isolation_level": "read_uncommitted"})
+    assert orders in {skip.topic for skip in plan_now(uncommitted, "uncommitted").remarks.skipped}
+
+
+def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
+    pair: Pair, there: Flow, orders: str
+) -> None:
+    write(pair.primary, orders, "a0")
+    copy_now(there)
+    other = there.model_copy(
+        update={"source": there.source.model_copy(update={"alias": f"{pair.folder.name}-too"})}
+    )
+    copy_now(other)
+    assert orders in {skip.topic for skip in plan_now(reverse_flow(there)).remarks.skipped}
+
+
+def test_a_recreated_topic_is_no_copy_any_more(
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    write(primary, orders, "a0")
+    copy_now(there)
+    recreate_topic(backup, orders)
+    write(backup, orders, "b0")
+    assert copy(reverse_flow(there), "back") == {}
+    assert values(primary, orders) == ["a0", "b0"]
+
+
+def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def deny(*_: object) -> None:
+        raise AccessDenied("No right.")
+
+    write(primary, orders, "a0")
+    copy_now(there)
+    monkeypatch.setattr(opposite_flow, "require_settled", deny)
+    plan = plan_now(reverse_flow(there))
+    assert "are left out completely: No right." in str(plan.remarks.notes[0])
+    assert orders in {skip.topic for skip in plan.remarks.skipped}
+
+
+def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.topic("preserved")
+    there = pair.flow(
+        [topic], into=pair.unique("backup"), offsets="preserved", replication_policy_class=IDENTITY
+    )
+    write(pair.primary, topic, "a0", "a1")
+    copy(there, "there")
+    write(pair.primary, topic, "a2", "a3")
+    plan = plan_now(there, "killed")
+    with fated(monkeypatch, Fate(after="ProduceRequest")), pytest.raises(Killed):
+        copy_planned(there, plan)
+    write(pair.backup, topic, "b0")
+    assert values(pair.backup, topic) == ["a0", "a1", "a2", "a3", "b0"]
+
+    assert copy(reverse_flow(there), "back") == {"returned": 4}
+    assert values(pair.primary, topic) == ["a0", "a1", "a2", "a3", "b0"]

@@ -1,0 +1,443 @@
+"""Two real registries whose ids differ: schemas are mirrored, and records have the target's ids."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from confluent_kafka.schema_registry import Schema
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import SerializationContext
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.model import RunOptions, Window
+from kafka_ferry.report.plan_text import plan_text
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.certificates import find_certificates
+from kafka_ferry.runs.plan.backfill import pin_positions
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
+from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.transforms import checked_rules
+from kafka_sandbox.schema_registry import SchemaRegistryServer
+from tests import PROJECT
+from tests.support.records.builders import Record, create_topic, read_all
+from tests.support.records.schemas import (
+    KEY,
+    VALUE,
+    as_json,
+    avro,
+    client_of,
+    from_avro,
+    from_json,
+    from_protobuf,
+    protobuf,
+    two_registries,
+)
+from tests.support.runs.flows import (
+    copy_planned,
+    failures,
+    ledger_rows,
+    plan_now,
+    remote,
+    write_flow,
+)
+from tests.support.runs.pair import Pair
+from tests.support.runs.proof import run_all
+
+Registries = tuple[SchemaRegistryServer, SchemaRegistryServer]
+SECRET = "not-for-anybody"
+NOW = 1_700_000_000_000
+FORMATS = {
+    "avro": (avro, from_avro),
+    "json": (as_json, from_json),
+    "protobuf": (protobuf, from_protobuf),
+}
+
+
+@pytest.fixture(scope="module")
+def registries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registries]:
+    with two_registries(tmp_path_factory.mktemp("registries")) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("schemas", 2) as spark:
+        yield spark
+
+
+def flow_between(registries: Registries, pair: Pair, topics: list[str], **options: object) -> Flow:
+    options = {"sync_schemas": "translate-ids", **options}
+    file = write_flow(pair.folder, pair.primary, pair.backup, topics, **options)
+    content = json.loads(file.read_text())
+    content["source"]["schema.registry"] = {"url": registries[0].url}
+    content["target"]["schema.registry.url"] = registries[1].url
+    # These registries take any login.
+    content["target"]["schema.registry.basic.auth.user.info"] = f"ferry:{SECRET}"
+    file.write_text(json.dumps(content))
+    return load_flow(file)
+
+
+def person(number: int) -> dict[str, object]:
+    return {"name": f"N{number}", "city": {"name": "x" * (number % 50 + 1)}}
+
+
+def test_the_page_about_registries_shows_what_its_flow_does(
+    pair: Pair, registries: Registries
+) -> None:
+    """The first flow of the page, with the addresses and the alias of this test, and the plan that it shows.
+
+    It comes first, since the others mirror a schema that it shows.
+    """
+    source, target = map(client_of, registries)
+    page = (PROJECT / "docs" / "schema-registry.md").read_text()
+    (example,) = re.findall(r"^```yaml\n(source:.*?)^```", page, re.M | re.S)
+    (shown,) = re.findall(r"^```text\n(.*?)^```", page, re.M | re.S)
+    places = {
+        "primary:9092": pair.primary.bootstrap,
+        "backup:9092": pair.backup.bootstrap,
+        "http://primary-registry:8081": registries[0].url,
+        "http://backup-registry:8081": registries[1].url,
+        "alias: primary": f"alias: {pair.folder.name}",
+        "topics: [": "replication.factor: -1\nemit.heartbeats.enabled: false\ntopics: [",
+    }
+    for place, here in places.items():
+        example = example.replace(place, here)
+    (pair.folder / "flow.yaml").write_text(f"{example}state.dir: {pair.folder / 'state'}\n")
+    for topic in ("orders", "clicks"):
+        create_topic(pair.primary.bootstrap, topic)
+    record = Record(value=avro(source, "orders", VALUE, person(1)))
+    pair.produce("orders", [record])
+    pair.produce("clicks", [record])
+    flow = load_flow(pair.folder / "flow.yaml")
+
+    text = [line.text for line in plan_text(Run(flow, "plan").plan(save=False))]
+    assert not failures(copy_planned(flow, plan_now(flow)))
+
+    changes = [line for line in text if line.startswith("register")]
+    assert changes == shown.replace("primary.", f"{pair.folder.name}.").splitlines()
+    (copied,) = read_all(pair.backup.bootstrap, f"{pair.folder.name}.orders")[0]
+    assert from_avro(target, f"{pair.folder.name}.orders", VALUE, copied.value) == person(1)
+    # No subject is named after this topic, so what it holds is copied as it is.
+    (as_it_is,) = read_all(pair.backup.bootstrap, f"{pair.folder.name}.clicks")[0]
+    assert as_it_is.value == record.value
+
+
+def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
+    pair: Pair, registries: Registries, spark: SparkSource
+) -> None:
+    source, target = map(client_of, registries)
+    topics = {name: pair.unique(name) for name in FORMATS}
+    for name, topic in topics.items():
+        write, _ = FORMATS[name]
+        create_topic(pair.primary.bootstrap, topic, partitions=2)
+        pair.produce(
+            topic,
+            [
+                Record(
+                    # Eight bytes that begin with 0, as a number does, and are no id.
+                    key=i.to_bytes(8, "big")
+                    if name != "avro"
+                    else write(source, topic, KEY, person(i)),
+                    value=write(source, topic, VALUE, person(i)),
+                    partition=i % 2,
+                )
+                for i in range(20)
+            ]
+            + [Record(key=None, value=None, partition=0), Record(value=b"no schema", partition=1)],
+        )
+    flow = flow_between(registries, pair, [*topics.values()], certificates_enabled=True)
+
+    this = Run(flow, "run-1")
+    plan = this.plan()
+    text = "\n".join(line.text for line in plan_text(plan))
+    for step in (this.sync_topics, lambda: this.mirror(spark), lambda: this.verify(spark)):
+        step()
+    this.sync_groups()
+    report = this.publish()
+
+    avro_topic = topics["avro"]
+    assert f"register {avro_topic}-value version 1 as {remote(flow, avro_topic)}-value" in text
+    assert f"schema ids of {avro_topic}: translated in its key and value" in text
+    assert plan.changes["schemas to register"] == 6
+    assert report.state == "verified"
+    assert len(report.topics.translated_ids) == 3
+    known = stored_schemas(flow_state(flow)).ids
+    assert len(known) == 6
+    assert not known.items() & {(it, it) for it in known}
+    for name, topic in topics.items():
+        _, read = FORMATS[name]
+        copied = pair.copied(flow, topic)
+        for partition, records in copied.items():
+            *framed, last = records
+            assert last.value == (b"no schema" if partition else None)
+            for record, i in zip(framed, range(partition, 20, 2), strict=True):
+                assert read(target, remote(flow, topic), VALUE, record.value) == person(i)
+                if name == "avro":
+                    assert read(target, remote(flow, topic), KEY, record.key) == person(i)
+                else:
+                    assert record.key == i.to_bytes(8, "big")
+    rows = [row for row in ledger_rows(flow) if row["topic"] == avro_topic]
+    assert {str(row["schema_ids"]).split()[0] for row in rows} == {"key+value"}
+    assert {name for row in rows for name in row["rebuilt"]} == {"schema ids of the target"}
+    (certificate,) = find_certificates(flow).all
+    (key_and_value,) = {str(row["schema_ids"]) for row in rows}
+    assert json.loads(certificate.header.rules["sync.schemas"])[avro_topic] == key_and_value
+    written = [it for it in (pair.folder / "state").rglob("*") if it.is_file()]
+    assert not [it for it in written if SECRET.encode() in it.read_bytes()]
+    # A second run finds nothing to do.
+    assert not Run(flow, "run-2").plan().changes
+
+
+ACCOUNT = {
+    "type": "record",
+    "name": "Account",
+    "fields": [
+        {"name": "email", "type": "string"},
+        {"name": "age", "type": ["null", "int"], "default": None},
+        {
+            "name": "balance",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
+    ],
+}
+NICK = {"name": "nick", "type": ["null", "string"], "default": None}
+
+
+def test_a_rule_reads_and_changes_fields_in_avro(
+    pair: Pair, registries: Registries, spark: SparkSource
+) -> None:
+    """Of two versions of a schema, with ids of the target, and evaluated again by the verification."""
+    source, target = map(client_of, registries)
+    topic = pair.topic("accounts")
+    newer = ACCOUNT | {"fields": [*ACCOUNT["fields"], NICK]}
+    context = SerializationContext(topic, VALUE)
+    older, newer = (AvroSerializer(source, Schema(json.dumps(it))) for it in (ACCOUNT, newer))
+    adults = [{"email": f"{i}@x.org", "age": 20 + i, "balance": Decimal("1.50")} for i in range(4)]
+    children = [it | {"age": age} for it, age in zip(adults, (3, None), strict=False)]
+    broken = [b"no schema", b"\0\0\x0f\0\0{}", older(adults[0], context) + b"more"]
+    values = [
+        *(older(it, context) for it in (*adults[:2], *children)),
+        *(newer(it | {"nick": "n"}, context) for it in adults[2:]),
+        *broken,
+        None,
+    ]
+    pair.produce(topic, [Record(value=it) for it in values])
+    rule = {
+        "topics": [topic],
+        "format": {"value": "avro"},
+        "where": "value is null or value.age >= 18 and value.balance = 1.50",
+        "set": {"value.email": "upper(value.email)", "value.balance": "value.balance * 2"},
+        "drop": ["value.nick"],
+    }
+    flow = flow_between(
+        registries, pair, [topic], transform=[rule], on_transform_error="dead-letter"
+    )
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.state == "verified"
+    assert report.counts.reasons == {"filtered": 2, "dead-lettered": 3}
+    assert sum(row.rule.evaluated for row in report.proof.ranges) == len(values)
+    *copied, tombstone = pair.copied(flow, topic)[0]
+    assert tombstone.value is None
+    wanted = [it | {"email": str(it["email"]).upper(), "balance": Decimal("3.00")} for it in adults]
+    assert [from_avro(target, remote(flow, topic), VALUE, it.value) for it in copied] == [
+        *wanted[:2],
+        *(it | {"nick": None} for it in wanted[2:]),
+    ]
+    letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
+    *unread, too_long = [it.value or b"" for it in letters]
+    assert unread == broken[:2]
+    # Dead letters lie on the target, and have its ids too.
+    assert (too_long[5:], too_long[:5]) == (broken[2][5:], (copied[0].value or b"")[:5])
+    assert {dict(it.headers)["ferry.error"] for it in letters} == {
+        b"reading the value as avro failed"
+    }
+
+    for wrong, why in (
+        ({"set": {"value.new": "1"}}, "sets value.new, which is no field"),
+        ({"drop": ["value.email"]}, "drops value.email, which has no default"),
+    ):
+        changed = rule | {"set": {}, "drop": []} | wrong
+        refused = flow_between(registries, pair, [topic], transform=[changed])
+        with pytest.raises(ConfigError, match=why):
+            checked_rules(spark(), refused)
+
+
+def test_a_schema_that_is_registered_after_the_plan_is_mirrored_by_the_task_that_needs_it(
+    pair: Pair, registries: Registries
+) -> None:
+    source, target = map(client_of, registries)
+    topic = pair.topic("late")
+    pair.produce(topic, [Record(value=avro(source, topic, VALUE, person(1)))])
+    flow = flow_between(registries, pair, [topic])
+    plan = plan_now(flow)
+    # The run's schemas are mirrored by now; its range ends after a record with another one.
+    later = Schema(json.dumps("string"))
+    number = source.register_schema(f"{topic}-value", later)
+    pair.produce(topic, [Record(value=b"\0" + number.to_bytes(4, "big") + b"\2x")])
+    ranges = tuple(replace(it, end=2) for it in plan.ranges)
+
+    outcomes = copy_planned(flow, replace(plan, ranges=ranges))
+
+    assert not failures(outcomes)
+    first, second = pair.copied(flow, topic)[0]
+    assert from_avro(target, remote(flow, topic), VALUE, first.value) == person(1)
+    found = target.get_schema(int.from_bytes(second.value[1:5], "big"))
+    assert found.schema_str == later.schema_str
+    assert target.get_versions(f"{remote(flow, topic)}-value") == [1, 2]
+
+
+@pytest.mark.parametrize("policy", ["fail", "dead-letter", "pass"])
+def test_a_record_with_an_id_that_no_schema_has(
+    pair: Pair, registries: Registries, policy: str
+) -> None:
+    source, target = map(client_of, registries)
+    topic = pair.topic("unknown")
+    known, unknown = avro(source, topic, VALUE, person(1)), b"\0\0\x0f\0\0{}"
+    values = [known, unknown, known]
+    pair.produce(topic, [Record(value=it) for it in values])
+    flow = flow_between(registries, pair, [topic], on_unknown_schema=policy)
+
+    outcomes = copy_planned(flow, plan_now(flow))
+
+    copied = [it.value for it in pair.copied(flow, topic)[0]]
+    assert from_avro(target, remote(flow, topic), VALUE, copied[0]) == person(1)
+    if policy == "fail":
+        (failure,) = failures(outcomes)
+        assert "offset 1" in failure
+        assert "the schema 983040 is not known" in failure
+        assert len(copied) == 1
+        return
+    assert not failures(outcomes)
+    assert copied[-1] == copied[0]
+    if policy == "pass":
+        assert copied[1:2] == [unknown]
+        return
+    assert len(copied) == 2
+    (letter,) = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
+    assert letter.value == unknown
+    assert b"the schema 983040 is not known" in dict(letter.headers)["ferry.error"]
+    (row,) = ledger_rows(flow)
+    assert row["reasons"] == {"dead-lettered": 1}
+
+
+def test_ids_in_headers_and_preserved_offsets(pair: Pair, registries: Registries) -> None:
+    """Confluent's serializer puts GUIDs into headers, which this registry has none of: so an id stands there."""
+    source, target = map(client_of, registries)
+    topic = pair.topic("headers")
+    framed = avro(source, topic, VALUE, person(1))
+    header = ("__value_schema_id", framed[:5])
+    pair.produce(topic, [Record(value=framed)] * 3)
+    pair.produce(topic, [Record(value=framed[5:], headers=[header])] * 2)
+    flow = flow_between(
+        registries,
+        pair,
+        [topic],
+        offsets="preserved",
+        replication_policy_class="IdentityReplicationPolicy",
+        schemas_ids_in={topic: "value"},
+    )
+
+    assert not failures(copy_planned(flow, plan_now(flow)))
+
+    copied = read_all(pair.backup.bootstrap, topic)[0]
+    assert [it.offset for it in copied] == [0, 1, 2, 3, 4]
+    read = AvroDeserializer(target)
+    for record in copied:
+        context = SerializationContext(topic, VALUE, headers=list(record.headers))
+        assert read(record.value, context) == person(1)
+    assert copied[0].value[:5] == copied[4].headers[0][1] != framed[:5]
+
+
+def test_a_map_that_is_no_longer_true_is_told_and_replaced(
+    pair: Pair, registries: Registries
+) -> None:
+    source, _ = map(client_of, registries)
+    topic = pair.topic("moved")
+    framed = avro(source, topic, VALUE, person(1))
+    pair.produce(topic, [Record(value=framed)])
+    flow = flow_between(registries, pair, [topic])
+    plan_now(flow)
+    state, number = flow_state(flow), int.from_bytes(framed[1:5], "big")
+    known = stored_schemas(state)
+    wrong = tuple(replace(it, target_id=it.target_id + 1) for it in known.schemas)
+    gone = MirroredSchema(9_999_999, 1, "gone-value", 1)
+    store_schemas(state, FlowSchemas((*wrong, gone), known.remote_topics))
+
+    plan = Run(flow, "run-2").plan()
+    plan_now(flow, "run-2")
+
+    (note,) = [note.message for note in plan.remarks.notes if "other ids" in note.message]
+    assert str(number) in note
+    assert stored_schemas(state) == known
+
+
+def test_what_a_transform_rule_leaves_gets_its_ids_too(
+    pair: Pair, registries: Registries, spark: SparkSource
+) -> None:
+    source, target = map(client_of, registries)
+    topic = pair.topic("ruled")
+    value = avro(source, topic, VALUE, person(1))
+    pair.produce(
+        topic,
+        [Record(key=b"%d" % i, value=value, headers=[("n", b"%d" % (i % 2))]) for i in range(10)],
+    )
+    rule = {"topics": [topic], "where": "headers['n'] = '0'"}
+    flow = flow_between(registries, pair, [topic], transform=[rule])
+    this = Run(flow, "run-1")
+    this.plan()
+    this.sync_topics()
+    this.mirror(spark)
+
+    verdict = this.verify(spark)
+
+    assert verdict.success
+    copied = pair.copied(flow, topic)[0]
+    assert [it.key for it in copied] == [b"0", b"2", b"4", b"6", b"8"]
+    for record in copied:
+        assert from_avro(target, remote(flow, topic), VALUE, record.value) == person(1)
+
+
+def test_a_backfill_gives_its_records_their_ids_too(pair: Pair, registries: Registries) -> None:
+    source, target = map(client_of, registries)
+    topic = pair.topic("filled")
+    value = avro(source, topic, VALUE, person(1))
+    pair.produce(topic, [Record(value=value, timestamp=NOW + i) for i in range(4)])
+    flow = flow_between(registries, pair, [topic], auto_offset_reset="latest")
+    this = Run(flow, "backfill")
+    this.plan(RunOptions(window=Window(NOW + 1, NOW + 3)))
+    plan = this.sync_topics()
+    assert not failures(pin_positions(flow, plan.run, plan.pins))
+
+    assert not failures(copy_planned(flow, plan))
+
+    copied = pair.copied(flow, topic)[0]
+    assert [it.timestamp for it in copied] == [NOW + 1, NOW + 2]
+    assert from_avro(target, remote(flow, topic), VALUE, copied[1].value) == person(1)
+
+
+def test_a_registry_that_knows_no_import_mode_cannot_keep_ids(
+    pair: Pair, registries: Registries
+) -> None:
+    source, target = map(client_of, registries)
+    topic = pair.topic("kept")
+    value = avro(source, topic, VALUE, person(1))
+    pair.produce(topic, [Record(value=value)])
+    flow = flow_between(registries, pair, [topic], sync_schemas="keep-ids")
+
+    plan = plan_now(flow)
+
+    assert not failures(copy_planned(flow, plan))
+    assert any("does not set the mode of" in it for it in plan.remarks.unapplied)
+    assert f"{remote(flow, topic)}-value" not in target.get_subjects()
+    (copied,) = pair.copied(flow, topic)[0]
+    assert copied.value == value

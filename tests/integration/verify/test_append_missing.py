@@ -1,0 +1,216 @@
+"""What the target has lost is fetched from the source again and appended, once, if a person says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.groups.routes import routes
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.repair import append_missing
+from kafka_ferry.runs.repair.append_missing import AppendMissing
+from kafka_ferry.runs.where import where
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.segments import rewrite
+from tests.support.records.builders import create_topic, delete_before, produce, recreate_topic
+from tests.support.records.histories import named, told, values
+from tests.support.runs.command_line import ferry
+from tests.support.runs.flows import copy_more, copy_now, failures, ledger_of, make_flow, remote
+from tests.support.runs.pair import Unique
+from tests.support.runs.proof import NO_SPARK, recount_here
+
+
+def lose(target: Broker, *remote_topics: str, part: str = "run-2") -> None:
+    """Take a run's batch out of the middle of each log, as a fault of the disk does."""
+    rewrite(target, remote_topics, lambda batch: b"" if part.encode() in batch else batch)
+
+
+def a_batch(at: int, count: int) -> bytes:
+    """A batch of so many records of another producer, as it lies in a log."""
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 100_000)
+    for number in range(count):
+        builder.append(number, now_ms(), b"k", b"strange", [])
+    batch = bytes(builder.build())
+    # The CRC does not cover the base offset.
+    return at.to_bytes(8, "big") + batch[8:]
+
+
+def audited(flow: Flow, folder: Path) -> str:
+    """What can be done about the findings of an audit of the flow."""
+    out = folder / "out"
+    assert ferry("audit", "--config", flow.file, "--output", str(out)).returncode == 2
+    shown = ferry("repair", "--audit", str(out / "report.json"), "--config", flow.file)
+    assert shown.returncode == 2, shown
+    return shown.stdout
+
+
+def judged(flow: Flow, run: str) -> None:
+    """A run that has nothing to copy and reads everything back."""
+    assert not failures(copy_now(flow, run))
+    Run(flow, run).verify(NO_SPARK, everything=True)
+
+
+def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
+    folder: Path,
+    primary: KafkaCluster,
+    target: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic, kept, compacted = unique("lost"), unique("preserved"), unique("compacted")
+    flow = make_flow(folder, primary, target, [topic, kept, compacted], offsets={kept: "preserved"})
+    create_topic(primary.bootstrap, topic)
+    create_topic(primary.bootstrap, kept)
+    create_topic(primary.bootstrap, compacted, cleanup_policy="compact")
+    for run in ("run-1", "run-2", "run-3"):
+        copy_more(primary, flow, run, topic, kept, compacted)
+    name = remote(flow, topic)
+    there = TopicPartition(name, 0)
+    with GroupControl(flow.target) as groups:
+        for group, offset in (("readers", 50), ("laggards", 3)):
+            groups.commit({Group(group): {there: Committed(offset)}})
+    lose(target, name, remote(flow, kept))
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        judged(flow, "run-4")
+
+    # What is proposed, in order; nothing is changed without approval.
+    repair = ("repair", "--config", flow.file)
+    shown = ferry(*repair, "--append", f"{topic}-0:25")
+    assert shown.returncode == 2, shown
+    sentences = shown.stdout
+    assert f"20 missing records of {topic}-0:20 are fetched from {flow.source.alias}" in sentences
+    assert "from offset 63 to 82" in sentences
+    assert "their places were 21 to 40, and 22 offsets follow there" in sentences
+    assert "get them late: readers (50)." in sentences
+    assert "newer records: laggards (3)." in sentences
+    findings = ferry(*repair, "--findings").stdout
+    assert f"--append {topic}-0:20 --reason" in findings
+    assert "It cannot be appended:" in findings
+    assert "keeps the source's offsets" in findings
+    for refused, why in ((kept, "keeps the source's offsets"), (compacted, "is compacted")):
+        told_ = json.loads(ferry(*repair, "--append", f"{refused}-0:25", "--json").stdout)
+        assert why in told_[0]["refusal"]
+    assert values(target, name) == told("run-1", 20) + told("run-3", 20)
+    assert ferry(*repair, "--append", f"{topic}-0:20", "--yes").returncode == 9, "without a reason"
+
+    # Another repair was proposed at the same time; and this one is killed before its last step.
+    late = AppendMissing(flow)
+    proposed_late = late.proposal(TopicPartition(topic, 0), 20)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killing:
+        killing.setattr(append_missing, "accept_ranges", killed)
+        this = AppendMissing(flow)
+        with pytest.raises(KeyboardInterrupt):
+            this.append(this.proposal(TopicPartition(topic, 0), 20), "the disk")
+    done = told("run-1", 20) + told("run-3", 20) + told("run-2", 20)
+    assert values(target, name) == done
+    finished = ferry(*repair, "--append", f"{topic}-0:20", "--reason", "the disk", "--yes")
+    assert (finished.returncode, "An earlier repair has appended" in finished.stdout) == (0, True)
+    assert late.append(proposed_late, "the disk, too").records == 0
+    assert values(target, name) == done
+    refused = ferry(*repair, "--append", f"{topic}-0:20", "--reason", "again", "--yes")
+    assert (refused.returncode, "nothing is missing" in refused.stderr) == (1, True), refused
+
+    # The proof holds, a run goes on, and nothing is copied again.
+    kept_left = ("--leave", f"{kept}-0:20", "--reason", "the disk", "--yes")
+    assert ferry(*repair, *kept_left).returncode in {0, 2}
+    produce(primary.bootstrap, topic, named("run-5", 20))
+    judged(flow, "run-5")
+    assert values(target, name) == done + told("run-5", 20)
+    (row,) = [
+        row
+        for row in ledger_of(flow).ranges(since=0, of_run="")
+        if row.window and row.copied.records
+    ]
+    assert (row.copied.start, row.copied.end, row.copied.records) == (20, 40, 20)
+    assert row.copied.segments == ((20, 63, 20),)
+
+    # Every map knows the new places: no group skips what it has not read, in either direction.
+    (route,) = routes(
+        ledger_of(flow),
+        {topic: row.copied.topic_id},
+        {name: row.copied.remote_topic_id},
+        topics=[topic],
+    ).values()
+    forward, back = route.map.translate(30), route.map.reverse(50)
+    assert forward and forward.offset <= 42
+    assert back and back.offset == 20, "what readers at 50 have not read begins at 20"
+    places = where(flow, TopicPartition(topic, 0), 25)
+    assert [place.target_offset for place in places] == [26, 68, None]
+    assert [place.state for place in places] == ["lost", "there", ""]
+    assert places[2].reason == "copied-before", "the repair that came late"
+
+    # What was appended is lost too.
+    lose(target, name)
+    this = AppendMissing(flow)
+    refusal = this.proposal_at(row.ledger_offset, TopicPartition(topic, 0), 20).refusal
+    assert "a backfill has copied it, or an earlier repair" in refusal
+    assert this.append(this.proposal(TopicPartition(topic, 0), 20), "the disk again").records == 20
+    assert values(target, name)[-20:] == told("run-2", 20)
+    judged(flow, "run-6")
+
+
+def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_refused(
+    folder: Path,
+    primary: KafkaCluster,
+    target: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic, other = unique("half"), unique("other")
+    flow = make_flow(folder, primary, target, [topic, other])
+    for one in (topic, other):
+        create_topic(primary.bootstrap, one)
+    for run in ("run-1", "run-2", "run-3"):
+        copy_more(primary, flow, run, topic, other)
+    name = remote(flow, topic)
+    lose(target, name)
+
+    # By an audit, whose findings the ledger explains; without the flow, it is a copy by anyone.
+    told_ = audited(flow, folder)
+    assert f"MISSING 20 records of {topic}-0 offsets 20 to 39 missing" in told_
+    command = f"$ ferry repair --config {flow.file} --append {topic}-0:20"
+    assert f"20 missing records of {topic}-0:20 are fetched from" in told_
+    assert command in told_ and f'{command} --reason "..." --yes' in told_
+    by_anyone = ferry("repair", "--audit", str(folder / "out" / "report.json"))
+    assert by_anyone.returncode == 2
+    assert f"copies all that the source still has to rebuilt.{topic}" in by_anyone.stdout
+    assert "--append" not in by_anyone.stdout
+
+    delete_before(primary, topic, 25)
+    appending = AppendMissing(flow)
+    proposal = appending.proposal(TopicPartition(topic, 0), 39)
+    assert (proposal.records, proposal.unavailable) == (15, 5)
+    assert any("5 records stay missing" in said for said in proposal.consequences)
+    done = appending.append(proposal, "the disk")
+    assert (done.records, done.start, done.end) == (15, 63, 78)
+    assert values(target, name)[40:] == told("run-2", 20, since=5)
+    judged(flow, "run-4")
+    assert f"15 of them are where {done.run} has appended them" in audited(flow, folder)
+
+    # In the place of what was lost lie other records.
+    strange = a_batch(21, 19)
+    rewrite(target, [remote(flow, other)], lambda batch: strange if b"run-2" in batch else batch)
+    refused = AppendMissing(flow).proposal(TopicPartition(other, 0), 20)
+    assert (
+        "the target's record at offset 21 is another one than the source's at 20" in refused.refusal
+    )
+
+    recreate_topic(primary, other)
+    refused = AppendMissing(flow).proposal(TopicPartition(other, 0), 20)
+    assert "created again since" in refused.refusal

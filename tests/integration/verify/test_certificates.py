@@ -1,0 +1,360 @@
+"""Certificates of real runs: they chain, are signed, and a changed byte, a hole or another key is found."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from kafka_ferry.certificates import CertificateError, certificate_topic, stored_certificates
+from kafka_ferry.certificates.signature import public_key
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.topic_records import NewRecord, append_records
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
+from kafka_ferry.runs.state.certificate_files import save_file
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_sandbox.cluster import KafkaCluster
+from tests import PROJECT
+from tests.support.records.builders import Record, delete_before, produce, recreate_topic
+from tests.support.runs.command_line import ferry
+from tests.support.runs.flows import copy_now, failures, remote
+from tests.support.runs.pair import Pair
+from tests.support.runs.proof import recount_here, verified
+
+
+@pytest.fixture
+def key(folder: Path) -> Ed25519PrivateKey:
+    """The key that signs, in a file that the flow refers to."""
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "secrets").mkdir()
+    (folder / "secrets" / "signing.pem").write_bytes(pem)
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (folder / "public.pem").write_bytes(public)
+    return key
+
+
+@pytest.fixture
+def flow(pair: Pair, key: Ed25519PrivateKey, monkeypatch: pytest.MonkeyPatch) -> Flow:
+    recount_here(monkeypatch)
+    topic = pair.topic("certified", partitions=2)
+    return pair.flow(
+        [topic],
+        certificates_enabled=True,
+        certificates_key=f"${{dir:{pair.folder / 'secrets'}:signing.pem}}",
+        **{"config_providers": "dir"},
+    )
+
+
+def certified(flow: Flow, primary: KafkaCluster, run: str, records: int = 10) -> int:
+    """The serial of the certificate of a run that copies and proves some records; 0 for none."""
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(records)])
+    assert not failures(copy_now(flow, run))
+    return verified(flow, run).proof.certificate
+
+
+def faults(flow: Flow, folder: Path) -> list[str]:
+    pem = folder / "public.pem"
+    return list(faults_of(flow, find_certificates(flow), public_key(pem.read_bytes(), str(pem))))
+
+
+def test_runs_leave_a_chain_of_signed_certificates_that_the_ledger_confirms(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    assert [certified(flow, primary, f"run-{n}", 10 * n) for n in (1, 2, 3)] == [1, 2, 3]
+    # Published again, and a run that has nothing new to prove.
+    assert verified(flow, "run-3").proof.certificate == 3
+    assert certified(flow, primary, "run-4", 0) == 0
+
+    found = find_certificates(flow)
+
+    assert [one.content() for one in found.on_target] == [one.content() for one in found.in_state]
+    assert [one.header.records for one in found.all] == [10, 20, 30]
+    assert [one.header.run for one in found.all] == ["run-1", "run-2", "run-3"]
+    assert [one.header.previous for one in found.all] == ["", *(it.digest for it in found.all[:2])]
+    assert found.all[0].header.source.cluster_id == ClusterControl(flow.source).cluster_id()
+    assert not faults(flow, folder)
+
+
+def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaCluster) -> None:
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"1")])
+    assert not failures(copy_now(flow, "run-1"))
+    Run(flow, "run-1").approve("Ada")
+    verified(flow, "run-1")
+    certified(flow, primary, "run-2")
+
+    first, second = find_certificates(flow).all
+
+    assert (first.header.approved_by, second.header.approved_by) == ("Ada", None)
+
+
+def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_the_other_way_round(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    certified(flow, primary, "run-1")
+    state = flow_state(flow).folder("certificates").local_path
+    assert state
+    shutil.rmtree(state)
+    assert certified(flow, primary, "run-2") == 2
+    assert not faults(flow, folder)
+    kept = find_certificates(flow).all[1]
+    topic = certificate_topic(flow.source.alias)
+    control = ClusterControl(flow.target)
+    assert not control.delete_topics(control.topic_ids([topic]))
+
+    assert certified(flow, primary, "run-3") == 3
+
+    found = find_certificates(flow)
+    assert found.on_target[0].header.previous == kept.digest
+    assert faults(flow, folder) == [
+        f"certificate 2 of {flow.name} is in the state folder, and not in {topic} on {flow.target.alias}."
+    ]
+
+
+def test_a_forged_certificate_on_the_target_stops_the_next_one_and_is_found(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    certified(flow, primary, "run-1")
+    topic = certificate_topic(flow.source.alias)
+    (true,) = stored_certificates(flow.target, flow.source.alias)
+    forged = json.loads(true.line) | {"records": 11}
+    value = json.dumps(forged).encode() + b"\n" + true.seal_lines().split(b"\n")[1] + b"\n"
+    append_records(flow.target, topic, [NewRecord(b"1/0", value, partition=0)])
+
+    with pytest.raises(CertificateError, match="has another certificate 1"):
+        certified(flow, primary, "run-2")
+
+    said = "\n".join(faults(flow, folder))
+    assert "There are two different certificates 1" in said
+    assert "its signature is not of this key and these bytes" in said
+    assert "does not sum up its ranges" in said
+
+
+def test_old_certificates_are_pruned_in_both_places_and_the_next_one_says_so(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    for run in ("run-1", "run-2"):
+        certified(flow, primary, run)
+    first, second = find_certificates(flow).all
+    keeping = flow.model_copy(update={"certificates_keep_count": 2})
+    assert certified(keeping, primary, "run-3") == 3
+
+    found = find_certificates(flow)
+    assert [one.header.serial for one in found.on_target] == [2, 3]
+    assert [one.header.serial for one in found.in_state] == [2, 3]
+    pruned = found.all[1].header.pruned
+    assert pruned and (pruned.through, pruned.hash) == (1, first.digest)
+    assert not faults(flow, folder)
+    checked = ferry("certificate", "check", "--config", flow.file)
+    assert (
+        checked.returncode,
+        f"Pruned until certificate 1, which had the hash {first.digest}"
+        in " ".join(checked.stderr.split()),
+    ) == (0, True), checked
+
+    # A pruning that was interrupted after the certificate was there; and the state folder is lost.
+    save_file(flow_state(flow), first)
+    assert not faults(flow, folder)
+    state = flow_state(flow).folder("certificates").local_path
+    assert state
+    shutil.rmtree(state)
+    assert certified(keeping, primary, "run-4") == 4
+    found = find_certificates(flow)
+    assert [one.header.serial for one in found.on_target] == [3, 4]
+    pruned = found.all[-1].header.pruned
+    assert pruned and (pruned.through, pruned.hash) == (2, second.digest)
+
+    # What was changed is evidence, and stays.
+    (state / "00000003.jsonl").write_bytes(
+        found.on_target[0].content().replace(b'"copied":', b'"copied": ')
+    )
+    assert certified(keeping, primary, "run-5") == 5
+    assert [one.header.serial for one in find_certificates(flow).on_target] == [3, 4, 5]
+    (state / "00000003.jsonl").unlink()
+    assert not faults(flow, folder)
+
+
+def test_an_attempt_that_was_interrupted_is_written_again(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    certified(flow, primary, "run-1")
+    topic = certificate_topic(flow.source.alias)
+    left = [NewRecord(b"2/%d" % n, b'{"topic":"left"}\n', partition=0) for n in (1, 2)]
+    append_records(flow.target, topic, left)
+
+    assert [one.header.serial for one in find_certificates(flow).on_target] == [1]
+    assert certified(flow, primary, "run-2") == 2
+    assert not faults(flow, folder)
+
+
+def test_a_key_that_cannot_be_read_fails_the_run_before_anything_is_written(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    pem = folder / "secrets" / "signing.pem"
+    pem.write_text("not a key, but a secret")
+
+    with pytest.raises(FerryError, match="is not a private Ed25519 key") as raised:
+        certified(flow, primary, "run-1")
+
+    assert "a secret" not in str(raised.value)
+    pem.unlink()
+    with pytest.raises(FerryError, match=r"finds no file 'signing\.pem'"):
+        certified(flow, primary, "run-1")
+    assert not stored_certificates(flow.target, flow.source.alias)
+
+
+def test_the_command_line_lists_shows_and_checks_certificates(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    asked = ("--config", flow.file)
+    without = ferry("certificate", "list", *asked)
+    assert without.returncode == 1
+    assert "has no certificate" in without.stderr
+    for run in ("run-1", "run-2"):
+        certified(flow, primary, run)
+
+    listed = ferry("certificate", "list", *asked, "--json")
+    shown = ferry("certificate", "show", "1", *asked, "--output", str(folder / "one.jsonl"))
+    text = ferry("certificate", "show", *asked)
+    checked = ferry("certificate", "check", *asked, "--public-key", str(folder / "public.pem"))
+    unsigned = ferry("certificate", "check", *asked)
+
+    assert [one["serial"] for one in json.loads(listed.stdout)] == [1, 2]
+    assert shown.returncode == 0
+    (first, _) = find_certificates(flow).all
+    assert (folder / "one.jsonl").read_bytes() == first.content()
+    assert "certificate:" in text.stdout
+    assert first.digest in text.stdout
+    assert checked.returncode == 0, checked.stderr
+    assert "certificates 1 to 2" in checked.stdout
+    assert not checked.stderr
+    assert "Not looked at: signatures" in unsigned.stderr
+    state = flow_state(flow).folder("certificates").local_path
+    assert state
+    (state / "00000001.jsonl").write_bytes(first.content().replace(b'"copied":', b'"copied": '))
+    wrong = ferry("certificate", "check", *asked)
+    assert wrong.returncode == 7
+    assert "certificate 1 of" in wrong.stderr
+    assert "was changed" in wrong.stderr
+
+
+def test_a_range_is_read_back_and_compared_with_its_certificate(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster
+) -> None:
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i, partition=0) for i in range(10)])
+    assert not failures(copy_now(flow, "run-1"))
+    verified(flow, "run-1")
+    place = (TopicPartition(topic, 0), 7)
+
+    def told() -> ReadBack:
+        (one,) = read_back(flow, find_certificates(flow), [place])
+        return one
+
+    assert told() == ReadBack(f"{topic}-0 [0, 10)", f"certificate 1 of {flow.name}")
+    asked = ("certificate", "check", "--config", flow.file, "--read-back")
+    shown = ferry(*asked, f"{topic}-0:7")
+    assert (shown.returncode, f"{topic}-0 [0, 10): backup holds the records" in shown.stdout) == (
+        0,
+        True,
+    ), shown
+    assert "is no TOPIC-PARTITION:OFFSET" in ferry(*asked, topic).stderr
+    with pytest.raises(FerryError, match="No certificate names the offset 10"):
+        list(read_back(flow, find_certificates(flow), [(place[0], 10)]))
+
+    delete_before(backup, remote(flow, topic), 3)
+    assert told().note == "3 records have expired: its digest cannot be compared."
+    recreate_topic(backup, remote(flow, topic), 2)
+    assert "does not have it any more" in told().fault
+    assert ferry(*asked, f"{topic}-0:7").returncode == 7
+
+
+def test_a_range_is_read_back_without_kafka_ferry(
+    flow: Flow, folder: Path, primary: KafkaCluster, backup: KafkaCluster
+) -> None:
+    (topic,) = flow.topics
+    for codec in ("none", "gzip"):
+        some = [Record(b"%d" % i, b"v", (("h", b"1"),), partition=0) for i in range(10)]
+        produce(primary.bootstrap, topic, some, compression=codec)
+    assert not failures(copy_now(flow, "run-1"))
+    verified(flow, "run-1")
+    (one,) = find_certificates(flow).all
+    (folder / "1.jsonl").write_bytes(one.content())
+
+    def checked(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "docs/examples/check_range.py", str(folder / "public.pem")]
+        command += [str(folder / "1.jsonl"), f"{topic}-0:7", "--target", backup.bootstrap, *more]
+        return subprocess.run(
+            command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    whole = checked("--source", primary.bootstrap)
+    assert whole.returncode == 0, whole
+    assert f"20 records, digest {one.ranges()[0]['digest']}" in whole.stdout
+    assert "20 of 20 records compared" in whole.stdout
+    delete_before(backup, remote(flow, topic), 10)
+    less = checked()
+    assert (less.returncode, "the target has 10 of its 20 records" in less.stdout) == (1, True), (
+        less
+    )
+
+
+def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCluster) -> None:
+    certified(flow, primary, "run-1")
+    (one,) = find_certificates(flow).all
+    assert one.signature
+    (folder / "line").write_bytes(one.line)
+    (folder / "signature").write_bytes(base64.b64decode(one.signature.value))
+
+    done = subprocess.run(
+        [
+            "openssl",
+            "pkeyutl",
+            "-verify",
+            "-rawin",
+            "-pubin",
+            "-inkey",
+            "public.pem",
+            "-in",
+            "line",
+            "-sigfile",
+            "signature",
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "Signature Verified Successfully" in done.stdout
+
+
+def test_a_run_writes_a_certificate_only_if_it_is_asked_to(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.topic("uncertified")
+    flow = pair.flow([topic])
+
+    assert certified(flow, pair.primary, "run-1") == 0
+    assert Run(flow, "run-1").reconciliation()
+    topics = ClusterControl(flow.target).unknown([certificate_topic(flow.source.alias)])
+    assert topics

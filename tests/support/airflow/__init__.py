@@ -1,0 +1,1 @@
+"""A running Airflow's DAGs and pages, and the image that holds it."""

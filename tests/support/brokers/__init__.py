@@ -1,0 +1,1 @@
+"""Brokers and what is changed on them past Kafka Ferry."""

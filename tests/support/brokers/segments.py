@@ -1,0 +1,172 @@
+"""Log segments of a broker, read and written by hand: what no client of today can produce.
+
+A segment may only be written while its broker is stopped. The broker makes everything else that
+belongs to it (indexes, producer snapshots) at its start, where it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from kafka.codec import gzip_encode, lz4_encode, lz4_encode_old_kafka, snappy_encode
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
+
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.batches import DELETE_HORIZON
+from tests.support.records.builders import Record
+
+_LOG_OVERHEAD: Final = 12
+_MAGIC_AT: Final = 16
+_ATTRIBUTES_AT: Final = 22
+_LOG_APPEND_TIME: Final = 0x08
+_COMPRESS: Final = {
+    (0, 1): gzip_encode,
+    (0, 2): snappy_encode,
+    (0, 3): lz4_encode_old_kafka,
+    (1, 1): gzip_encode,
+    (1, 2): snappy_encode,
+    (1, 3): lz4_encode,
+}
+
+
+def segments(broker: KafkaCluster, topic: str, partition: int = 0) -> list[Path]:
+    """The files of a partition's log, oldest first."""
+    return sorted(_folder(broker, topic, partition).glob("*.log"))
+
+
+def read_batches(broker: KafkaCluster, topic: str, partition: int = 0) -> list[bytes]:
+    """The batches that lie in a partition's log, as they lie there."""
+    return [
+        batch
+        for segment in segments(broker, topic, partition)
+        for batch in _split(segment.read_bytes())
+    ]
+
+
+def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int = 0) -> None:
+    """Put ``log`` in the place of all that a partition of a stopped broker holds."""
+    assert broker.pid is None, "its broker must be stopped"
+    folder = _folder(broker, topic, partition)
+    for pattern in ("*.log", "*.index", "*.timeindex", "*.txnindex", "*.snapshot"):
+        for file in folder.glob(pattern):
+            file.unlink()
+    (folder / f"{0:020}.log").write_bytes(b"".join(log))
+
+
+def rewrite(broker: Broker, topics: Iterable[str], change: Callable[[bytes], bytes]) -> None:
+    """Stop a broker, replace each batch of the topics' partition 0 by what ``change`` makes of it, and start it."""
+    broker.stop()
+    for topic in topics:
+        write_log(broker, topic, list(map(change, read_batches(broker, topic))))
+    broker.start().wait_ready()
+
+
+def cut_log(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:
+    """Leave of a stopped broker's log what lies before the batch at ``offset``, as an unclean
+    election of a follower that lagged behind would."""
+    batches = read_batches(broker, topic, partition)
+    kept = [batch for batch in batches if _base_offset(batch) < offset]
+    assert len(kept) < len(batches)
+    write_log(broker, topic, kept, partition)
+
+
+def damage(broker: Broker, topic: str, *, number: int, at: int, partition: int = 0) -> None:
+    """Turn a bit of a stopped broker's batch, which no broker notices after an orderly stop.
+
+    Args:
+        number: which batch of the partition, from 0.
+        at: which of its bytes; negative from its end.
+    """
+    assert broker.pid is None, "its broker must be stopped"
+    (segment,) = segments(broker, topic, partition)
+    batches = _split(segment.read_bytes())
+    batch = bytearray(batches[number])
+    batch[at] ^= 1
+    batches[number] = bytes(batch)
+    segment.write_bytes(b"".join(batches))
+
+
+def has_delete_horizon(batch: bytes) -> bool:
+    """Whether the cleaner has set the time until which it keeps the batch's tombstones."""
+    return batch[_MAGIC_AT] == 2 and bool(batch[_ATTRIBUTES_AT] & DELETE_HORIZON)
+
+
+def an_old_message_set(
+    magic: int,
+    records: Sequence[Record],
+    *,
+    at: int,
+    codec: int = 0,
+    append_time: int | None = None,
+) -> bytes:
+    """Messages in format v0 or v1, compressed into one where there is a codec.
+
+    Args:
+        magic: 0 or 1.
+        records: their keys, values and, in v1, timestamps; these formats have no headers.
+        at: the offset of the first one.
+        codec: 0 none, 1 gzip, 2 snappy, 3 lz4.
+        append_time: what the broker that stored a v1 set put in the place of the timestamps.
+    """
+    stamp = 0 if append_time is None else _LOG_APPEND_TIME
+    # In a compressed v1 set the offsets inside count from 0.
+    first = 0 if codec and magic else at
+    messages = b"".join(
+        _message(
+            magic,
+            first + number,
+            (record.timestamp or 0) if append_time is None or codec else append_time,
+            record.key,
+            record.value,
+            0 if codec else stamp,
+        )
+        for number, record in enumerate(records)
+    )
+    if not codec:
+        return messages
+    newest = max(record.timestamp or 0 for record in records)
+    return _message(
+        magic,
+        at + len(records) - 1,
+        newest if append_time is None else append_time,
+        None,
+        _COMPRESS[magic, codec](messages),
+        codec | stamp,
+    )
+
+
+def _message(
+    magic: int,
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    attributes: int,
+) -> bytes:
+    builder = LegacyRecordBatchBuilder(magic, 0, 0)
+    builder._buffer = bytearray(builder.size_in_bytes(offset, timestamp, key, value))
+    builder._encode_msg(0, offset, timestamp, key, value, attributes)
+    return bytes(builder._buffer)
+
+
+def _folder(broker: KafkaCluster, topic: str, partition: int) -> Path:
+    return broker.log_folder(topic, partition)
+
+
+def _base_offset(batch: bytes) -> int:
+    return int.from_bytes(batch[:8], "big")
+
+
+def _split(log: bytes) -> list[bytes]:
+    batches, at = [], 0
+    while at + _LOG_OVERHEAD <= len(log):
+        size = int.from_bytes(log[at + 8 : at + 12], "big") + _LOG_OVERHEAD
+        # What lies after the last batch of a segment that is still written to is not yet anything.
+        if size <= _LOG_OVERHEAD or at + size > len(log):
+            break
+        batches.append(log[at : at + size])
+        at += size
+    return batches

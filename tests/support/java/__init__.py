@@ -1,0 +1,1 @@
+"""Java programs that tests ask, and what Java answered."""

@@ -1,0 +1,1 @@
+"""Records, topics and groups: made, read back and compared past Kafka Ferry."""

@@ -1,0 +1,1 @@
+"""Flows and their runs, whole or in parts, and what they leave."""

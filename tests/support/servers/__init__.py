@@ -1,0 +1,1 @@
+"""Servers on this machine that are no brokers."""

@@ -1,0 +1,1 @@
+"""Spark's clusters, applications and pods."""

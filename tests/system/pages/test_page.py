@@ -1,0 +1,190 @@
+"""The API of the page Mirrors, in a real Airflow: what it answers, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from kafka_sandbox.airflow import Airflow
+from kafka_sandbox.airflow_api import AirflowApi
+from tests.support.runs.shown_flows import Past, add_shown_flow, big_topics
+from tests.system.conftest import OUTSIDER, VIEWER
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+
+SLUG = "shown_to_backup"
+DAG = f"mirror_{SLUG}"
+FLOWS = "/kafka-ferry/api/flows"
+FLOW = f"{FLOWS}/{SLUG}"
+
+
+@pytest.fixture(scope="module")
+def runs(api: AirflowApi, configs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The ids of the runs of a flow with a past, the newest first; its DAG is paused."""
+    past = Past(topics=big_topics(10_000), runs=40, reports=2, lost=(0,), drifts=("a drift",))
+    folder = tmp_path_factory.mktemp("shown")
+    _, runs = add_shown_flow(configs, folder, past, source="shown")
+    api.wait_for_dag(DAG)
+    return runs
+
+
+@pytest.fixture(scope="module")
+def admin(airflow: Airflow, runs: list[str]) -> Iterator[httpx.Client]:
+    with client(airflow, "admin") as logged_in:
+        yield logged_in
+
+
+def client(airflow: Airflow, user: str | None) -> httpx.Client:
+    """A user's requests; without a name, those of a client that has not logged in."""
+    headers = {}
+    if user:
+        login = {"username": user, "password": airflow.password_of(user)}
+        answer = httpx.post(f"{airflow.url}/auth/token", json=login, timeout=120)
+        headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+    return httpx.Client(base_url=airflow.url, headers=headers, timeout=120)
+
+
+def got(who: httpx.Client, path: str, **query: Any) -> Any:
+    answer = who.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def routes(run: str) -> list[str]:
+    """All that the application answers."""
+    one = f"{FLOW}/runs/{quote(run, safe='')}"
+    parts = ["", "/topics", "/partitions", "/history", "/groups", "/runs", "/docs/index.html"]
+    record = "topic=orders&partition=0"
+    parts += ["/offsets", "/offsets/rows", f"/offsets/ranges?{record}"]
+    parts += [f"/offsets/record?{record}&offset=0"]
+    return [
+        FLOWS,
+        *(f"{FLOW}{part}" for part in parts),
+        *(one, f"{one}/ranges", f"{one}/report"),
+        "/kafka-ferry/static/mirrors.js",
+    ]
+
+
+def test_without_a_login_there_is_nothing_to_see(airflow: Airflow, runs: list[str]) -> None:
+    with client(airflow, None) as stranger:
+        assert {stranger.get(path).status_code for path in routes(runs[0])} == {401}
+
+
+def test_who_may_look_sees_all_of_it(airflow: Airflow, runs: list[str]) -> None:
+    with client(airflow, VIEWER) as viewer:
+        assert {path: viewer.get(path).status_code for path in routes(runs[0])} == dict.fromkeys(
+            routes(runs[0]), 200
+        )
+
+
+def test_who_may_not_read_a_dag_sees_nothing_of_its_flow(airflow: Airflow, runs: list[str]) -> None:
+    with client(airflow, OUTSIDER) as outsider:
+        about_flows = [path for path in routes(runs[0]) if path.startswith(FLOW + "/")]
+        assert {outsider.get(path).status_code for path in about_flows} == {403}
+        assert outsider.get(f"{FLOWS}/whatever").status_code == 403
+        listed = got(outsider, FLOWS)
+        assert (listed["flows"], listed["problems"], listed["folder"]) == ([], [], "")
+
+
+def test_a_flow_is_listed_with_its_state_and_its_dag(admin: httpx.Client, runs: list[str]) -> None:
+    (flow,) = (one for one in got(admin, FLOWS)["flows"] if one["slug"] == SLUG)
+    assert (flow["name"], flow["dag_id"], flow["status"]) == ("shown->backup", DAG, "verified")
+    assert flow["dag"]["paused"] and flow["last"]["run"] == runs[0]
+    assert (flow["last"]["lost"], flow["last"]["drifts"]) == (1_204, 1)
+    assert flow["current"]["records_behind"] > 0
+    details = got(admin, FLOW)
+    assert (details["totals"]["topics"], details["totals"]["partitions"]) == (400, 10_000)
+    assert {kind["title"] for kind in details["attention"]} >= {"Lost before it was copied"}
+    assert len(got(admin, f"{FLOW}/history")["runs"]) == 40
+
+
+def test_10_000_partitions_come_in_parts_searched_and_sorted(admin: httpx.Client) -> None:
+    path = f"{FLOW}/partitions"
+    late = got(admin, path, sort="records_behind", order="desc", limit=3)
+    behind = [row["records_behind"] for row in late["rows"]]
+    assert late["total"] == 10_000
+    assert behind == sorted(behind, reverse=True) and behind[0] > 0
+    found = got(admin, path, search="events-0123 17")
+    assert [(row["topic"], row["partition"]) for row in found["rows"]] == [("events-0123", 17)]
+    last = got(admin, path, offset=9_999)["rows"]
+    assert [(row["topic"], row["partition"]) for row in last] == [("events-0399", 24)]
+    assert got(admin, path, topic="events-0001")["total"] == 25
+    answer = admin.get(path, params={"limit": 50})
+    assert answer.elapsed.total_seconds() < 2
+
+
+def test_a_run_shows_its_ranges_and_groups_their_offsets(
+    admin: httpx.Client, runs: list[str]
+) -> None:
+    run = f"{FLOW}/runs/{quote(runs[0], safe='')}"
+    assert got(admin, run)["summary"]["run"] == runs[0]
+    ranges = got(admin, f"{run}/ranges", search="events-0007", sort="partition", order="desc")
+    assert ranges["total"] == 25 and ranges["rows"][0]["partition"] == 24
+    assert ranges["rows"][0]["reasons"] == {"control": 10, "aborted": 2}
+    groups = got(admin, f"{FLOW}/groups", search="fraud")
+    assert groups["rows"][0]["action"] == "held" and "in use" in groups["rows"][0]["reason"]
+
+
+def test_reports_and_data_docs_are_pages_without_an_origin(
+    admin: httpx.Client, runs: list[str]
+) -> None:
+    report = f"{FLOW}/runs/{quote(runs[0], safe='')}/report"
+    for path in (report, f"{FLOW}/docs/index.html"):
+        answer = admin.get(path)
+        assert answer.headers["content-type"].startswith("text/html")
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "allow-same-origin" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert admin.get(f"{FLOW}/docs/").headers["location"] == "index.html"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"{FLOWS}/nobody_to_nowhere", 404),
+        (f"{FLOW}/runs/none", 404),
+        (f"{FLOW}/runs/none/report", 404),
+        (f"{FLOW}/docs/none.html", 404),
+        (f"{FLOW}/docs/%2e%2e/runs/history.jsonl", 404),
+        (f"{FLOW}/topics?sort=secret", 422),
+        (f"{FLOW}/topics?limit=100000", 422),
+        (f"{FLOW}/topics?order=sideways", 422),
+        ("/kafka-ferry/static/none.js", 404),
+        ("/kafka-ferry/static/%2e%2e", 404),
+        ("/kafka-ferry/openapi.json", 404),
+    ],
+)
+def test_what_there_is_not_is_said(admin: httpx.Client, path: str, status: int) -> None:
+    assert admin.get(path).status_code == status
+
+
+def test_a_run_that_waits_is_shown_before_it_has_published_anything(
+    admin: httpx.Client, api: AirflowApi, runs: list[str]
+) -> None:
+    # The DAG is paused: the run stays queued.
+    waiting = api.trigger(DAG)
+    (flow,) = (one for one in got(admin, FLOWS)["flows"] if one["slug"] == SLUG)
+    assert (flow["status"], flow["activity"]) == ("verified", "queued")
+    listed = got(admin, f"{FLOW}/runs", search=waiting)["rows"]
+    assert [(row["run"], row["state"], row["outcome"]) for row in listed] == [
+        (waiting, "queued", "")
+    ]
+    run = got(admin, f"{FLOW}/runs/{quote(waiting, safe='')}")
+    assert (run["summary"], run["has_report"]) == (None, False)
+    assert {task["task"] for task in run["tasks"]} >= {"plan", "mirror", "publish"}
+
+
+def test_a_file_that_is_no_flow_is_told_to_who_may_see_such_problems(
+    airflow: Airflow, configs: Path, admin: httpx.Client
+) -> None:
+    broken = configs / "broken.yaml"
+    broken.write_text("topiks: [a]\n")
+    try:
+        assert any("broken.yaml" in problem for problem in got(admin, FLOWS)["problems"])
+    finally:
+        broken.unlink()

@@ -1,0 +1,208 @@
+"""A real Airflow runs a flow's DAG through its scheduler, on two real brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from kafka_ferry.model import TopicPartition
+from kafka_sandbox.airflow import SETTINGS, Airflow
+from kafka_sandbox.airflow_api import AirflowApi
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.airflow.dags import add_flow
+from tests.support.records.builders import Record, create_topic, produce, read_all
+from tests.support.records.groups import commit_alone, first_read
+from tests.support.runs.flows import assert_same
+from tests.support.runs.pair import Unique
+from tests.support.servers.receivers import UdpReceiver
+from tests.support.waiting import wait_until
+from tests.system.conftest import RETRY_S
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+
+STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "update_assets", "publish")
+# Airflow and Spark write half of these.
+LONG_LOG = 40
+
+
+@pytest.fixture
+def no_spark_connection(api: AirflowApi) -> Iterator[None]:
+    """Airflow without its connection ``spark_default``, for a test."""
+    api.delete_connection("spark_default")
+    yield
+    api.load_settings(SETTINGS)
+
+
+def kill_spark_with(
+    api: AirflowApi, dag_id: str, run_id: str, end: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Ends a mirror task once its Spark application runs, which is to end with it."""
+
+    def found() -> list[psutil.Process]:
+        task = api.task(dag_id, run_id, "mirror")
+        if task["state"] != "running" or not psutil.pid_exists(task["pid"]):
+            return []
+        # A child may end before it has told its name.
+        with suppress(psutil.NoSuchProcess):
+            return [it for it in children(task["pid"]) if it.name() == "java"]
+        return []
+
+    wait_until(lambda: bool(found()), 180)
+    task = api.task(dag_id, run_id, "mirror")
+    spark = children(task["pid"])
+    end(task)
+    _, left = psutil.wait_procs(spark, timeout=60)
+    assert not left, "Spark goes on"
+
+
+def children(pid: int) -> list[psutil.Process]:
+    """All that a process has started; nothing if it is gone."""
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
+
+
+def some_records(count: int) -> list[Record]:
+    return [Record(key=b"%d" % number, value=b"value %d" % number) for number in range(count)]
+
+
+def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
+    tmp_path: Path,
+    configs: Path,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    statsd: UdpReceiver,
+) -> None:
+    source, topic, group = unique("src"), unique("orders"), unique("billing")
+    create_topic(primary.bootstrap, topic, partitions=4)
+    produce(primary.bootstrap, topic, some_records(2000), compression="lz4")
+    produce(primary.bootstrap, topic, some_records(50), transactional_id=topic, abort=True)
+    commit_alone(primary, group, {TopicPartition(topic, number): 7 for number in range(4)})
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, groups=[group])
+    api.wait_for_dag(dag_id)
+
+    # The timetable starts it, for the hour that has ended.
+    run_id = api.unpause_and_find_run(dag_id)
+    assert run_id is not None and run_id.startswith("scheduled__")
+    # Its task is killed, and Airflow lets it wait for another try, which does not come.
+    kill_spark_with(api, dag_id, run_id, lambda task: psutil.Process(task["pid"]).kill())
+    wait_until(lambda: api.task(dag_id, run_id, "mirror")["state"] == "up_for_retry", 60)
+    api.clear(dag_id, run_id, "mirror")
+    # It is marked as failed while it runs, and what comes after it begins at once.
+    kill_spark_with(api, dag_id, run_id, lambda task: api.mark(dag_id, run_id, "mirror", "failed"))
+    api.clear(dag_id, run_id, "mirror")
+    first = api.wait(dag_id, run_id)
+
+    assert (first.state, first.tasks) == ("success", dict.fromkeys(STEPS, "success")), first.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert f"{source}.{topic}" in api.log(dag_id, run_id, "plan")
+    assert "2,000" in api.log(dag_id, run_id, "mirror")
+    for step in STEPS:
+        assert len(api.log(dag_id, run_id, step).splitlines()) < LONG_LOG, step
+
+    api.clear(dag_id, run_id, "mirror", downstream=False)
+    again = api.wait(dag_id, run_id)
+
+    assert again.state == "success", again.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+
+    runs = tmp_path / source / "state" / f"{source}_to_backup" / "runs"
+    (report,) = [json.loads(file.read_text()) for file in runs.glob("*/report.json")]
+    assert report["records"] == 2000
+    gauges = statsd.gauges(f"airflow.kafka_ferry.{source}.backup.")
+    assert gauges["verified.run-state"] == 1
+    copied = [gauges[f"{source}__{topic}.{partition}.record-count"] for partition in range(4)]
+    assert sum(copied) == 2000
+
+    failover = f"failover_{source}_to_backup"
+    over = api.trigger_and_wait(failover)
+
+    assert over.state == "success", over.log
+    assert f"READY {group}" in api.log(failover, over.run_id, "failover")
+    _, offset = first_read(backup, group, f"{source}.{topic}")
+    assert offset == 7
+
+
+@pytest.mark.long
+def test_what_airflow_was_killed_in_is_done_after_its_start_and_cannot_be_marked_done_before(
+    tmp_path: Path,
+    configs: Path,
+    airflow: Airflow,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+) -> None:
+    source, topic = unique("src"), unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    # So slow that Airflow ends the task before it has copied all of it.
+    for part in range(10):
+        produce(primary.bootstrap, topic, some_records(200)[part::10])
+    options = {"schedule": "", "retries": 0, "rate_limit_records": 10, "join_batches_below": 0}
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, **options)
+    api.wait_for_dag(dag_id)
+    api.unpause_and_find_run(dag_id)
+    run_id = api.trigger(dag_id)
+
+    # Scheduler, supervisor and task are gone in one moment, and only the task's watcher is left.
+    kill_spark_with(api, dag_id, run_id, lambda _: airflow.kill())
+    airflow.start().wait_healthy(RETRY_S)
+    # Its scheduler takes the task for lost and starts it again, and a user marks it done.
+    kill_spark_with(api, dag_id, run_id, lambda _: api.mark(dag_id, run_id, "mirror", "success"))
+    said = api.wait(dag_id, run_id)
+
+    assert said.state == "failed"
+    assert (said.tasks["mirror"], said.tasks["publish"]) == ("success", "failed")
+    unended = f"The step mirror of the run {run_id} has not ended."
+    assert unended in api.log(dag_id, run_id, "publish")
+
+    api.clear(dag_id, run_id, "mirror")
+    done = api.wait(dag_id, run_id)
+
+    assert done.state == "success", done.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("no_spark_connection")
+def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_copied(
+    tmp_path: Path,
+    configs: Path,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+) -> None:
+    source, good, bad = unique("src"), unique("good"), unique("bad")
+    for topic in (good, bad):
+        create_topic(primary.bootstrap, topic)
+        produce(primary.bootstrap, topic, some_records(10))
+    create_topic(backup.bootstrap, f"{source}.{bad}", message_timestamp_type="LogAppendTime")
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, good, bad, schedule="")
+    api.wait_for_dag(dag_id)
+    assert api.unpause_and_find_run(dag_id) is None
+
+    run = api.trigger_and_wait(dag_id)
+
+    assert run.state == "failed"
+    # At once: no retry could help.
+    assert run.tasks["mirror"] == run.tasks["publish"] == "failed"
+    assert run.tasks["verify"] == "success"
+    assert (
+        f"{bad}: {source}.{bad} on the target has message.timestamp.type=LogAppendTime" in run.log
+    )
+    assert f"REFUSED {bad}" in api.log(dag_id, run.run_id, "plan")
+    assert_same(primary, good, backup, f"{source}.{good}")
+    assert read_all(backup.bootstrap, f"{source}.{bad}") == {0: []}
+    # Without its connection, the operator that this one extends would look for YARN.
+    assert "There is no connection 'spark_default'" in run.log
+    assert "--master local[*]" in run.log

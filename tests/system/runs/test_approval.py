@@ -1,0 +1,91 @@
+"""A flow that asks for it waits in a real Airflow until a person approves its plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_ferry.config import load_flow
+from kafka_ferry.runs.certificates import find_certificates
+from kafka_sandbox.airflow_api import AirflowApi
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.airflow.dags import add_flow
+from tests.support.records.builders import Record, create_topic, produce
+from tests.support.runs.flows import assert_same
+from tests.support.runs.pair import Unique
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
+
+
+def topics_of(broker: KafkaCluster) -> set[str]:
+    """All but Kafka's own: a broker that is asked for a group's offsets makes its topic for them."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    return {name for name in client.list_topics(timeout=10).topics if not name.startswith("__")}
+
+
+@pytest.mark.long
+def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
+    tmp_path: Path,
+    configs: Path,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+) -> None:
+    source, topic = unique("src"), unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
+    dag_id = add_flow(
+        tmp_path / source,
+        configs,
+        primary,
+        backup,
+        topic,
+        schedule="",
+        approval="changes",
+        certificates_enabled=True,
+    )
+    api.wait_for_dag(dag_id)
+    api.unpause_and_find_run(dag_id)
+    before = topics_of(backup)
+
+    # Rejected: the run fails by name, at once, and the target is as it was.
+    run_id = api.trigger(dag_id)
+    shown = api.question(dag_id, run_id, "approve")
+    assert f"create {source}.{topic}: 2 partitions" in shown
+    assert "about 100 records" in shown
+    api.answer(dag_id, run_id, "approve", "Reject")
+    rejected = api.wait(dag_id, run_id)
+
+    assert rejected.state == "failed"
+    assert rejected.tasks["approve"] == "failed"
+    others = [
+        rejected.tasks[task]
+        for task in ("sync_topics", "mirror", "verify", "sync_groups", "publish")
+    ]
+    assert set(others) == {"upstream_failed"}
+    assert f"rejected the plan of {source}->backup: nothing was changed or copied" in rejected.log
+    assert topics_of(backup) == before
+
+    # Planned again, in the same run, and approved: it does what it has shown.
+    api.clear(dag_id, run_id, "plan")
+    assert f"create {source}.{topic}: 2 partitions" in api.question(dag_id, run_id, "approve")
+    api.answer(dag_id, run_id, "approve", "Approve")
+    approved = api.wait(dag_id, run_id)
+
+    assert approved.state == "success", approved.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+    (certificate,) = find_certificates(load_flow(configs / f"{source}.yaml")).all
+    assert certificate.header.approved_by == "admin"
+
+    # Only records: no user is asked.
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(50)])
+    unasked = api.trigger(dag_id)
+    wait_until(lambda: api.task(dag_id, unasked, "mirror")["state"] in ("success", "failed"), 300)
+
+    assert "No approval is needed" in api.log(dag_id, unasked, "approve")
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+    api.stop_run(dag_id, unasked)

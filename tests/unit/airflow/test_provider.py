@@ -14,7 +14,7 @@ from airflow.plugins_manager import is_valid_plugin
 from kafka_ferry_airflow.provider import get_provider_info
 from tests import PROJECT
 
-PROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+PACKAGE = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 MODULES = [
     module
     for kind in ("operators", "bundles")
@@ -24,7 +24,7 @@ MODULES = [
 
 
 def entry_point(group: str) -> EntryPoint:
-    ((name, value),) = PROJECT["entry-points"][group].items()
+    ((name, value),) = PACKAGE["entry-points"][group].items()
     return EntryPoint(name, value, group)
 
 
@@ -34,7 +34,7 @@ def test_the_provider_info_is_valid_by_airflows_own_schema() -> None:
 
     jsonschema.validate(info, schema)
     # Airflow refuses a provider whose package has another name.
-    assert info["package-name"] == PROJECT["name"]
+    assert info["package-name"] == PACKAGE["name"]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -56,7 +56,7 @@ def test_the_plugins_entry_point_names_a_plugin_that_airflow_accepts() -> None:
 
 
 def test_spark_packages_that_fill_one_folder_are_of_one_version_in_the_extra() -> None:
-    pins = [it for it in PROJECT["optional-dependencies"]["airflow"] if it.startswith("pyspark")]
+    pins = [it for it in PACKAGE["optional-dependencies"]["airflow"] if it.startswith("pyspark")]
     assert {pin.partition("==")[2] for pin in pins} == {pins[0].partition("==")[2]}
     assert len(pins) == 2
     required = (PROJECT / "requirements.txt").read_text().splitlines()

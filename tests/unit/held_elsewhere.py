@@ -32,8 +32,8 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/config/types/test_java_regex.py": "config/types: java_classes java_tokens",
     "unit/copy/source/test_schema_ids.py": "copy/source: changed",
     "unit/copy/source/test_transformed.py": "copy/source: record_errors; transform: columns",
-    "unit/copy/target/test_produce_errors.py": "copy: outcome; copy/target: dead_letters",
-    "unit/copy/target/test_produce_pipeline.py": "copy/target: partition_queue",
+    "unit/copy/target/produce/test_verdicts.py": "copy: outcome; copy/target: dead_letters",
+    "unit/copy/target/produce/test_pipeline.py": "copy/target/produce: partition_queue",
     "unit/copy/test_rate_limit.py": "model: rate",
     "unit/groups/alignment/test_align.py": "groups/alignment: aligned_runs record_digests walk",
     "unit/groups/spark/test_rewrite.py": "groups/spark: placement",
@@ -81,7 +81,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: log_bounds positions; copy: task; "
     "copy/source: cursor fetcher prefetch reader; "
-    "copy/target: progress record_writer transaction transactional_writer translated writer writer_settings; "
+    "copy/target: progress record_writer transaction transaction_members transactional_writer translated writer "
+    "writer_settings; "
     "wire/partitions: fetch",
     "integration/copy/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
     "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
@@ -125,7 +126,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",
     "integration/runs/test_where.py": "cli/commands/proof: where",
     "integration/connections/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
-    "faults/test_moving_leaders.py": "copy/target: partition_leaders",
+    "faults/test_moving_leaders.py": "copy/target/produce: partition_leaders",
     # Borders: Airflow.
     "system/runs/test_approval.py": f"{AIRFLOW}/dags: approval",
     "system/dags/test_assets.py": f"{AIRFLOW}/monitoring: assets",

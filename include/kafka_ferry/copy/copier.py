@@ -24,7 +24,7 @@ from kafka_ferry.copy.outcome import Failure, Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
-from kafka_ferry.copy.target.produce_pipeline import FAR_S
+from kafka_ferry.copy.target.produce.pipeline import FAR_S
 from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position

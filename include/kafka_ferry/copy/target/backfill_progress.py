@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.batches import SettledSpan, TimeWindow
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.copy.target.progress import positions_of
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kafka_ferry.batches import ConvertedBatch
-from kafka_ferry.copy.target.partition_queue import PartitionQueue
+from kafka_ferry.copy.target.produce.partition_queue import PartitionQueue
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader

@@ -29,11 +29,12 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.copy.target.partition_leaders import check_leaders, leaders_of
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
-from kafka_ferry.copy.target.produce_errors import Verdicts
-from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.produce.partition_leaders import check_leaders, leaders_of
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce.pipeline import Pipeline
+from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.copy.target.progress import Progress
+from kafka_ferry.copy.target.transaction_members import TransactionMembers
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, FerryError
@@ -46,7 +47,6 @@ from kafka_ferry.wire import PartitionLeader, borrowed
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     error_name,
-    fault,
     is_transient,
 )
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
@@ -116,7 +116,9 @@ class Transaction:
             settlement, self.coordination, self.producer, evidence, self._own
         )
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
-        self._has_group = False
+        self._members = TransactionMembers(
+            self.producer, self.verdicts, self._ledger, progress.group
+        )
         self._asked = -1
 
     @property
@@ -252,7 +254,7 @@ class Transaction:
             for tp, queue in self.queues.items()
             if queue.is_transactional and queue.waiting
         }:
-            self._join(waiting)
+            self._members.join(self.queues, waiting)
             self._pipeline.send_round(waiting)
             self.raise_if_void()
 
@@ -284,52 +286,11 @@ class Transaction:
             sequence=queue.sequence,
         )
 
-    def _join(self, waiting: Mapping[TopicPartition, PartitionQueue]) -> None:
-        new = [
-            tp
-            for tp, queue in waiting.items()
-            if not queue.in_transaction and any(out.size for out in queue.waiting)
-        ]
-        if not new:
-            return
-        if not self.queues[self._ledger].in_transaction and self._ledger not in new:
-            # Its record ends each transaction: one request adds it too.
-            new.append(self._ledger)
-        refused = self._add(new)
-        for tp, code in refused.items():
-            queue = self.queues[tp]
-            if queue.range is None:
-                raise fault(code, f"Writing to {tp.topic}", Right.topic("WRITE", tp.topic))
-            if is_transient(code):
-                # The coordinator does not know the topic yet.
-                self.verdicts.failed_transiently(
-                    queue.range, queue.waiting[0].converted.start, code
-                )
-            else:
-                self.verdicts.refuse(queue, queue.waiting[0], Answer(code, -1, "", ()))
-        if refused:
-            # The broker adds all partitions of a request or none.
-            raise StartOver(
-                f"{len(refused)} partition(s) could not be added to the transaction.", excludes=True
-            )
-        for queue in (self.queues[tp] for tp in new):
-            queue.in_transaction = True
-
-    def _add(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Add partitions to the transaction, and the group with the first of them; the codes of refused ones."""
-        group = "" if self._has_group else self._progress.group
-        refused = self.producer.add_partitions(partitions, group)
-        self._has_group = True
-        return refused
-
     # --- end
 
     def begin(self) -> None:
-        """Begin with the ledger alone: once that is possible, the last transaction has ended everywhere."""
-        for code in self._add([self._ledger]).values():
-            needed = Right.topic("WRITE", self._ledger.topic)
-            raise fault(code, f"Writing to {self._ledger.topic}", needed)
-        self.queues[self._ledger].in_transaction = True
+        """See ``TransactionMembers.begin``."""
+        self._members.begin(self.queues)
 
     def commit(self, waits: Waits = NO_WAITS) -> dict[TopicPartition, int]:
         """Commit what was drained, with its ledger record and positions; see ``Writer.commit``."""
@@ -358,9 +319,7 @@ class Transaction:
     ) -> None:
         """Commit the positions of ranges before anything is copied of them."""
         self._commit(entries, positions)
-        self._has_group = False
-        for queue in self.queues.values():
-            queue.in_transaction = False
+        self._members.forget(self.queues.values())
 
     def renew(self) -> None:
         """Begin a new epoch of the producer, after its last transaction has ended.
@@ -411,8 +370,7 @@ class Transaction:
         if not offsets:
             return {}
         group = self._progress.group
-        if not self._has_group:
-            self.producer.add_group(group)
+        self._members.require_group()
         if self.producer.group_node(group) == self.queues[self._ledger].node:
             refused = self._commit_after_record(group, offsets)
         else:
@@ -460,7 +418,7 @@ class Transaction:
 
     def _forget(self) -> None:
         self._refreshed.clear()
-        self._has_group = False
+        self._members.forget(self.queues.values())
         self.verdicts.void = None
         self.uncommitted_bytes = self.uncommitted_segments = 0
         for queue in self.queues.values():

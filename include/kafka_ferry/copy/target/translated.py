@@ -6,7 +6,7 @@ Promises, beyond those of ``copy.target.writer.Writer``:
     (``copy.target.transaction``);
 (b) a partition never has a gap: if a batch was refused and a later one accepted, the transaction is
     aborted and written again up to the refused batch;
-(c) order within a partition is kept (``copy.target.produce_pipeline``).
+(c) order within a partition is kept (``copy.target.produce.pipeline``).
 
 Not promised: the target offsets. The target assigns them, and the ledger records them.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafka_ferry.batches import ConvertedBatch
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition

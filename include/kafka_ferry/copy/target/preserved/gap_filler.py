@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from kafka_ferry.copy.target.preserved.control_records import Filler
 from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue
-from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import (

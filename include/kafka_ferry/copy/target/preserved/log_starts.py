@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kafka_ferry.copy.target.preserved.gap_filler import Fail
 from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue
-from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.wire import WireCluster

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from kafka_ferry.batches import Batch, ConvertedBatch, TopicLimits, empty_batches, next_sequence
 from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue, RangeTally
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue, RangeTally
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model.positions import Position, ProducerState
 from kafka_ferry.model.ranges import Range

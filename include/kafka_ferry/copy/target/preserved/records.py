@@ -38,7 +38,6 @@ from kafka_ferry.batches import (
     cut_at,
     for_producer,
 )
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.preserved.control_records import filler_of
 from kafka_ferry.copy.target.preserved.gap_filler import Gaps
 from kafka_ferry.copy.target.preserved.log_starts import LogStarts
@@ -49,7 +48,8 @@ from kafka_ferry.copy.target.preserved.partition_queue import (
     first_position,
 )
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
-from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce.pipeline import Answer, Pipeline
 from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import ConvertedBatch, gap, next_sequence
 from kafka_ferry.batches.empty_batches import empty_batch
 from kafka_ferry.batches.topic_limits import TopicLimits
-from kafka_ferry.copy.target.partition_queue import Outgoing
 from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue, first_position
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Misplaced
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing
 from kafka_ferry.model import Position, ProducerState, Range
 from kafka_ferry.wire import PartitionLeader
 

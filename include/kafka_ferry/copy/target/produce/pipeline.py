@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_ferry.batches import Batch, next_sequence
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster

@@ -145,7 +145,7 @@ class PartitionQueue:
 
     def forget(self) -> None:
         """Forget the content of a transaction that has ended."""
-        self.in_transaction, self.tally = False, None
+        self.tally = None
         self.waiting.clear()
         self.sent.clear()
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_ferry.batches import ConvertedBatch, TopicLimits, split_batches
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
-from kafka_ferry.copy.target.produce_errors import Verdicts
-from kafka_ferry.copy.target.produce_pipeline import Answer
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce.pipeline import Answer
+from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.errors import AccessDenied, Fenced
 from kafka_ferry.model import Range, TopicPartition
 from tests.support.records.batches import a_batch, with_payload
@@ -129,7 +129,7 @@ def test_a_refused_dead_letter_stops_the_range_that_it_was_written_for() -> None
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("kafka_ferry.copy.target.produce_errors.time", clock)
+    monkeypatch.setattr("kafka_ferry.copy.target.produce.verdicts.time", clock)
     return clock
 
 

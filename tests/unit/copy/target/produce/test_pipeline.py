@@ -8,9 +8,8 @@ from collections import Counter
 import pytest
 
 from kafka_ferry.batches import Batch, ConvertedBatch, for_producer, split_batches
-from kafka_ferry.copy.target import produce_pipeline
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
-from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline, in_flight_bytes
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce.pipeline import Answer, Pipeline, in_flight_bytes
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -36,7 +35,7 @@ def test_no_more_is_on_its_way_to_many_brokers_than_is_allowed_for_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     of_all = 3
-    monkeypatch.setattr(produce_pipeline, "_ALL_IN_FLIGHT_BYTES", of_all * SIZE)
+    monkeypatch.setattr(f"{Pipeline.__module__}._ALL_IN_FLIGHT_BYTES", of_all * SIZE)
     answered: Counter[int] = Counter()
     sent, most = 0, 0
 

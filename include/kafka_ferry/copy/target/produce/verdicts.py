@@ -10,8 +10,8 @@ from typing import Final
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rejected, TopicLimits, cut_at
 from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
-from kafka_ferry.copy.target.produce_pipeline import Answer
+from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce.pipeline import Answer
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import Range, TopicPartition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kafka_ferry.batches import TopicLimits
-from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry

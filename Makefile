@@ -14,11 +14,12 @@ INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
 # Each of those side by side has brokers and a Spark of its own, which the tests of a file share: two keep
-# two processors busy. In their order the short files are the last ones, so that neither waits for the other.
+# two processors busy. The long files come first (pyproject.toml), so that neither waits for the other.
 PYTEST_TWO := pytest -n 2 --dist loadfile --no-loadscope-reorder
-# All that a marker selects: two at a time, then what must be alone.
+# All that a marker selects in some folders: two at a time, then what must be alone. As tests/conftest.py has them.
 define run_tests
-$(PYTEST_TWO) -m "$(1) and not alone"; two=$$?; pytest -m "$(1) and alone" && exit $$two
+$(PYTEST_TWO) -m "$(1) and not alone" $(2); two=$$?; \
+  pytest -m "$(1) and alone" tests/system tests/faults && exit $$two
 endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
@@ -48,7 +49,7 @@ test: setup ## Run each promise's test once, on real clusters, a real Spark and 
 	@$(call run_tests,not long)
 
 test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorMaker's takeover
-	@$(call run_tests,long)
+	@$(call run_tests,long,tests/system tests/faults tests/integration)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))

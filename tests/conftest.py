@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,7 @@ from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
+from tests import PROJECT
 from tests.support.examples import examples
 from tests.support.records.builders import delete_all_topics
 from tests.support.runs.pair import Pair, Unique
@@ -22,6 +24,9 @@ settings.register_profile(
     "shared-machine", examples(100), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("shared-machine")
+
+# As the Makefile has them: thousands of unit tests need not be collected only to be left out.
+_FOLDERS: Final = {"long": ("system", "faults", "integration"), "alone": ("system", "faults")}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,11 +51,19 @@ def _brokers() -> tuple[int, int]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The variants that ``short`` does not name are long."""
+    """The variants that ``short`` does not name are long.
+
+    Raises:
+        UsageError: a test has a marker that the Makefile does not look for in its folder.
+    """
     for item in items:
         short = item.get_closest_marker("short")
         if short and isinstance(item, pytest.Function) and item.callspec.id not in short.args:
             item.add_marker(pytest.mark.long)
+        folder = item.path.relative_to(PROJECT / "tests").parts[0]
+        for marker, folders in _FOLDERS.items():
+            if item.get_closest_marker(marker) and folder not in folders:
+                raise pytest.UsageError(f"{item.nodeid}: only in {folders} may a test be {marker}")
 
 
 def pytest_report_header() -> str:

@@ -221,8 +221,11 @@ def test_one_of_two_disks_of_a_broker_is_full(
         target.wipe()
 
 
-@pytest.mark.parametrize("more", [True, False], ids=["more to copy", "nothing new"])
-@pytest.mark.parametrize("commit", [True, False], ids=["committed", "aborted"])
+@pytest.mark.parametrize(
+    ("commit", "more"),
+    [(True, True), (False, False)],
+    ids=["committed, and more to copy", "aborted, and nothing new"],
+)
 def test_a_broker_lost_before_the_end_of_a_transaction_costs_only_what_lives_there_alone(
     commit: bool,
     more: bool,

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 
 def said(code: str) -> str:
     """What another Python prints, which has imported nothing yet."""
@@ -20,7 +18,6 @@ def test_it_is_imported_without_the_libraries_that_take_most_of_the_time() -> No
     assert said(code) == "[]"
 
 
-@pytest.mark.long
 def test_what_it_went_without_can_be_imported_afterwards() -> None:
     code = (
         "from kafka_ferry.verify.expectations.gx import great_expectations as gx; gx()\n"

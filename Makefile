@@ -19,7 +19,7 @@ PYTEST_TWO := pytest -n 2 --dist loadfile --no-loadscope-reorder
 # All that a marker selects in some folders: two at a time, then what must be alone. As tests/conftest.py has them.
 define run_tests
 $(PYTEST_TWO) -m "$(1) and not alone" $(2); two=$$?; \
-  pytest -m "$(1) and alone" tests/system tests/faults && exit $$two
+  pytest -m "$(1) and alone" tests/system && exit $$two
 endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 

@@ -95,7 +95,6 @@ def flow(folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...]) -> Fl
 
 
 @pytest.mark.long
-@pytest.mark.alone
 @pytest.mark.timeout(1800)
 def test_copier_storm(
     folder: Path,
@@ -115,7 +114,6 @@ def test_copier_storm(
 
 
 @pytest.mark.long
-@pytest.mark.alone
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kinds", [(*KINDS, *RULED_KINDS)], ids=["with-rules"])
 def test_spark_storm(

@@ -54,6 +54,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: recount",
+    "unit/schemas/fields/test_records.py": "schemas/fields: record_schema",
     "unit/transform/test_functions.py": "spark: packed_changes",
     "unit/spark/test_class_archive.py": "spark: properties rehearsal",
     "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",
@@ -108,7 +109,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_returned.py": "copy/source: opposite_flow_filter; "
     "runs/provenance: opposite_flow",
     "integration/transforms/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; verify: rule_evaluation",
-    "integration/transforms/test_schema_registry.py": "copy/source: avro_formats; model: schemas; schemas: registered",
+    "integration/transforms/test_schema_registry.py": "copy/source: registry_formats; model: schemas; "
+    "schemas: registered",
     "integration/copy/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
     "integration/situations/test_plan.py": "wire/partitions: epochs",
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "

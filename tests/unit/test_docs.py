@@ -86,7 +86,7 @@ def test_the_transforms_page_has_flows_that_are_valid(tmp_path: Path) -> None:
         (flow,) = load_flows(tmp_path / "flow.yaml")
         topics.append([rule.topics for rule in flow.transform])
 
-    assert topics == [[("orders.*",), ("customers",), ("clicks",)], [("accounts",)]]
+    assert topics == [[("orders.*",), ("customers",), ("clicks",)], [("accounts",), ("visits",)]]
 
 
 def test_the_schema_registry_page_has_flows_that_are_valid(tmp_path: Path) -> None:

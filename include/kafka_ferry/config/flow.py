@@ -300,9 +300,10 @@ class Flow(
             raise ValueError(
                 f"sync.schemas needs schema.registry.url of both clusters: {' and '.join(lacking)} has none"
             )
-        if any(rule.has_avro for rule in self.transform) and not self.source.has_registry:
+        formats = [form for rule in self.transform for form in rule.registry_formats]
+        if formats and not self.source.has_registry:
             raise ValueError(
-                f"format avro needs schema.registry.url of the source: {self.source.alias} has none"
+                f"format {formats[0]} needs schema.registry.url of the source: {self.source.alias} has none"
             )
         return self
 

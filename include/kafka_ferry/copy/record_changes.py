@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.config import kafka_python_config
-from kafka_ferry.copy.source.avro_formats import AvroFormats
 from kafka_ferry.copy.source.changed import BatchChange, ChangedReader
 from kafka_ferry.copy.source.prefetch import RangeReader, SourceOpening
+from kafka_ferry.copy.source.registry_formats import RegistryFormats
 from kafka_ferry.copy.source.schema_ids import (
     HOW_TO_REGISTER,
     WITHOUT_ID,
@@ -71,8 +71,8 @@ class ChangedRanges:
         self._flow, self._ranges, self._evaluator = flow, ranges, changes.evaluator
         self._settings = kafka_python_config(flow.source.client_properties("consumer"))
         self._opening: SourceOpening | None = None
-        self._avro = AvroFormats(flow)
-        self._rules = rules_of(flow, ranges, self._avro.of)
+        self._formats = RegistryFormats(flow)
+        self._rules = rules_of(flow, ranges, self._formats.of)
         self._functions = _functions(flow, ranges, changes.functions)
         known = changes.schemas or FlowSchemas()
         self._missing = MissingSchemas(flow, known.remote_topics)
@@ -109,7 +109,7 @@ class ChangedRanges:
     def close(self) -> None:
         """Close the connections to registries, if there are any."""
         self._missing.close()
-        self._avro.close()
+        self._formats.close()
 
 
 def _functions(

@@ -16,6 +16,8 @@ from kafka_ferry.schemas.registered import RegisteredSchema
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
 
+EXTRA: Final = "Install the extra schema-registry: pip install 'kafka-ferry[schema-registry]'."
+"""What to do where a package is missing."""
 _T = TypeVar("_T")
 _TIMEOUT_S: Final = 30.0
 _TEXTS: Final = {
@@ -87,7 +89,7 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
             cluster.origin,
             "schema.registry.url",
             f"needs a package that is not installed ({error.name})",
-            advice="Install the extra schema-registry: pip install 'kafka-ferry[schema-registry]'.",
+            advice=EXTRA,
         ) from error
     # It tells each request, at the level of what a run says.
     logging.getLogger("httpx2").setLevel(logging.WARNING)

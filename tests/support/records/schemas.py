@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
@@ -14,6 +15,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from grpc_tools import protoc
 
 from kafka_sandbox.schema_registry import SchemaRegistryServer
 
@@ -127,6 +129,28 @@ def from_protobuf(
     """Reads what ``protobuf`` wrote."""
     read = ProtobufDeserializer(PROTO_PERSON, {"use.deprecated.format": False}, client)
     return dict(json_format.MessageToDict(read(data, SerializationContext(topic, part))))
+
+
+def proto_class(name: str, **texts: str) -> Any:
+    """The class of a message, of .proto files that protoc reads.
+
+    Args:
+        name: the message's full name.
+        texts: the files by their names without the ending, each after those that it imports.
+    """
+    with TemporaryDirectory() as folder:
+        for file, text in texts.items():
+            (Path(folder) / f"{file}.proto").write_text(text)
+        made = Path(folder) / "made"
+        options = (f"-I{folder}", f"-I{well_known()}", "--include_imports", f"-o{made}")
+        assert not protoc.main(["protoc", *options, *(f"{file}.proto" for file in texts)])
+        files = descriptor_pb2.FileDescriptorSet.FromString(made.read_bytes())
+    return message_factory.GetMessages(files.file)[name]
+
+
+def well_known() -> str:
+    """The folder with the .proto files that protoc comes with."""
+    return str(Path(str(protoc.__file__)).parent / "_proto")
 
 
 def _bytes(data: bytes | None) -> bytes:

@@ -33,11 +33,16 @@ class MemoryRegistry:
         self.asked = 0
 
     def add(
-        self, subject: str, text: str, *references: tuple[str, SchemaVersion], version: int = 0
+        self,
+        subject: str,
+        text: str,
+        *references: tuple[str, SchemaVersion],
+        version: int = 0,
+        kind: str = "AVRO",
     ) -> RegisteredSchema:
         """Register a schema, as its producer would."""
         version = version or max(self._subjects.get(subject, [0])) + 1
-        schema = RegisteredSchema(SchemaVersion(subject, version), 0, text, references=references)
+        schema = RegisteredSchema(SchemaVersion(subject, version), 0, text, kind, references)
         return self._store(schema)
 
     def delete(self, subject: str) -> None:

@@ -31,8 +31,11 @@ TRANSFORM_SECRETS: Final = "transform.secrets"
 PARTS: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 """The parts of a record that have a format."""
 
-Format = Literal["bytes", "string", "json", "avro"]
-_WITH_FIELDS: Final = ("json", "avro")
+RegistryFormat = Literal["avro", "protobuf"]
+Format = Literal["bytes", "string", "json", "avro", "protobuf"]
+REGISTRY_FORMATS: Final[tuple[RegistryFormat, ...]] = get_args(RegistryFormat)
+"""The formats whose schemas a registry has."""
+_WITH_FIELDS: Final = ("json", *REGISTRY_FORMATS)
 ErrorPolicy = Literal["fail", "dead-letter", "pass"]
 
 _FUNCTION: Final = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"
@@ -117,7 +120,8 @@ class TransformRule(BaseModel):
                 and self.format_of(path.part) not in _WITH_FIELDS
             ):
                 raise ValueError(
-                    f"{path} is a field: it needs format: {{{path.part}: json}}, or avro"
+                    f"{path} is a field: it needs format: {{{path.part}: json}}, "
+                    f"or {' or '.join(REGISTRY_FORMATS)}"
                 )
         for path in changed:
             whole = RecordPath(path.part)
@@ -136,9 +140,9 @@ class TransformRule(BaseModel):
         return next((form for of, form in self.format if of == part), "bytes")
 
     @property
-    def has_avro(self) -> bool:
-        """Whether it reads keys or values in Avro, for which a registry has the schemas."""
-        return any(form == "avro" for _, form in self.format)
+    def registry_formats(self) -> tuple[RegistryFormat, ...]:
+        """The formats of its keys and values for which a registry has the schemas."""
+        return tuple(form for form in REGISTRY_FORMATS if form in dict(self.format).values())
 
     @property
     def expressions(self) -> Iterator[tuple[str, str]]:
@@ -153,6 +157,12 @@ class TransformRule(BaseModel):
         return frozenset(
             word for _, text in self.expressions for word in regex.findall(r"\w+", text)
         )
+
+    @property
+    def field_names(self) -> frozenset[str]:
+        """The words of its expressions, and the names in the paths that it changes."""
+        changed = (read_path(text) for text in (*dict(self.set), *self.drop))
+        return self.words | {name for path in changed for name in path.names}
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from kafka_ferry.schemas.avro_rules import with_avro_types
+from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.transforms.query import columns_of, rules_session, with_results
 
@@ -42,8 +42,8 @@ def done_by_rules(
         beside: how many bytes it holds.
 
     Raises:
-        ConfigError: Spark cannot make sense of a rule, or as ``with_avro_types``.
-        ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_avro_types``.
+        ConfigError: Spark cannot make sense of a rule, or as ``with_registry_types``.
+        ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_registry_types``.
         Py4JJavaError: if a task fails too often.
     """
     from kafka_ferry.spark.transforms.relay import feed, outcomes_batch
@@ -61,7 +61,7 @@ def done_by_rules(
     one_each = session.range(0, len(items), 1, len(items))
     rows = one_each.mapInArrow(feed(list(items), name), _ddl(columns))
     answers = (
-        with_results(rows, with_avro_types(flow)).mapInArrow(task, "outcomes binary").collect()
+        with_results(rows, with_registry_types(flow)).mapInArrow(task, "outcomes binary").collect()
     )
     return [outcome for answer in answers for outcome in pickle.loads(bytes(answer.outcomes))]
 

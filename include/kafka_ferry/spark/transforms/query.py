@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from kafka_ferry.config.options.transform import PARTS, TransformRule, with_secrets
 from kafka_ferry.config.types.record_path import read_path
 from kafka_ferry.errors import ConfigError
-from kafka_ferry.schemas.avro_rules import with_avro_types
+from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.transforms.expressions import (
     attempted,
     checked,
@@ -38,6 +38,8 @@ _SETTINGS: Final = {
     "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.codegen.wholeStage": "true",
 }
+# Without it, to_json writes milliseconds.
+_MICROSECONDS: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _RAW: Final = "_raw_"
 _RESULT: Final = "_result"
 _RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>>"
@@ -56,12 +58,12 @@ def checked_rules(spark: SparkSession, flow: Flow) -> frozenset[Column]:
 
     Raises:
         ConfigError: Spark cannot make sense of an expression, or it may give something else the next time; or
-            as ``with_avro_types``.
-        ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_avro_types``.
+            as ``with_registry_types``.
+        ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_registry_types``.
     """
     session = rules_session(spark)
     rows = session.createDataFrame([], _spark_schema())
-    with_results(rows, with_avro_types(flow))
+    with_results(rows, with_registry_types(flow))
     return columns_of(session, flow.transform)
 
 
@@ -180,11 +182,15 @@ class _Rule:
             for name in names_in(spark, with_secrets(text)):
                 if name[0].lower() == part and len(name) > 1:
                     fields[tuple(name[1:])] = "string"
-        for text, type_ in self._rule.types:
-            names = read_path(text).names
-            is_named = [it for it in fields if it[: len(names)] == names]
-            if read_path(text).part == part and is_named:
-                fields = {it: fields[it] for it in fields if it not in is_named} | {names: type_}
+        types = {
+            path.names: type_
+            for path, type_ in ((read_path(text), type_) for text, type_ in self._rule.types)
+            if path.part == part
+        }
+        for names, type_ in types.items():
+            within = [it for it in fields if it[: len(names)] == names]
+            if names in within or not all(it in types for it in within):
+                fields = {it: fields[it] for it in fields if it not in within} | {names: type_}
         try:
             return json_type(fields) if fields else None
         except ValueError as error:
@@ -208,7 +214,10 @@ class _Rule:
         path = read_path(what.removeprefix("set "))
         if path.part != "headers" and path.names:
             alone = sf.struct(found.column.alias(WRAPPED))
-            return sf.to_json(alone, {"ignoreNullFields": "false"}).cast("binary")
+            options = {"ignoreNullFields": "false"}
+            if self._rule.format_of(path.part) == "protobuf":
+                options["timestampFormat"] = _MICROSECONDS
+            return sf.to_json(alone, options).cast("binary")
         if found.is_nested:
             raise self._wrong(what, f"gives {found.type_name}: use to_json, or cast it to text")
         if found.type_name == "binary":

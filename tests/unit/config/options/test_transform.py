@@ -37,8 +37,8 @@ def a_rule(**rule: Any) -> TransformRule:
             "which is a part of it",
         ),
         (
-            {"format": {"value": "protobuf"}, "where": "true"},
-            "'bytes', 'string', 'json' or 'avro'",
+            {"format": {"value": "xml"}, "where": "true"},
+            "'bytes', 'string', 'json', 'avro' or 'protobuf'",
         ),
         (
             {"format": {"value": "avro"}, "types": {"value.a": "int"}, "where": "true"},

@@ -1,4 +1,4 @@
-"""Transform rules for records in Avro, with the types of the fields that their schemas have.
+"""Transform rules for records whose schemas a registry has, with the types that the fields have there.
 
 Expressions see a field by one type: that of the newest version under ``{topic}-key`` or ``{topic}-value`` of each
 topic that the rule is for. Records of earlier versions are read by their own schema, and a field that they lack
@@ -7,35 +7,40 @@ is null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from kafka_ferry.config.options.transform import PARTS, TransformRule
+from kafka_ferry.config.options.transform import (
+    PARTS,
+    REGISTRY_FORMATS,
+    RegistryFormat,
+    TransformRule,
+)
 from kafka_ferry.config.types.record_path import read_path
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model.schemas import SchemaVersion
-from kafka_ferry.schemas.avro import AvroField, Names, NotReadable
-from kafka_ferry.schemas.avro_records import avro_schema
-from kafka_ferry.schemas.registry import SchemaRegistry, open_registry
+from kafka_ferry.schemas.fields.record_schema import Names, NotReadable, SchemaField
+from kafka_ferry.schemas.fields.records import record_schema
+from kafka_ferry.schemas.registry import EXTRA, SchemaRegistry, open_registry
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 _Part = Literal["key", "value"]
-_Fields = dict[Names, AvroField]
+_Fields = dict[Names, SchemaField]
 
 
-def with_avro_types(flow: Flow) -> Flow:
-    """The flow with the types of its schemas in the rules for records in Avro; the flow itself without any.
+def with_registry_types(flow: Flow) -> Flow:
+    """The flow with the types of its schemas in the rules for such records; the flow itself without any.
 
     The rules are for Spark's expressions alone: their fingerprints are not those of the flow's.
 
     Raises:
         ConfigError: naming the rule: it sets a field that a schema lacks, drops one without a default, or names
-            one that has different types in the schemas of its topics; or the registry's client is missing.
+            one that has different types in the schemas of its topics; or a package of the extra is missing.
         ClusterUnreachable, AccessDenied, RegistryRefused: as ``SchemaRegistry``.
     """
-    if not any(rule.has_avro for rule in flow.transform):
+    if not any(rule.registry_formats for rule in flow.transform):
         return flow
     with open_registry(flow.source) as registry:
         subjects = registry.subjects()
@@ -54,14 +59,22 @@ def _types(
     """The types of the fields that a rule's expressions may name, by path."""
     rule = flow.transform[number]
     for part in PARTS:
-        if rule.format_of(part) != "avro":
+        form = rule.format_of(part)
+        if form not in REGISTRY_FORMATS:
             continue
         types: dict[Names, tuple[str, str]] = {}
         for subject in subjects:
             topic = subject.removesuffix(f"-{part}")
             if topic == subject or flow.transform_of(topic) is not rule:
                 continue
-            fields = _newest(registry, subject)
+            try:
+                fields = _newest(registry, subject, form, rule.field_names)
+            except ImportError as error:
+                raise _wrong(
+                    flow, number, f"needs a package that is not installed ({error.name})", EXTRA
+                ) from error
+            if fields is None:
+                continue
             if problem := _problem(rule, part, fields):
                 raise _wrong(flow, number, f"{problem} in {subject}: a rule cannot change a schema")
             for names, field in fields.items():
@@ -80,20 +93,23 @@ def _types(
         )
 
 
-def _newest(registry: SchemaRegistry, subject: str) -> _Fields:
+def _newest(
+    registry: SchemaRegistry, subject: str, form: RegistryFormat, words: Collection[str]
+) -> _Fields | None:
+    """The fields of a subject's newest version; None if it is none of that format."""
     *_, newest = registry.versions(subject)
     try:
         found = registry.schema(SchemaVersion(subject, newest))
-        return avro_schema(registry, found).fields()
+        return record_schema(registry, found, form).fields(words)
     except NotReadable:
-        # Its records fail one by one, as those of any schema that is not Avro do.
-        return {}
+        # Its records fail one by one, as those of any schema of another format do.
+        return None
 
 
 def _problem(rule: TransformRule, part: _Part, fields: _Fields) -> str:
     """What a rule would change of a schema's shape; "" for nothing."""
     for path in (read_path(text) for text, _ in rule.set):
-        if path.part == part and path.names and fields and path.names not in fields:
+        if path.part == part and path.names and path.names not in fields:
             return f"sets {path}, which is no field"
     for path in map(read_path, rule.drop):
         if path.part == part and path.names in fields and not fields[path.names].has_default:
@@ -101,6 +117,6 @@ def _problem(rule: TransformRule, part: _Part, fields: _Fields) -> str:
     return ""
 
 
-def _wrong(flow: Flow, number: int, reason: str) -> ConfigError:
+def _wrong(flow: Flow, number: int, reason: str, advice: str = "") -> ConfigError:
     topics = ", ".join(flow.transform[number].topics)
-    return ConfigError(flow.file, f"transform, rule {number + 1} ({topics})", reason)
+    return ConfigError(flow.file, f"transform, rule {number + 1} ({topics})", reason, advice=advice)

@@ -1,8 +1,9 @@
-"""Rules for records in Avro get the types of their schemas, and cannot change a schema."""
+"""Rules get the types of their records' schemas, and cannot change a schema."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,8 @@ import pytest
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import ConfigError
-from kafka_ferry.schemas import avro_rules
-from kafka_ferry.schemas.avro_rules import with_avro_types
+from kafka_ferry.schemas.fields import rule_types
+from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from tests.support.servers.registries import MemoryRegistry
 
 MakeFlow = Callable[..., Flow]
@@ -54,7 +55,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> MemoryRegistry:
     def open_registry(_: object) -> Iterator[MemoryRegistry]:
         yield found
 
-    monkeypatch.setattr(avro_rules, "open_registry", open_registry)
+    monkeypatch.setattr(rule_types, "open_registry", open_registry)
     return found
 
 
@@ -67,7 +68,7 @@ def test_the_newest_version_says_which_types_the_named_fields_have(
     registry.add("orders-key", a_schema(n="string"))
     flow = a_flow(where="value.n > 1")
 
-    (rule,) = with_avro_types(flow).transform
+    (rule,) = with_registry_types(flow).transform
 
     assert rule.types == (("value.n", "bigint"),)
     assert flow.transform[0].types == ()
@@ -78,11 +79,13 @@ def test_topics_of_a_rule_have_the_same_types_where_it_names_a_field(
 ) -> None:
     registry.add("orders-value", a_schema(n="int", m="int"))
     registry.add("orders.eu-value", a_schema(n="int", m="string"))
-    assert with_avro_types(a_flow(where="value.n > 1")).transform[0].types == (("value.n", "int"),)
+    assert with_registry_types(a_flow(where="value.n > 1")).transform[0].types == (
+        ("value.n", "int"),
+    )
     with pytest.raises(
         ConfigError, match=r"names value\.m, which is int in orders-value and string"
     ):
-        with_avro_types(a_flow(where="value.m > 1"))
+        with_registry_types(a_flow(where="value.m > 1"))
 
 
 @pytest.mark.parametrize(
@@ -97,10 +100,51 @@ def test_a_rule_that_would_change_a_schema_is_refused(
 ) -> None:
     registry.add("orders-value", a_schema(n="int", nick=["null", "string"]))
     with pytest.raises(ConfigError, match=why):
-        with_avro_types(a_flow(**rule))
-    with_avro_types(a_flow(drop=["value.nick"], set={"value.n": "1"}))
+        with_registry_types(a_flow(**rule))
+    with_registry_types(a_flow(drop=["value.nick"], set={"value.n": "1"}))
 
 
-def test_a_flow_without_avro_asks_no_registry(a_flow: MakeFlow) -> None:
+PROTOBUF = """
+syntax = "proto2";
+message Order {
+  optional uint64 n = 1; required string email = 2; optional Address address = 3;
+  message Address { optional string city = 1; }
+}
+"""
+
+
+def test_a_rule_for_protobuf_gets_the_types_of_its_schema_too(
+    registry: MemoryRegistry, a_flow: MakeFlow
+) -> None:
+    registry.add("orders-value", PROTOBUF, kind="PROTOBUF")
+    protobuf = {"value": "protobuf"}
+
+    flow = a_flow(format=protobuf, where="value.n > 1 and value.address.city = 'x'")
+
+    assert dict(with_registry_types(flow).transform[0].types) == {
+        **{"value.n": "decimal(20,0)", "value.address": "struct<`city`: string>"},
+        "value.address.city": "string",
+        # Records may be addresses too.
+        "value.city": "string",
+    }
+    with pytest.raises(ConfigError, match=r"sets value\.address\.zip, which is no field in orders"):
+        with_registry_types(a_flow(format=protobuf, set={"value.address.zip": "1"}))
+    with pytest.raises(ConfigError, match=r"drops value\.email, which has no default"):
+        with_registry_types(a_flow(format=protobuf, drop=["value.email"]))
+    # Its records fail one by one.
+    with_registry_types(a_flow(set={"value.new": "1"}))
+
+
+def test_a_library_that_is_missing_is_named_with_the_extra(
+    registry: MemoryRegistry, a_flow: MakeFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.add("orders-value", PROTOBUF, kind="PROTOBUF")
+    monkeypatch.setitem(sys.modules, "kafka_ferry.schemas.fields.protobuf.schema", None)
+    with pytest.raises(ConfigError, match="needs a package that is not installed") as error:
+        with_registry_types(a_flow(format={"value": "protobuf"}, where="value.n > 1"))
+    assert "kafka-ferry[schema-registry]" in str(error.value.advice)
+
+
+def test_a_flow_without_such_records_asks_no_registry(a_flow: MakeFlow) -> None:
     flow = a_flow(format={}, where="true")
-    assert with_avro_types(flow) is flow
+    assert with_registry_types(flow) is flow

@@ -1,4 +1,4 @@
-"""Keys and values in Avro with the ids of their schemas."""
+"""Keys and values with the ids of their schemas."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kafka_ferry.model.schemas import SchemaVersion
-from kafka_ferry.schemas.avro import NotReadable
-from kafka_ferry.schemas.avro_records import AvroRecords
+from kafka_ferry.schemas.fields.record_schema import NotReadable
+from kafka_ferry.schemas.fields.records import RegistryRecords
 from tests.support.servers.registries import MemoryRegistry
 
 CITY = {"type": "record", "name": "City", "fields": [{"name": "name", "type": "string"}]}
@@ -32,7 +32,7 @@ def of(number: int, payload: bytes) -> bytes:
 
 
 def test_each_record_is_read_by_its_own_schema(registry: MemoryRegistry) -> None:
-    records = AvroRecords(lambda: registry, ["n", "in"])
+    records = RegistryRecords(lambda: registry, "avro", ["n", "in"])
     assert json.loads(records.as_json(of(2, b"\x0a"))) == {"n": 5}
     asked = registry.asked
     assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
@@ -40,8 +40,26 @@ def test_each_record_is_read_by_its_own_schema(registry: MemoryRegistry) -> None
     assert json.loads(records.as_json(of(3, b"\x0a\x02x"))) == {"n": 5, "in": {"name": "x"}}
 
 
+def test_a_record_in_protobuf_is_read_with_what_its_schema_imports(
+    registry: MemoryRegistry,
+) -> None:
+    city = 'syntax = "proto3"; package geo; message City { string name = 1; }'
+    place = 'syntax = "proto3"; import "c.proto"; message Place { int32 n = 1; geo.City in = 2; }'
+    registry.add("City-proto", city, kind="PROTOBUF")
+    reference = ("c.proto", SchemaVersion("City-proto", 1))
+    number = registry.add("places-value", place, reference, kind="PROTOBUF").id
+    records = RegistryRecords(lambda: registry, "protobuf", ["n", "in"])
+    content = of(number, b"\0\x08\x05\x12\x03\x0a\x01x")
+    assert json.loads(records.as_json(content)) == {"n": 5, "in": {"name": "x"}}
+    assert records.with_fields(content, {("in", "name"): '"y"'}) == content[:-1] + b"y"
+    for other in (of(2, b"\x0a"), content[:5] + b"\2\2"):
+        assert records.as_json(other) == b"\xff"
+    with pytest.raises(NotReadable, match="places-value version 1 is AVRO, and not PROTOBUF"):
+        records.with_fields(of(2, b"\x0a"), {("n",): "6"})
+
+
 def test_a_changed_record_keeps_the_id_of_its_schema(registry: MemoryRegistry) -> None:
-    records = AvroRecords(lambda: registry, ["n"])
+    records = RegistryRecords(lambda: registry, "avro", ["n"])
     changes = {("n",): "6", ("in", "name"): '"y"'}
     assert records.with_fields(of(3, b"\x0a\x02x"), changes) == of(3, b"\x0c\x02y")
 
@@ -58,7 +76,7 @@ def test_a_changed_record_keeps_the_id_of_its_schema(registry: MemoryRegistry) -
 def test_what_cannot_be_read_is_no_json_and_is_not_changed(
     registry: MemoryRegistry, content: bytes, why: str
 ) -> None:
-    records = AvroRecords(lambda: registry, ["n"])
+    records = RegistryRecords(lambda: registry, "avro", ["n"])
     with pytest.raises(ValueError, match="utf-8"):
         json.loads(records.as_json(content).decode())
     for _ in range(2):

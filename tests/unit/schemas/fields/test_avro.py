@@ -11,7 +11,8 @@ import fastavro
 import pytest
 
 from kafka_ferry.model.schemas import SchemaVersion
-from kafka_ferry.schemas.avro import AvroSchema, NotReadable
+from kafka_ferry.schemas.fields.avro import AvroSchema
+from kafka_ferry.schemas.fields.record_schema import NotReadable, Reference
 from kafka_ferry.schemas.registered import RegisteredSchema
 
 CITY = {
@@ -70,14 +71,18 @@ def written(record: dict[str, Any]) -> bytes:
 
 @pytest.fixture(scope="module")
 def schema() -> AvroSchema:
-    return AvroSchema(registered(EVERYTHING), [registered(CITY, "geo.City")])
+    return AvroSchema(
+        registered(EVERYTHING),
+        [Reference(name, registered(CITY, "geo.City")) for name in ("a", "b")],
+    )
 
 
 PAYLOAD = written(RECORD)
 
 
 def test_fields_have_the_types_of_their_schema(schema: AvroSchema) -> None:
-    types = {".".join(names): field.sql_type for names, field in schema.fields().items()}
+    fields = schema.fields([*RECORD, "name", "zip"])
+    types = {".".join(names): field.sql_type for names, field in fields.items()}
     assert types == {
         **{"email": "string", "nick": "string", "n": "bigint", "i": "int", "f": "double"},
         **{"is": "boolean", "b": "binary", "kind": "string", "amount": "decimal(5,2)"},
@@ -85,8 +90,9 @@ def test_fields_have_the_types_of_their_schema(schema: AvroSchema) -> None:
         **{"city.zip": "int", "tags": "array<string>", "by": "map<string,bigint>"},
         "any": "string",
     }
-    assert schema.fields()["city", "zip"].has_default
-    assert not schema.fields()["city", "name"].has_default
+    assert fields["city", "zip"].has_default
+    assert not fields["city", "name"].has_default
+    assert [*schema.fields(["zip", "n"])] == [("n",)]
 
 
 def test_fields_are_read_as_json_without_losing_digits(schema: AvroSchema) -> None:
@@ -189,6 +195,6 @@ def test_what_is_no_schema_or_no_record_is_named() -> None:
     with pytest.raises(NotReadable, match="people-value version 1 is no schema of Avro"):
         AvroSchema(registered({"type": "nothing"}), ())
     text = AvroSchema(registered("string"), ())
-    assert text.fields() == {}
+    assert text.fields(["x"]) == {}
     with pytest.raises(NotReadable, match="its schema is no record"):
         text.as_json(b"\x02x", ["n"])

@@ -13,8 +13,17 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from kafka_ferry.schemas.fields.record_schema import (
+    DEEPEST,
+    TEXT,
+    Names,
+    NotReadable,
+    Reference,
+    SchemaField,
+    loaded,
+)
 from kafka_ferry.schemas.registered import RegisteredSchema
 
 _PRIMITIVES: Final = {
@@ -28,31 +37,12 @@ _PRIMITIVES: Final = {
     "fixed": "binary",
     "enum": "string",
 }
-_TEXT: Final = "string"
 _MOST_DIGITS: Final = 38
 _BOUNDS: Final = {"int": 2**31, "long": 2**63}
-_DEEPEST: Final = 8
-Names = tuple[str, ...]
-
-
-class NotReadable(ValueError):
-    """A record is not what its schema says, or cannot have the fields that it is to have."""
-
-
-class AvroField(NamedTuple):
-    """A field of a schema.
-
-    Attributes:
-        sql_type: Spark's type of it, as DDL.
-        has_default: whether it may be left out, which gives it its default.
-    """
-
-    sql_type: str
-    has_default: bool
 
 
 class AvroSchema:
-    """A schema of records.
+    """A ``RecordSchema`` of Avro.
 
     Args:
         schema: the schema.
@@ -62,7 +52,7 @@ class AvroSchema:
         NotReadable: it is not a schema.
     """
 
-    def __init__(self, schema: RegisteredSchema, references: Collection[RegisteredSchema]) -> None:
+    def __init__(self, schema: RegisteredSchema, references: Collection[Reference]) -> None:
         # Only flows with such records need it.
         import fastavro  # noqa: PLC0415
 
@@ -71,38 +61,28 @@ class AvroSchema:
         self._root: Any
         plain: dict[str, Any] = {}
         try:
-            for one in (*references, schema):
+            # What two schemas refer to by other names is one schema here.
+            referred = {it.schema.at: it.schema for it in references}
+            for one in (*referred.values(), schema):
                 text = json.loads(one.text)
                 self._root = fastavro.parse_schema(text, named_schemas=self._named)
                 self._codec = fastavro.parse_schema(_without_logical(text), named_schemas=plain)
         except Exception as error:
             raise NotReadable(f"{schema.at} is no schema of Avro: {error}") from error
 
-    def fields(self) -> dict[Names, AvroField]:
-        """The fields, and those of records in them, by the names on the way."""
-        return dict(self._fields(self._root, ()))
+    def fields(self, words: Collection[str]) -> dict[Names, SchemaField]:
+        """See ``RecordSchema``."""
+        return dict(self._fields(self._root, words, ()))
 
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
-        """A record's fields of these names, as a JSON object.
-
-        Raises:
-            NotReadable: the record is not what the schema says.
-        """
+        """See ``RecordSchema``."""
         record = self._decoded(payload)
         types = {field["name"]: field["type"] for field in self._root["fields"]}
         found = {name: self._readable(record[name], types[name]) for name in names if name in types}
         return json.dumps(found).encode()
 
     def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
-        """The record with other values in some of its fields.
-
-        Args:
-            payload: the record.
-            changes: by the names on the way to a field, its new value as JSON; None for its default.
-
-        Raises:
-            NotReadable: the record is not what the schema says, or cannot have these values.
-        """
+        """See ``RecordSchema``."""
         record = self._decoded(payload)
         if self._encoded(record) != payload:
             raise NotReadable("it is not written as Avro's libraries write it")
@@ -145,7 +125,7 @@ class AvroSchema:
             record[name] = (
                 self._default(field)
                 if value is None
-                else self._written(_loaded(value), field["type"])
+                else self._written(loaded(value), field["type"])
             )
             return
         within = _named_value(record[name])
@@ -166,14 +146,18 @@ class AvroSchema:
             return default.encode("latin-1")
         return default
 
-    def _fields(self, node: Any, above: Names) -> Iterator[tuple[Names, AvroField]]:
-        if self._kind(node) != "record" or len(above) >= _DEEPEST:
+    def _fields(
+        self, node: Any, words: Collection[str], above: Names
+    ) -> Iterator[tuple[Names, SchemaField]]:
+        if self._kind(node) != "record" or len(above) >= DEEPEST:
             return
         for field in node["fields"]:
+            if field["name"] not in words:
+                continue
             names = (*above, field["name"])
-            yield names, AvroField(self._sql_type(field["type"]), "default" in field)
+            yield names, SchemaField(self._sql_type(field["type"]), "default" in field)
             if inner := self._only(field["type"]):
-                yield from self._fields(inner, names)
+                yield from self._fields(inner, words, names)
 
     def _only(self, node: Any) -> Any:
         """The type itself, or the only one of a union besides null; None if there are several."""
@@ -185,8 +169,8 @@ class AvroSchema:
     def _sql_type(self, node: Any, depth: int = 0) -> str:
         only = self._only(node)
         kind = self._kind(only) if only is not None else ""
-        if depth > _DEEPEST:
-            return _TEXT
+        if depth > DEEPEST:
+            return TEXT
         if kind == "array":
             return f"array<{self._sql_type(only['items'], depth + 1)}>"
         if kind == "map":
@@ -198,7 +182,7 @@ class AvroSchema:
             return f"struct<{', '.join(fields)}>"
         if _is_decimal(only) and only["precision"] <= _MOST_DIGITS:
             return f"decimal({only['precision']},{only.get('scale', 0)})"
-        return _PRIMITIVES.get(kind, _TEXT)
+        return _PRIMITIVES.get(kind, TEXT)
 
     def _resolved(self, node: Any) -> Any:
         return self._named.get(node, node) if isinstance(node, str) else node
@@ -284,10 +268,6 @@ class AvroSchema:
         elif _fits(value, kind):
             return value
         raise NotReadable(f"the value is no {kind}")
-
-
-def _loaded(value: str) -> Any:
-    return json.loads(value, parse_float=Decimal)
 
 
 def _fits(value: Any, kind: str) -> bool:

@@ -1,4 +1,4 @@
-"""How a task reads fields of keys and values in Avro, by the schemas of the source's registry."""
+"""How a task reads fields of keys and values by the schemas of the source's registry."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from kafka_ferry.config.options.transform import PARTS
-from kafka_ferry.schemas.avro_records import AvroRecords
+from kafka_ferry.config.options.transform import PARTS, REGISTRY_FORMATS
+from kafka_ferry.schemas.fields.records import RegistryRecords
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from kafka_ferry.transform import FieldFormat
 
 
-class AvroFormats:
-    """The formats of rules; asks no registry before there is a record in Avro.
+class RegistryFormats:
+    """The formats of rules; asks no registry before there is a record with a schema.
 
     Args:
         flow: the flow, with the secrets that its registry needs.
@@ -29,11 +29,11 @@ class AvroFormats:
         self._registry: SchemaRegistry | None = None
 
     def of(self, rule: TransformRule) -> Mapping[str, FieldFormat]:
-        """How the fields of a rule's keys and values are read that are in Avro."""
+        """How the fields of a rule's keys and values are read that have schemas."""
         return {
-            part: AvroRecords(self._source, rule.words)
+            part: RegistryRecords(self._source, form, rule.words)
             for part in PARTS
-            if rule.format_of(part) == "avro"
+            if (form := rule.format_of(part)) in REGISTRY_FORMATS
         }
 
     def close(self) -> None:

@@ -1,0 +1,244 @@
+"""Fields of records in Protobuf: read as JSON for expressions, and changed where they stand.
+
+Promises:
+
+(a) a record is read by the message that its own indexes name, in the file that its schema's id has;
+(b) of a record that changes, only the bytes of the fields that change: unknown fields, the order of fields and how
+    they are written stay as their producer wrote them, which writing the whole message again would not keep;
+(c) a field that is set or cleared leaves nothing of what it was: all that is written under its number goes, and so
+    do the others of its oneof if it is set;
+(d) what cannot be done so is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from google.protobuf.message_factory import GetMessageClass
+
+from kafka_ferry.batches import MalformedBatch
+from kafka_ferry.batches.record_format.varint import decode_varint
+from kafka_ferry.schemas.fields.protobuf.files import ProtobufFiles
+from kafka_ferry.schemas.fields.protobuf.values import (
+    is_map,
+    is_message,
+    put,
+    readable,
+    sql_type,
+)
+from kafka_ferry.schemas.fields.protobuf.wire import (
+    GROUP,
+    LENGTH,
+    WireField,
+    replaced,
+    wire_fields,
+    with_content,
+)
+from kafka_ferry.schemas.fields.record_schema import (
+    DEEPEST,
+    TEXT,
+    Names,
+    NotReadable,
+    Reference,
+    SchemaField,
+    loaded,
+)
+from kafka_ferry.schemas.registered import RegisteredSchema
+
+_MOST_INDEXES: Final = 100
+"""Protobuf's own limit for messages within messages."""
+_Indexes = tuple[int, ...]
+
+
+class ProtobufSchema:
+    """A ``RecordSchema`` of Protobuf.
+
+    Args:
+        schema: the schema.
+        references: those that it refers to, each after its own.
+
+    Raises:
+        NotReadable: it is not a schema.
+    """
+
+    def __init__(self, schema: RegisteredSchema, references: Iterable[Reference]) -> None:
+        self._files = ProtobufFiles(schema, references)
+        self._messages: dict[_Indexes, Any] = {}
+
+    def fields(self, words: Collection[str]) -> dict[Names, SchemaField]:
+        """See ``RecordSchema``; of all messages of the file.
+
+        Which of them records are is in the records alone. A field has its type in those that no other one has a
+        field of, or else in the others; text if they differ.
+        """
+        everywhere = list(_messages(self._files.pool, self._files.root))
+        parts = {name for one in everywhere for name in _parts(one)}
+        top = [it for it in everywhere if not it.containing_type and it.full_name not in parts]
+        others = [it for it in everywhere if it not in top]
+        return _merged(others, words) | _merged(top, words)
+
+    def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
+        """See ``RecordSchema``."""
+        descriptor, at = self._message(payload)
+        message = _parsed(descriptor, payload[at:])
+        return json.dumps(
+            {it.name: readable(message, it) for it in descriptor.fields if it.name in names}
+        ).encode()
+
+    def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+        """See ``RecordSchema``; null clears a field, as leaving it out does."""
+        descriptor, at = self._message(payload)
+        record = payload[at:]
+        _parsed(descriptor, record)
+        for names, value in changes.items():
+            record = _changed(descriptor, record, names, None if value is None else loaded(value))
+        return payload[:at] + record
+
+    def _message(self, payload: bytes) -> tuple[Any, int]:
+        """The message that a record is, and where it begins in the payload."""
+        indexes, at = _indexes(payload)
+        if indexes not in self._messages:
+            name = _message_name(self._files.root, indexes)
+            self._messages[indexes] = self._files.pool.FindMessageTypeByName(name)
+        return self._messages[indexes], at
+
+
+def _indexes(payload: bytes) -> tuple[_Indexes, int]:
+    """The indexes of a record's message, from the file inwards, and where the record begins."""
+    try:
+        count, at = decode_varint(payload, 0)
+        if not 0 <= count <= _MOST_INDEXES:
+            raise NotReadable("it does not begin with the indexes of its message")
+        found = []
+        for _ in range(count):
+            index, at = decode_varint(payload, at)
+            found.append(index)
+    except MalformedBatch:
+        raise NotReadable("it does not begin with the indexes of its message") from None
+    # The first message has a short form.
+    return tuple(found) or (0,), at
+
+
+def _message_name(file: Any, indexes: _Indexes) -> str:
+    """The full name of the message that indexes lead to.
+
+    Clients differ in whether the messages that maps are made of count: where both ways lead to a message, the
+    record is not read, rather than wrongly.
+    """
+    names, messages = [file.package] if file.package else [], file.message_type
+    for index in indexes:
+        declared = [it for it in messages if not it.options.map_entry]
+        found = {
+            counted[index].name: counted[index]
+            for counted in (messages, declared)
+            if 0 <= index < len(counted) and not counted[index].options.map_entry
+        }
+        if len(found) != 1:
+            which = " or ".join(found) or "none"
+            raise NotReadable(f"the indexes {indexes} of its message lead to {which}")
+        ((name, message),) = found.items()
+        names.append(name)
+        messages = message.nested_type
+    return ".".join(names)
+
+
+def _messages(pool: Any, file: Any) -> Iterator[Any]:
+    """All messages of a file, also within others."""
+    waiting = list(pool.FindFileByName(file.name).message_types_by_name.values())
+    while waiting:
+        found = waiting.pop(0)
+        if not found.GetOptions().map_entry:
+            yield found
+            waiting += found.nested_types
+
+
+def _parts(message: Any) -> Iterator[str]:
+    """The names of the messages that a message's fields are, without its own."""
+    for field in message.fields:
+        within = field.message_type
+        if within is not None and is_map(field):
+            within = within.fields_by_name["value"].message_type
+        if within is not None and within is not message:
+            yield within.full_name
+
+
+def _merged(messages: Iterable[Any], words: Collection[str]) -> dict[Names, SchemaField]:
+    found: dict[Names, set[SchemaField]] = defaultdict(set)
+    for message in messages:
+        for names, field in _paths(message, words, ()):
+            found[names].add(field)
+    return {
+        names: SchemaField(
+            next(iter(fields)).sql_type if len({it.sql_type for it in fields}) == 1 else TEXT,
+            all(it.has_default for it in fields),
+        )
+        for names, fields in found.items()
+    }
+
+
+def _paths(
+    message: Any, words: Collection[str], above: Names
+) -> Iterator[tuple[Names, SchemaField]]:
+    for field in message.fields:
+        if field.name not in words:
+            continue
+        names = (*above, field.name)
+        yield names, SchemaField(sql_type(field), not field.is_required)
+        if is_message(field) and len(names) < DEEPEST:
+            yield from _paths(field.message_type, words, names)
+
+
+def _parsed(descriptor: Any, record: bytes) -> Any:
+    try:
+        return GetMessageClass(descriptor).FromString(record)
+    except Exception as error:
+        raise NotReadable(f"it does not fit its schema: {error or type(error).__name__}") from error
+
+
+def _changed(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
+    """A message with another value of a field, or without one if that is None."""
+    name, *below = names
+    field = descriptor.fields_by_name.get(name)
+    if field is None:
+        if value is not None:
+            raise NotReadable(f"its schema has no field {name}")
+        return record
+    fields = wire_fields(record)
+    own = [it for it in fields if it.number == field.number]
+    if below:
+        return _changed_within(field, record, own, tuple(below), value)
+    if value is None:
+        if field.is_required:
+            raise NotReadable(f"{name} is required")
+        return replaced(record, {field.number}, field.number, b"")
+    wanted = GetMessageClass(descriptor)()
+    put(wanted, field, value)
+    group = field.containing_oneof.fields if field.containing_oneof else [field]
+    gone = {it.number for it in group}
+    is_written_once = field.is_repeated or len(own) == 1
+    if is_written_once and own == [it for it in fields if it.number in gone]:
+        before = _parsed(descriptor, b"".join(record[it.start : it.end] for it in own))
+        if json.dumps(readable(before, field)) == json.dumps(readable(wanted, field)):
+            return record
+    written = wanted.SerializePartialToString(deterministic=True)
+    return replaced(record, gone, field.number, written)
+
+
+def _changed_within(
+    field: Any, record: bytes, own: list[WireField], names: Names, value: Any
+) -> bytes:
+    """A message with another value of what is within one of its fields; the same if it has none."""
+    if not is_message(field):
+        raise NotReadable(f"{field.name} is no message")
+    if not own:
+        return record
+    if len(own) > 1:
+        raise NotReadable(f"{field.name} is written in several parts")
+    (at,) = own
+    if at.wire_type != (GROUP if field.type == field.TYPE_GROUP else LENGTH):
+        raise NotReadable(f"{field.name} is not written as a message")
+    within = _changed(field.message_type, record[at.begin : at.stop], names, value)
+    return with_content(record, at, within)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kafka_ferry.batches import NO_AGES, Spread
 from kafka_ferry.model.ranges import Range
 from kafka_ferry.model.waits import NO_WAITS, Waits
+from kafka_ferry.schemas.ids import MirroredSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Outcome:
         read_ages: how old its records were when they were read.
         stored_ages: how old they were when they were committed on the target.
         waits: what its task waited for, with all of its ranges.
+        late_schemas: of the first of a task's outcomes, the schemas of all of its records that the run did not know.
     """
 
     range: Range
@@ -54,3 +56,4 @@ class Outcome:
     read_ages: Spread = NO_AGES
     stored_ages: Spread = NO_AGES
     waits: Waits = NO_WAITS
+    late_schemas: tuple[MirroredSchema, ...] = ()

@@ -26,7 +26,7 @@ from kafka_ferry.copy.source.transformed import (
     TransformedReader,
     rules_of,
 )
-from kafka_ferry.schemas.ids import FlowSchemas
+from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema
 from kafka_ferry.schemas.translate import IdBytes
 from kafka_ferry.transform import FunctionRule
 
@@ -105,6 +105,11 @@ class ChangedRanges:
                 *(flow.on_unknown_schema, WITHOUT_ID, HOW_TO_REGISTER),
             )
         return reader
+
+    @property
+    def late_schemas(self) -> tuple[MirroredSchema, ...]:
+        """The schemas of records read so far that were not among those given."""
+        return tuple(self._missing.mirrored)
 
     def close(self) -> None:
         """Close the connections to registries, if there are any."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
@@ -93,7 +94,8 @@ def copy_for_flow(
     )
     try:
         with retry_for(wait_s):
-            return copy_ranges(ranges, read, writer, limits, rate)
+            first, *others = copy_ranges(ranges, read, writer, limits, rate)
+            return [replace(first, late_schemas=changed.late_schemas), *others]
     finally:
         writer.close()
         changed.close()

@@ -1,7 +1,7 @@
 """Gives records the ids that their schemas have on the target.
 
 An id that the run's map lacks is asked for once by each task: a schema may have been registered after the run's
-schemas were mirrored.
+schemas were mirrored, or under a subject that the flow does not mirror. The next run's map has it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kafka_ferry.transform import TransformedBatch
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.schemas.ids import MirroredSchema
     from kafka_ferry.schemas.mirror import SchemaMirror
 
 log = logging.getLogger(__name__)
@@ -62,12 +63,16 @@ class MissingSchemas:
     Args:
         flow: the flow, with the secrets that its registries need.
         remote_topics: the flow's topics of the task, each with its remote topic.
+
+    Attributes:
+        mirrored: those that were mirrored.
     """
 
     def __init__(self, flow: Flow, remote_topics: Mapping[str, str]) -> None:
         self._flow, self._remote_topics = flow, remote_topics
         self._clients = ExitStack()
         self._mirror: SchemaMirror | None = None
+        self.mirrored: list[MirroredSchema] = []
 
     def resolve(self, found: int | str) -> int | str | None:
         """The target's id of a schema; None if it cannot be mirrored, or only its GUID is known.
@@ -81,6 +86,7 @@ class MissingSchemas:
         for at in mirror.source.places(found):
             if there := mirror.at_target(at):
                 log.info("The schema %d of the source is %d on the target", found, there.target_id)
+                self.mirrored.append(there)
                 return there.target_id
         for problem in mirror.problems:
             log.warning("%s", problem)

@@ -30,6 +30,7 @@ from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.publish.prometheus import export_to_prometheus
 from kafka_ferry.runs.state.run_folder import REPORT, REPORT_DATA, Reconciliation
+from kafka_ferry.runs.sync_topics.schemas import keep_late_schemas
 from kafka_ferry.runs.verify.verdict import with_groups
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ _GROUPS_STEP: Final = "sync_groups"
 def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
     """Write a run's ``report.html`` and ``report.json`` from the files of its ``steps``."""
     flow, folder = run.flow, run.folder
+    # Here and not by each shard, one of which would overwrite what the other has stored.
+    keep_late_schemas(run)
     plan = folder.plan()
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.model import Note, Plan
 from kafka_ferry.model.schemas import SchemaChanges, SchemaRegistration, TranslatedIds
 from kafka_ferry.schemas.ids import FlowSchemas, store_schemas, stored_schemas
@@ -79,6 +80,17 @@ def mirror_schemas(run: RunContext, plan: Plan) -> list[str]:
     found = _mirrored(run, plan, changes=True)
     store_schemas(run.state, found.known)
     return found.mirror.problems
+
+
+def keep_late_schemas(run: RunContext) -> None:
+    """Store the ids that a run's tasks have asked for, so that the tasks of the next run need not."""
+    if run.flow.sync_schemas != "translate-ids":
+        return
+    outcomes = OutcomeFiles.read_all(run.folder.files)
+    late = {it.source_id: it for outcome in outcomes for it in outcome.late_schemas}
+    stored = stored_schemas(run.state)
+    if new := [it for source_id, it in late.items() if source_id not in stored.ids]:
+        store_schemas(run.state, replace(stored, schemas=(*stored.schemas, *new)))
 
 
 def _mirrored(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:

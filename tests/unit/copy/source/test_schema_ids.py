@@ -143,6 +143,8 @@ def test_a_missing_schema_is_mirrored_under_its_subject() -> None:
     assert target.requests == ["register p.t-value version 1"]
     assert missing.resolve(101) is None
     assert missing.resolve("0" * 32) is None
+    (mirrored,) = missing.mirrored
+    assert (mirrored.source_id, mirrored.target_id, mirrored.subject) == (100, 1, "p.t-value")
 
 
 def test_a_schema_whose_subject_is_deleted_stays_unknown() -> None:

@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.model import Plan, Range
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics import schemas
-from kafka_ferry.runs.sync_topics.schemas import mirror_schemas, planned_schemas
+from kafka_ferry.runs.sync_topics.schemas import (
+    keep_late_schemas,
+    mirror_schemas,
+    planned_schemas,
+)
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from tests.support.servers.registries import MemoryRegistry
 from tests.unit.config.builders import a_cluster, a_flow
@@ -158,3 +163,18 @@ def test_a_run_of_some_topics_knows_how_the_others_are_called(
     mirror_schemas(run, replace(PLAN, ranges=(RANGE,)))
 
     assert "register p.city-value version 1" in registries.target.requests
+
+
+def test_ids_that_tasks_have_asked_for_are_stored_once_the_run_is_published(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    known, again, late = (MirroredSchema(it, it + 1, "com.acme.A", 1) for it in (1, 1, 5))
+    before = FlowSchemas((known,), {"orders": "p.orders"})
+    store_schemas(run.state, before)
+    for shard, found in enumerate([(replace(again, target_id=9), late), (late,), ()]):
+        OutcomeFiles(run.folder.files, f"{shard}").write(0, [Outcome(RANGE, 9, late_schemas=found)])
+
+    keep_late_schemas(a_run(tmp_path, sync_schemas="keep-ids"))
+    assert stored_schemas(run.state) == before
+    keep_late_schemas(run)
+
+    assert stored_schemas(run.state) == FlowSchemas((known, late), {"orders": "p.orders"})

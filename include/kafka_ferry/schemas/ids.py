@@ -10,10 +10,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.model.ranges import IdPart
+
 if TYPE_CHECKING:
     from kafka_ferry.state import StateFolder
 
 log = logging.getLogger(__name__)
+
+ID_HEADERS: Final[Mapping[IdPart, bytes]] = {
+    "key": b"__key_schema_id",
+    "value": b"__value_schema_id",
+}
+"""The headers that have the ids of schemas which do not stand before a key or value itself."""
 
 _FOLDER: Final = "schemas"
 _FILE: Final = "ids.json"

@@ -52,6 +52,9 @@ class SchemaRegistry(Protocol):
     def places(self, schema_id: int) -> list[SchemaVersion]:
         """The versions that have a schema; none if no schema has that id."""
 
+    def with_guid(self, guid: str) -> RegisteredSchema | None:
+        """The schema with a GUID, under no subject; None if no schema has it, or the registry knows none."""
+
     def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
         """The same schema under the same subject as this registry has it, regardless of version and id."""
 
@@ -132,6 +135,13 @@ class _ConfluentRegistry:
         none: list[Any] = []
         found = self._found(doing, lambda: self._client.get_schema_versions(schema_id), none)
         return sorted(SchemaVersion(it.subject, it.version) for it in found)
+
+    def with_guid(self, guid: str) -> RegisteredSchema | None:
+        doing = f"look for the schema {guid}"
+        found = self._found(doing, lambda: self._client.get_schema_by_guid(guid), None)
+        return (
+            None if found is None else _of_schema(SchemaVersion(f"GUID {guid}", 0), 0, guid, found)
+        )
 
     def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
         subject = schema.at.subject
@@ -228,7 +238,10 @@ def _secrets(config: Mapping[str, str]) -> _Secrets:
 
 
 def _read(at: SchemaVersion, found: Any) -> RegisteredSchema:
-    schema = found.schema
+    return _of_schema(at, found.schema_id, found.guid or "", found.schema)
+
+
+def _of_schema(at: SchemaVersion, schema_id: int, guid: str, schema: Any) -> RegisteredSchema:
     more = {
         name: value
         for name, value in schema.to_dict().items()
@@ -236,13 +249,13 @@ def _read(at: SchemaVersion, found: Any) -> RegisteredSchema:
     }
     return RegisteredSchema(
         at=at,
-        id=found.schema_id,
+        id=schema_id,
         text=schema.schema_str or "",
         kind=schema.schema_type or "AVRO",
         references=tuple(
             (it.name, SchemaVersion(it.subject, it.version)) for it in schema.references or ()
         ),
-        guid=found.guid or "",
+        guid=guid,
         more=more,
     )
 

@@ -27,13 +27,11 @@ from kafka_ferry.batches.record_format.records import fitting_batches, packed_ba
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.batches.rejected_records import offsets_at, records_of
 from kafka_ferry.model.ranges import IdPart
-from kafka_ferry.schemas.ids import FlowSchemas
+from kafka_ferry.schemas.ids import ID_HEADERS, FlowSchemas
 
 _ID_BYTES: Final = 4
 _GUID_BYTES: Final = 16
 _PREFIX: Final = 1 + _ID_BYTES
-_KEY_HEADER: Final = b"__key_schema_id"
-_VALUE_HEADER: Final = b"__value_schema_id"
 
 Resolve = Callable[[int | str], int | str | None]
 """Gives the target's id of an id of the source (int), or its GUID of a GUID (str); None if it has none."""
@@ -171,8 +169,8 @@ class _Patches:
         """The headers with ids that any of the records has, and what they are for: mostly none, as one search tells."""
         if self._named is None:
             looked_for = (
-                (_KEY_HEADER, "key", self._in_key),
-                (_VALUE_HEADER, "value", self._in_value),
+                (ID_HEADERS["key"], "key", self._in_key),
+                (ID_HEADERS["value"], "value", self._in_value),
             )
             self._named = {
                 name: part for name, part, is_in in looked_for if is_in and name in self._plain

@@ -86,13 +86,17 @@ class Changer:
         """
         found = read_content(content)
         given = list(zip(self._set, values, strict=True))
-        key = self._part(found.key, "key", given)
-        value = self._part(found.value, "value", given)
+        key = self._part(found.key, "key", given, found.headers)
+        value = self._part(found.value, "value", given, found.headers)
         headers = _changed_headers(found.headers, given, self._drop)
         return Content(key, value, headers).encoded()
 
     def _part(
-        self, content: bytes | None, part: str, given: Iterable[tuple[RecordPath, bytes | None]]
+        self,
+        content: bytes | None,
+        part: str,
+        given: Iterable[tuple[RecordPath, bytes | None]],
+        headers: Sequence[Header],
     ) -> bytes | None:
         fields: dict[tuple[str, ...], str | None] = {}
         for path, value in given:
@@ -104,7 +108,7 @@ class Changer:
         if not fields or content is None:
             return content
         try:
-            return self.formats.get(part, _JSON).with_fields(content, fields)
+            return self.formats.get(part, _JSON).with_fields(content, fields, headers)
         except ValueError as error:
             raise NotAnObject(f"its {part}: {error}") from None
 

@@ -75,11 +75,17 @@ class RecordRows:
             for record in records:
                 key, value = key_value_of(record[3])
                 if key_format and key is not None and "key" in columns:
-                    key = key_format.as_json(key)
+                    key = key_format.as_json(key, _of_schema(record, key_format))
                 if value_format and value is not None and "value" in columns:
-                    value = value_format.as_json(value)
+                    value = value_format.as_json(value, _of_schema(record, value_format))
                 self.keys.append(key)
                 self.values.append(value)
+
+
+def _of_schema(record: Record, form: FieldFormat) -> tuple[Header, ...]:
+    """A record's headers where they tell its schema: mostly they do not, as one search says."""
+    name, content = form.schema_header, record[3]
+    return headers_of(content) if name and name in content else ()
 
 
 def rows_of(

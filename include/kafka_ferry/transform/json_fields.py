@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
+
+from kafka_ferry.batches.record_format.content import Header
 
 Changes = Mapping[str, "str | Changes | None"]
 """By name, what a member becomes: a JSON text, nothing (None), or what changes within it."""
@@ -27,16 +29,33 @@ _NAME: Final = re.compile(
 
 
 class FieldFormat(Protocol):
-    """How the fields of a key or value are read and changed."""
+    """How the fields of a key or value are read and changed.
 
-    def as_json(self, content: bytes) -> bytes:
-        """The fields as JSON; what is no JSON where they cannot be read."""
+    Attributes:
+        schema_header: the name of the headers that may tell the schema of a content; "" if none does.
+    """
 
-    def with_fields(self, content: bytes, changes: Mapping[tuple[str, ...], str | None]) -> bytes:
+    schema_header: bytes
+
+    def as_json(self, content: bytes, headers: Sequence[Header] = ()) -> bytes:
+        """The fields as JSON; what is no JSON where they cannot be read.
+
+        Args:
+            content: the key or value.
+            headers: the record's, needed if it has a ``schema_header``.
+        """
+
+    def with_fields(
+        self,
+        content: bytes,
+        changes: Mapping[tuple[str, ...], str | None],
+        headers: Sequence[Header] = (),
+    ) -> bytes:
         """The content with other fields.
 
         Args:
             content: the key or value.
+            headers: as for ``as_json``.
             changes: by the names on the way to a field, what it becomes in JSON; None to leave it out.
 
         Raises:
@@ -51,11 +70,18 @@ class NotAnObject(ValueError):
 class JsonFields:
     """The ``FieldFormat`` of JSON."""
 
-    def as_json(self, content: bytes) -> bytes:
+    schema_header = b""
+
+    def as_json(self, content: bytes, _: Sequence[Header] = ()) -> bytes:
         """The content itself."""
         return content
 
-    def with_fields(self, content: bytes, changes: Mapping[tuple[str, ...], str | None]) -> bytes:
+    def with_fields(
+        self,
+        content: bytes,
+        changes: Mapping[tuple[str, ...], str | None],
+        _: Sequence[Header] = (),
+    ) -> bytes:
         """See ``FieldFormat``."""
         try:
             text = content.decode()

@@ -65,6 +65,11 @@ class MemoryRegistry:
         self.asked += 1
         return [it.at for of in self._subjects.values() for it in of.values() if it.id == schema_id]
 
+    def with_guid(self, guid: str) -> RegisteredSchema | None:
+        self.asked += 1
+        of = (it for versions in self._subjects.values() for it in versions.values())
+        return next((it for it in of if it.guid == guid), None)
+
     def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
         for found in self._subjects.get(schema.at.subject, {}).values():
             if (found.text, found.references) == (schema.text, schema.references):

@@ -221,3 +221,16 @@ def test_a_flow_without_a_registry_loads_none_of_its_client() -> None:
         "'confluent_kafka.schema_registry', 'kafka_ferry.schemas.registry'))]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_schema_is_found_by_its_guid_where_the_registry_has_guids(server: HttpRegistry) -> None:
+    guid = "0f0f0f0f-0000-0000-0000-000000000001"
+    reference = {"name": "n", "subject": "b", "version": 2}
+    found = {"schema": "{}", "schemaType": "JSON", "references": [reference], "guid": guid}
+    server.answers[f"GET /schemas/guids/{guid}"] = (200, found)
+    with open_registry(a_cluster(**named(server.url))) as registry:
+        schema = registry.with_guid(guid)
+        assert registry.with_guid("0f0f0f0f-0000-0000-0000-000000000002") is None
+    assert schema
+    assert (schema.text, schema.kind, schema.guid) == ("{}", "JSON", guid)
+    assert schema.references == (("n", SchemaVersion("b", 2)),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from kafka_ferry.batches import (
     converted_batches,
     records_of,
 )
+from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, rows_of, transformed
@@ -136,14 +137,22 @@ def test_the_step_that_failed_is_named() -> None:
 
 
 class Reversed:
-    """A format of two texts, which stand in the other order."""
+    """A format of two texts, which stand in the other order unless a header says that they do not."""
 
-    def as_json(self, content: bytes) -> bytes:
-        return content[::-1]
+    schema_header = b"order"
 
-    def with_fields(self, content: bytes, changes: Mapping[tuple[str, ...], str | None]) -> bytes:
+    def as_json(self, content: bytes, headers: Sequence[Header] = ()) -> bytes:
+        return content if (b"order", b"as it is") in headers else content[::-1]
+
+    def with_fields(
+        self,
+        content: bytes,
+        changes: Mapping[tuple[str, ...], str | None],
+        headers: Sequence[Header] = (),
+    ) -> bytes:
         if content == b"broken":
             raise ValueError("it is broken")
+        assert bool(headers) == (content == b"cd")
         assert changes == {("a",): "9", ("b",): None}
         return content[::-1]
 
@@ -152,18 +161,20 @@ def test_fields_in_another_format_are_seen_as_json_and_changed_by_it() -> None:
     rule = {"format": {"value": "json"}, "set": {"value.a": "9"}, "drop": ["value.b"]}
     rule = {"topics": ["t"], **rule}
     changer = Changer(TransformRule.model_validate(rule), {"value": Reversed()})
-    converted = a_converted([Record(key=b"k", value=it) for it in (b"ab", None, b"broken")])
+    told = Record(key=b"k", value=b"cd", headers=[("order", b"as it is")])
+    others = [Record(key=b"k", value=it) for it in (b"ab", None, b"broken")]
+    converted = a_converted([*others, told])
     records = records_of(converted)
 
     rows = rows_of(
         [(0, TopicPartition("t", 0), records, changer.formats)], frozenset({"key", "value"})
     )
-    evaluated = Evaluated([True] * 3, [], [(b'{"it":9}',)] * 3)
+    evaluated = Evaluated([True] * 4, [], [(b'{"it":9}',)] * 4)
     found = transformed(converted, records, evaluated, changer, TopicLimits())
 
-    assert (rows.keys, rows.values) == ([b"k"] * 3, [b"ba", None, b"nekorb"])
+    assert (rows.keys, rows.values) == ([b"k"] * 4, [b"ba", None, b"nekorb", b"cd"])
     assert found.errors == {12: "its value: it is broken"}
-    assert [content_of(it) for it in found.converted] == [[b"ba", None, b"broken"]]
+    assert [content_of(it) for it in found.converted] == [[b"ba", None, b"broken", b"dc"]]
 
 
 def content_of(converted: ConvertedBatch) -> list[bytes | None]:

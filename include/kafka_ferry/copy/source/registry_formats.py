@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.config.options.transform import PARTS, REGISTRY_FORMATS
 from kafka_ferry.schemas.fields.records import RegistryRecords
+from kafka_ferry.schemas.ids import ID_HEADERS
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -31,7 +32,7 @@ class RegistryFormats:
     def of(self, rule: TransformRule) -> Mapping[str, FieldFormat]:
         """How the fields of a rule's keys and values are read that have schemas."""
         return {
-            part: RegistryRecords(self._source, form, rule.words)
+            part: RegistryRecords(self._source, form, rule.words, ID_HEADERS[part])
             for part in PARTS
             if (form := rule.format_of(part)) in REGISTRY_FORMATS
         }

@@ -70,6 +70,10 @@ class AvroSchema:
         except Exception as error:
             raise NotReadable(f"{schema.at} is no schema of Avro: {error}") from error
 
+    def prefix_size(self, _: bytes) -> int:
+        """See ``RecordSchema``."""
+        return 0
+
     def fields(self, words: Collection[str]) -> dict[Names, SchemaField]:
         """See ``RecordSchema``."""
         return dict(self._fields(self._root, words, ()))

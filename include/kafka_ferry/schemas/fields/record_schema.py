@@ -38,6 +38,13 @@ class SchemaField(NamedTuple):
 class RecordSchema(Protocol):
     """A schema of records; what follows the schema's id in a key or value is a payload here."""
 
+    def prefix_size(self, payload: bytes) -> int:
+        """How many bytes of a payload come before the record: Protobuf's indexes of its message.
+
+        Raises:
+            NotReadable: they cannot be read.
+        """
+
     def fields(self, words: Collection[str]) -> dict[Names, SchemaField]:
         """The fields, and those of records in them, by the names on the way.
 

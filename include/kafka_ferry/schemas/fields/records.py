@@ -1,9 +1,12 @@
-"""Keys and values as Confluent's serializers write them: a magic byte, the schema's id, the record."""
+"""Keys and values as Confluent's serializers write them: a magic byte, the schema's id, the record.
+
+The id, or the schema's GUID, may stand in a header instead, with its magic byte and Protobuf's indexes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.schemas.fields.record_schema import (
     Names,
@@ -11,14 +14,33 @@ from kafka_ferry.schemas.fields.record_schema import (
     RecordSchema,
     references_of,
 )
+from kafka_ferry.schemas.translate import shown
 
 if TYPE_CHECKING:
+    from kafka_ferry.batches.record_format.content import Header
     from kafka_ferry.config.options.transform import RegistryFormat
     from kafka_ferry.schemas.registered import RegisteredSchema
     from kafka_ferry.schemas.registry import SchemaRegistry
 
-_PREFIX: Final = 5
+_SIZES: Final = {0: 5, 1: 17}
+"""How many bytes an id (magic byte 0) and a GUID (1) take, with the magic byte."""
 _NO_JSON: Final = b"\xff"
+
+
+class _Located(NamedTuple):
+    """A content with its schema.
+
+    Attributes:
+        schema: the schema.
+        payload: the record, after the indexes of its message if it is in Protobuf.
+        before: what of the content comes before the payload.
+        elsewhere: how many bytes of the payload are not in the content, but in a header.
+    """
+
+    schema: RecordSchema
+    payload: bytes
+    before: bytes
+    elsewhere: int
 
 
 class RegistryRecords:
@@ -28,6 +50,7 @@ class RegistryRecords:
         registry: gives the registry; called when a schema is needed.
         form: the records' format.
         names: the fields that expressions may name.
+        schema_header: the header that has the schema's id or GUID, if the content does not begin with its id.
     """
 
     def __init__(
@@ -35,35 +58,59 @@ class RegistryRecords:
         registry: Callable[[], SchemaRegistry],
         form: RegistryFormat,
         names: Collection[str],
+        schema_header: bytes,
     ) -> None:
         self._registry, self._form, self._names = registry, form, names
-        self._known: dict[int, RecordSchema | NotReadable] = {}
+        self.schema_header = schema_header
+        self._known: dict[bytes, RecordSchema | NotReadable] = {}
 
-    def as_json(self, content: bytes) -> bytes:
+    def as_json(self, content: bytes, headers: Sequence[Header] = ()) -> bytes:
         """The named fields as JSON; what is no JSON if the content cannot be read.
 
         Raises:
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
         try:
-            return self._schema(content).as_json(content[_PREFIX:], self._names)
+            found = self._located(content, headers)
+            return found.schema.as_json(found.payload, self._names)
         except NotReadable:
             return _NO_JSON
 
-    def with_fields(self, content: bytes, changes: Mapping[Names, str | None]) -> bytes:
+    def with_fields(
+        self,
+        content: bytes,
+        changes: Mapping[Names, str | None],
+        headers: Sequence[Header] = (),
+    ) -> bytes:
         """The content with other values in some fields, under the same schema.
 
         Raises:
             NotReadable: it cannot be read, or cannot have these values.
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
-        changed = self._schema(content).changed(content[_PREFIX:], changes)
-        return content[:_PREFIX] + changed
+        found = self._located(content, headers)
+        changed = found.schema.changed(found.payload, changes)
+        return found.before + changed[found.elsewhere :]
 
-    def _schema(self, content: bytes) -> RecordSchema:
-        if len(content) < _PREFIX or content[0]:
-            raise NotReadable("it does not begin with the id of a schema")
-        schema_id = int.from_bytes(content[1:_PREFIX], "big")
+    def _located(self, content: bytes, headers: Sequence[Header]) -> _Located:
+        told = {value for name, value in headers if name == self.schema_header}
+        if not told:
+            size = _SIZES[0]
+            if len(content) < size or content[0]:
+                raise NotReadable("it does not begin with the id of a schema")
+            before = content[:size]
+            return _Located(self._schema(before), content[size:], before, 0)
+        (header, *others) = told
+        size = _SIZES.get(header[0], 0) if header else 0
+        if others or header is None or not size or len(header) < size:
+            raise NotReadable("its header does not have the id of one schema")
+        schema, indexes = self._schema(header[:size]), header[size:]
+        if schema.prefix_size(indexes) != len(indexes):
+            raise NotReadable("its header has more than the id of a schema")
+        return _Located(schema, indexes + content, b"", len(indexes))
+
+    def _schema(self, schema_id: bytes) -> RecordSchema:
+        """The schema of an id or a GUID, with its magic byte."""
         if schema_id not in self._known:
             try:
                 self._known[schema_id] = self._of_id(schema_id)
@@ -74,12 +121,16 @@ class RegistryRecords:
             raise found
         return found
 
-    def _of_id(self, schema_id: int) -> RecordSchema:
-        registry = self._registry()
-        places = registry.places(schema_id)
-        if not places:
-            raise NotReadable(f"the schema {schema_id} is not known")
-        return record_schema(registry, registry.schema(places[0]), self._form)
+    def _of_id(self, schema_id: bytes) -> RecordSchema:
+        registry, wanted = self._registry(), shown(schema_id[1:])
+        if isinstance(wanted, str):
+            found = registry.with_guid(wanted)
+        else:
+            places = registry.places(wanted)
+            found = registry.schema(places[0]) if places else None
+        if found is None:
+            raise NotReadable(f"the schema {wanted} is not known")
+        return record_schema(registry, found, self._form)
 
 
 def record_schema(

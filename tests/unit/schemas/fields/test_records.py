@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import pytest
 
+from kafka_ferry.config.options.transform import RegistryFormat
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.record_schema import NotReadable
 from kafka_ferry.schemas.fields.records import RegistryRecords
 from tests.support.servers.registries import MemoryRegistry
 
+HEADER = b"__value_schema_id"
 CITY = {"type": "record", "name": "City", "fields": [{"name": "name", "type": "string"}]}
 NUMBER = {"name": "n", "type": "int"}
 ONE = {"type": "record", "name": "Place", "fields": [NUMBER]}
@@ -27,12 +30,16 @@ def registry() -> MemoryRegistry:
     return registry
 
 
+def records_of(registry: MemoryRegistry, form: RegistryFormat, *names: str) -> RegistryRecords:
+    return RegistryRecords(lambda: registry, form, names, HEADER)
+
+
 def of(number: int, payload: bytes) -> bytes:
     return b"\0" + number.to_bytes(4, "big") + payload
 
 
 def test_each_record_is_read_by_its_own_schema(registry: MemoryRegistry) -> None:
-    records = RegistryRecords(lambda: registry, "avro", ["n", "in"])
+    records = records_of(registry, "avro", "n", "in")
     assert json.loads(records.as_json(of(2, b"\x0a"))) == {"n": 5}
     asked = registry.asked
     assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}
@@ -48,7 +55,7 @@ def test_a_record_in_protobuf_is_read_with_what_its_schema_imports(
     registry.add("City-proto", city, kind="PROTOBUF")
     reference = ("c.proto", SchemaVersion("City-proto", 1))
     number = registry.add("places-value", place, reference, kind="PROTOBUF").id
-    records = RegistryRecords(lambda: registry, "protobuf", ["n", "in"])
+    records = records_of(registry, "protobuf", "n", "in")
     content = of(number, b"\0\x08\x05\x12\x03\x0a\x01x")
     assert json.loads(records.as_json(content)) == {"n": 5, "in": {"name": "x"}}
     assert records.with_fields(content, {("in", "name"): '"y"'}) == content[:-1] + b"y"
@@ -58,8 +65,65 @@ def test_a_record_in_protobuf_is_read_with_what_its_schema_imports(
         records.with_fields(of(2, b"\x0a"), {("n",): "6"})
 
 
+PLACE = 'syntax = "proto3"; message Other {} message Place { int32 n = 1; }'
+
+
+@pytest.mark.parametrize("by", ["id", "GUID"])
+@pytest.mark.parametrize(
+    ("form", "indexes", "content", "changed"),
+    [("avro", b"", b"\x0a", b"\x0c"), ("protobuf", b"\2\2", b"\x08\5", b"\x08\6")],
+)
+def test_the_id_may_stand_in_a_header(
+    registry: MemoryRegistry,
+    form: RegistryFormat,
+    indexes: bytes,
+    content: bytes,
+    changed: bytes,
+    by: str,
+) -> None:
+    text = PLACE if form == "protobuf" else json.dumps(ONE)
+    schema = registry.add("places-value", text, kind=form.upper())
+    told = b"\1" + uuid.UUID(schema.guid).bytes if by == "GUID" else of(schema.id, b"")
+    headers = [(b"other", b"x"), (HEADER, told + indexes)]
+    records = records_of(registry, form, "n")
+    assert json.loads(records.as_json(content, headers)) == {"n": 5}
+    assert records.with_fields(content, {("n",): "6"}, headers) == changed
+    asked = registry.asked
+    records.as_json(content, headers)
+    assert registry.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ([None], "its header does not have the id of one schema"),
+        ([b""], "its header does not have the id of one schema"),
+        ([b"\2\0\0\0\2"], "its header does not have the id of one schema"),
+        ([b"\1\0\0\0\2"], "its header does not have the id of one schema"),
+        ([of(2, b""), of(3, b"")], "its header does not have the id of one schema"),
+        ([of(2, b"\0")], "its header has more than the id of a schema"),
+        ([b"\1" + bytes(16)], "the schema 00000000-0000-0000-0000-000000000000 is not known"),
+    ],
+)
+def test_a_header_that_tells_no_schema_is_refused(
+    registry: MemoryRegistry, values: list[bytes | None], why: str
+) -> None:
+    headers = [(HEADER, value) for value in values]
+    records = records_of(registry, "avro", "n")
+    assert records.as_json(b"\x0a", headers) == b"\xff"
+    with pytest.raises(NotReadable, match=why):
+        records.with_fields(b"\x0a", {("n",): "6"}, headers)
+
+
+def test_protobuf_in_a_header_has_its_indexes_there(registry: MemoryRegistry) -> None:
+    number = registry.add("places-value", PLACE, kind="PROTOBUF").id
+    records = records_of(registry, "protobuf", "n")
+    for indexes in (b"", b"\2\2\x08"):
+        assert records.as_json(b"\x08\5", [(HEADER, of(number, indexes))]) == b"\xff"
+
+
 def test_a_changed_record_keeps_the_id_of_its_schema(registry: MemoryRegistry) -> None:
-    records = RegistryRecords(lambda: registry, "avro", ["n"])
+    records = records_of(registry, "avro", "n")
     changes = {("n",): "6", ("in", "name"): '"y"'}
     assert records.with_fields(of(3, b"\x0a\x02x"), changes) == of(3, b"\x0c\x02y")
 
@@ -76,7 +140,7 @@ def test_a_changed_record_keeps_the_id_of_its_schema(registry: MemoryRegistry) -
 def test_what_cannot_be_read_is_no_json_and_is_not_changed(
     registry: MemoryRegistry, content: bytes, why: str
 ) -> None:
-    records = RegistryRecords(lambda: registry, "avro", ["n"])
+    records = records_of(registry, "avro", "n")
     with pytest.raises(ValueError, match="utf-8"):
         json.loads(records.as_json(content).decode())
     for _ in range(2):

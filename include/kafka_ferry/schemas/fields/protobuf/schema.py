@@ -68,6 +68,10 @@ class ProtobufSchema:
         self._files = ProtobufFiles(schema, references)
         self._messages: dict[_Indexes, Any] = {}
 
+    def prefix_size(self, payload: bytes) -> int:
+        """See ``RecordSchema``."""
+        return _indexes(payload)[1]
+
     def fields(self, words: Collection[str]) -> dict[Names, SchemaField]:
         """See ``RecordSchema``; of all messages of the file.
 

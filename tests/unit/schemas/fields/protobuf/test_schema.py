@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.protobuf.schema import ProtobufSchema
+from kafka_ferry.schemas.fields.protobuf.values import readable
+from kafka_ferry.schemas.fields.protobuf.wire import wire_fields
 from kafka_ferry.schemas.fields.record_schema import NotReadable, Reference, SchemaField
 from kafka_ferry.schemas.registered import RegisteredSchema
 from tests.support.records.schemas import proto_class
@@ -231,3 +237,75 @@ def test_a_record_that_does_not_fit_its_schema_is_not_read() -> None:
         SCHEMA.as_json(b"\0" + RECORD[:-1], ["age"])
     with pytest.raises(NotReadable, match="email is no text"):
         SCHEMA.as_json(b"\0\x12\1\xff", ["email"])
+
+
+NAMES = st.text("ab\u00e4", max_size=3)
+CITIES = st.fixed_dictionaries({}, optional={"name": NAMES, "tags": st.lists(NAMES, max_size=2)})
+PEOPLE = st.fixed_dictionaries(
+    {"email": NAMES},
+    optional={
+        **{
+            "age": st.integers(-(2**31), 2**31 - 1),
+            "city": CITIES,
+            "kind": st.sampled_from([0, 5]),
+        },
+        "by": st.dictionaries(NAMES, st.integers(-5, 5), max_size=3),
+        "notes": st.lists(st.fixed_dictionaries({}, optional={"text": NAMES}), max_size=2),
+    },
+)
+CONTACTS = st.one_of(
+    st.fixed_dictionaries({name: NAMES}) for name in ("phone", "fax")
+) | st.fixed_dictionaries({}, optional={"office": CITIES})
+
+
+@given(PEOPLE, CONTACTS, PEOPLE, CONTACTS, st.randoms(use_true_random=False))
+def test_a_record_becomes_what_protobuf_itself_makes_of_it(
+    fields: dict[str, Any],
+    contact: dict[str, Any],
+    others: dict[str, Any],
+    other: dict[str, Any],
+    random: Random,
+) -> None:
+    """Fields of any message take those of another, in whatever order they are written, beside unknown ones."""
+    message, wanted = Person(**fields, **contact), Person(**others, **other)
+    written = [
+        message.SerializeToString()[it.start : it.end]
+        for it in wire_fields(message.SerializeToString())
+    ]
+    random.shuffle(written)
+    # The order of what is repeated is a part of the message.
+    record = b"".join(written) + UNKNOWN
+    before = Person.FromString(record)
+    changes: dict[tuple[str, ...], str | None] = {}
+    for name, field in Person.DESCRIPTOR.fields_by_name.items():
+        if name in ("old", "friend") or random.random() < 0.5:
+            continue
+        value = readable(wanted, field)
+        if value is None and field.is_required:
+            continue
+        changes[(name,)] = json.dumps(value)
+        if value is not None:
+            clear_and_copy(before, wanted, name)
+        else:
+            before.ClearField(name)
+
+    found = SCHEMA.changed(b"\0" + record, changes)
+
+    assert Person.FromString(found[1:]) == before
+    assert found.count(UNKNOWN) == 1
+    assert SCHEMA.changed(found, changes) == found
+
+
+def clear_and_copy(message: Any, wanted: Any, name: str) -> None:
+    """What protobuf does where a field is set."""
+    message.ClearField(name)
+    one = Person()
+    value = getattr(wanted, name)
+    if hasattr(value, "SetInParent"):
+        getattr(one, name).SetInParent()
+        getattr(one, name).CopyFrom(value)
+    elif hasattr(value, "MergeFrom"):
+        getattr(one, name).MergeFrom(value)
+    else:
+        setattr(one, name, value)
+    message.MergeFrom(one)

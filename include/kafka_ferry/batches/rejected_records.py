@@ -223,9 +223,11 @@ def records_of(converted: ConvertedBatch) -> list[Record]:
     """
     if converted.batch is None:
         return []
+    records = read_records(converted.batch)
+    if runs_of(records) == converted.runs:
+        return records
     return [
-        (offset, *record[1:])
-        for offset, record in zip(_offsets(converted), read_records(converted.batch), strict=True)
+        (offset, *record[1:]) for offset, record in zip(_offsets(converted), records, strict=True)
     ]
 
 

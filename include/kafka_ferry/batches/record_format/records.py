@@ -188,26 +188,20 @@ def _walk(  # noqa: PLR0912
 
 def runs_of(records: Sequence[Record]) -> Runs:
     """The offsets of ``records``, which ascend."""
+    if not records:
+        return ()
+    first, last = records[0][0], records[-1][0]
+    if last - first == len(records) - 1:
+        return ((first, len(records)),)
     runs: list[tuple[int, int]] = []
-    for first, count in _runs(records, 0, len(records)):
-        if runs and sum(runs[-1]) == first:
-            runs[-1] = (runs[-1][0], runs[-1][1] + count)
-        else:
-            runs.append((first, count))
-    return tuple(runs)
-
-
-def _runs(records: Sequence[Record], begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Bisecting finds few gaps among many records without looking at each."""
-    if begin == end:
-        return
-    first, count = records[begin][0], end - begin
-    if records[end - 1][0] - first == count - 1:
-        yield first, count
-        return
-    middle = (begin + end) // 2
-    yield from _runs(records, begin, middle)
-    yield from _runs(records, middle, end)
+    expected = first
+    for record in records:
+        offset = record[0]
+        if offset != expected:
+            runs.append((first, expected - first))
+            first = offset
+        expected = offset + 1
+    return (*runs, (first, expected - first))
 
 
 def split_at_gaps(records: Sequence[Record]) -> Iterator[Sequence[Record]]:

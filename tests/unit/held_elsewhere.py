@@ -31,7 +31,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/config/test_flow.py": "config/options: backfill base groups on_events sync",
     "unit/config/types/test_java_regex.py": "config/types: java_classes java_tokens",
     "unit/copy/source/test_schema_ids.py": "copy/source: changed",
-    "unit/copy/source/test_transformed.py": "copy/source: record_errors; transform: columns",
+    "unit/copy/source/test_transformed.py": "copy/source: record_errors",
     "unit/copy/target/produce/test_verdicts.py": "copy: outcome; copy/target: dead_letters",
     "unit/copy/target/produce/test_pipeline.py": "copy/target/produce: partition_queue",
     "unit/copy/test_rate_limit.py": "model: rate",

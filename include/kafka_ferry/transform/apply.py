@@ -20,12 +20,18 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Absent, ConvertedBatch, Reason, Rebuilt, Record, TopicLimits
 from kafka_ferry.batches.converted_batch import assembled
-from kafka_ferry.batches.record_format.content import Content, Header, read_content
+from kafka_ferry.batches.record_format.content import (
+    Header,
+    divided,
+    encoded_headers,
+    joined,
+    read_headers,
+)
 from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, split_at_gaps
-from kafka_ferry.config.options.transform import TransformRule
-from kafka_ferry.config.types.record_path import RecordPath, read_path
+from kafka_ferry.config.options.transform import PARTS, TransformRule
+from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.transform.evaluator import Evaluated
-from kafka_ferry.transform.json_fields import FieldFormat, JsonFields, NotAnObject
+from kafka_ferry.transform.json_fields import FieldFormat, JsonFields, NotAnObject, schema_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +39,6 @@ if TYPE_CHECKING:
 WRAPPED: Final = "it"
 """The name of the only field of the JSON object in which a field's new value comes."""
 
-_JSON: Final = JsonFields()
 _OPENING: Final = f'{{"{WRAPPED}":'
 
 
@@ -59,15 +64,23 @@ class Changer:
 
     Attributes:
         steps: as of the rule.
-        formats: as given.
+        formats: how fields of keys and values are read and changed.
     """
 
     def __init__(
         self, rule: TransformRule, formats: Mapping[str, FieldFormat] = MappingProxyType({})
     ) -> None:
-        self.steps, self.formats = rule.steps, formats
+        in_json: Mapping[str, FieldFormat] = {
+            part: JsonFields() for part in PARTS if rule.format_of(part) == "json"
+        }
+        self.steps: Final = rule.steps
+        self.formats: Final[Mapping[str, FieldFormat]] = {**in_json, **formats}
         self._set = [read_path(path) for path, _ in rule.set]
         self._drop = [read_path(path) for path in rule.drop]
+        parts = {path.part for path in (*self._set, *self._drop)}
+        self._changes_key, self._changes_value, self._changes_headers = (
+            part in parts for part in ("key", "value", "headers")
+        )
 
     @property
     def changes(self) -> bool:
@@ -84,31 +97,33 @@ class Changer:
         Raises:
             NotAnObject: a key or value that has fields to change is no object that can have them.
         """
-        found = read_content(content)
-        given = list(zip(self._set, values, strict=True))
-        key = self._part(found.key, "key", given, found.headers)
-        value = self._part(found.value, "value", given, found.headers)
-        headers = _changed_headers(found.headers, given, self._drop)
-        return Content(key, value, headers).encoded()
+        key, value, headers = divided(content)
+        if self._changes_key:
+            key = self._part(key, "key", values, content)
+        if self._changes_value:
+            value = self._part(value, "value", values, content)
+        if self._changes_headers:
+            given = zip(self._set, values, strict=True)
+            headers = encoded_headers(_changed_headers(read_headers(headers), given, self._drop))
+        return joined(key, value, headers)
 
     def _part(
-        self,
-        content: bytes | None,
-        part: str,
-        given: Iterable[tuple[RecordPath, bytes | None]],
-        headers: Sequence[Header],
+        self, content: bytes | None, part: Part, values: Sequence[bytes | None], record: bytes
     ) -> bytes | None:
         fields: dict[tuple[str, ...], str | None] = {}
-        for path, value in given:
+        for path, value in zip(self._set, values, strict=True):
             if path.part == part and not path.names:
                 return value
             if path.part == part:
                 fields[path.names] = _unwrapped(value)
-        fields |= {path.names: None for path in self._drop if path.part == part}
-        if not fields or content is None:
-            return content
+        if content is None:
+            return None
+        for path in self._drop:
+            if path.part == part:
+                fields[path.names] = None
         try:
-            return self.formats.get(part, _JSON).with_fields(content, fields, headers)
+            form = self.formats[part]
+            return form.with_fields(content, fields, schema_headers(record, form))
         except ValueError as error:
             raise NotAnObject(f"its {part}: {error}") from None
 
@@ -208,8 +223,6 @@ def _changed_headers(
 ) -> tuple[Header, ...]:
     gone = {path.names[0].encode() for path in dropped if path.part == "headers"}
     values = {path.names[0].encode(): value for path, value in given if path.part == "headers"}
-    if not gone and not values:
-        return headers
     found: list[Header] = []
     for name, value in headers:
         if name in values:

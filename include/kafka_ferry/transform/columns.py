@@ -1,14 +1,23 @@
-"""Records as rows for the rules' expressions: the columns that Spark SQL sees."""
+"""Records as rows for the rules' expressions: the columns that Spark SQL sees.
+
+Expressions give the same for the same columns. So records share a row if they are alike in all that their rule's
+expressions use: of a million records of which half have a header, Spark evaluates two for each batch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from kafka_ferry.batches import Record
-from kafka_ferry.batches.record_format.content import Header, headers_of, key_value_of
+from kafka_ferry.batches.record_format.content import (
+    Header,
+    headers_of,
+    key_value_of,
+    read_headers,
+)
+from kafka_ferry.transform.json_fields import schema_headers
 
 if TYPE_CHECKING:
     from kafka_ferry.model import TopicPartition
@@ -20,22 +29,24 @@ Column = Literal[
 """The columns, of Kafka's meaning; ``timestamp`` is of milliseconds since 1970."""
 
 COLUMNS: tuple[Column, ...] = get_args(Column)
-_CONTENT = frozenset[Column]({"key", "value"})
-_HEADERS = frozenset[Column]({"headers", "header_list"})
+_HEADERS: Final = frozenset[Column]({"headers", "header_list"})
+# Those that differ from record to record.
+_OWN: Final = frozenset[Column]({"offset", "timestamp", "key", "value"})
 
 
 @dataclass(slots=True)
 class RecordRows:
-    """Rows of records, column by column; those that no expression uses are empty.
+    """Rows of records, column by column.
 
     Attributes:
         rules: for each row, the number of the rule in the flow's list.
         partitions: for each row, the source partition.
-        offsets: source offsets.
+        offsets: source offsets; of records that share a row, the first one's, as in all other columns.
         timestamps: milliseconds since 1970.
-        keys: the records' keys.
-        values: their values.
-        headers: their headers.
+        keys: the records' keys; None in rows whose rule uses none.
+        values: their values; None in rows whose rule uses none.
+        headers: their headers; empty in rows whose rule uses none.
+        places: for each record, the place of its row.
     """
 
     rules: list[int] = field(default_factory=list)
@@ -45,6 +56,7 @@ class RecordRows:
     keys: list[bytes | None] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     headers: list[tuple[Header, ...]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -55,53 +67,90 @@ class RecordRows:
         partition: TopicPartition,
         records: Sequence[Record],
         columns: frozenset[Column],
-        formats: Mapping[str, FieldFormat] = MappingProxyType({}),
+        formats: Mapping[str, FieldFormat],
     ) -> None:
         """Add the records of a partition, at their source offsets.
 
-        ``formats`` are those of the rule whose fields expressions see as JSON.
+        Args:
+            rule: its number.
+            partition: the source partition.
+            records: the records.
+            columns: the columns that the rule's expressions use.
+            formats: how their fields are read.
 
         Raises:
             MalformedBatch: if the content of one cannot be read.
         """
+        first = len(self)
+        if columns & _OWN:
+            self.places += range(first, first + len(records))
+        else:
+            records, places = _distinct(records, by_headers=bool(columns & _HEADERS))
+            self.places += [first + place for place in places]
         self.rules += [rule] * len(records)
         self.partitions += [partition] * len(records)
         self.offsets += [record[0] for record in records]
         self.timestamps += [record[1] for record in records]
+        self._add_content(records, columns, formats)
+
+    def _add_content(
+        self,
+        records: Sequence[Record],
+        columns: frozenset[Column],
+        formats: Mapping[str, FieldFormat],
+    ) -> None:
         if columns & _HEADERS:
-            self.headers += [headers_of(record[3]) for record in records]
-        if columns & _CONTENT:
-            key_format, value_format = formats.get("key"), formats.get("value")
-            for record in records:
-                key, value = key_value_of(record[3])
-                if key_format and key is not None and "key" in columns:
-                    key = key_format.as_json(key, _of_schema(record, key_format))
-                if value_format and value is not None and "value" in columns:
-                    value = value_format.as_json(value, _of_schema(record, value_format))
-                self.keys.append(key)
-                self.values.append(value)
-
-
-def _of_schema(record: Record, form: FieldFormat) -> tuple[Header, ...]:
-    """A record's headers where they tell its schema: mostly they do not, as one search says."""
-    name, content = form.schema_header, record[3]
-    return headers_of(content) if name and name in content else ()
+            self.headers += [read_headers(headers_of(record[3])) for record in records]
+        else:
+            self.headers += [()] * len(records)
+        has_key, has_value = "key" in columns, "value" in columns
+        if not (has_key or has_value):
+            self.keys += [None] * len(records)
+            self.values += [None] * len(records)
+            return
+        key_format, value_format = formats.get("key"), formats.get("value")
+        for record in records:
+            content = record[3]
+            key, value = key_value_of(content)
+            if key_format and key is not None and has_key:
+                key = key_format.as_json(key, schema_headers(content, key_format))
+            if value_format and value is not None and has_value:
+                value = value_format.as_json(value, schema_headers(content, value_format))
+            self.keys.append(key if has_key else None)
+            self.values.append(value if has_value else None)
 
 
 def rows_of(
     parts: Iterable[tuple[int, TopicPartition, Sequence[Record], Mapping[str, FieldFormat]]],
-    columns: frozenset[Column],
+    columns: Sequence[frozenset[Column]],
 ) -> RecordRows:
     """The rows of several partitions' records.
 
     Args:
         parts: the rule's number, the source partition, the records and the rule's formats of each.
-        columns: the columns that expressions use.
+        columns: for each rule of the flow, the columns that its expressions use.
 
     Raises:
         MalformedBatch: as ``RecordRows.add``.
     """
     rows = RecordRows()
     for rule, partition, records, formats in parts:
-        rows.add(rule, partition, records, columns, formats)
+        rows.add(rule, partition, records, columns[rule], formats)
     return rows
+
+
+def _distinct(
+    records: Sequence[Record], *, by_headers: bool
+) -> tuple[Sequence[Record], Sequence[int]]:
+    """One record of each kind, in their order, and for each record the place of its kind's."""
+    if not by_headers:
+        return records[:1], [0] * len(records)
+    kinds: dict[bytes, int] = {}
+    firsts: list[Record] = []
+    places: list[int] = []
+    for record in records:
+        place = kinds.setdefault(headers_of(record[3]), len(firsts))
+        if place == len(firsts):
+            firsts.append(record)
+        places.append(place)
+    return firsts, places

@@ -55,13 +55,23 @@ class Evaluated:
         has_failed = any(step >= 0 for step in failed)
         return Evaluated(self.keep[begin:end], failed if has_failed else [], self.values[begin:end])
 
+    def at(self, places: Sequence[int]) -> Evaluated:
+        """That of the rows at ``places``, each of which is there, and the first times in order."""
+        if len(places) == len(self):
+            return self
+        return Evaluated(
+            [self.keep[place] for place in places],
+            [self.failed[place] for place in places] if self.failed else [],
+            [self.values[place] for place in places] if self.values else [],
+        )
+
 
 class Evaluator(Protocol):
     """Evaluates rows of records, in the order in which they are given."""
 
     @property
-    def columns(self) -> frozenset[Column]:
-        """The columns that expressions use; others may be empty."""
+    def columns(self) -> Sequence[frozenset[Column]]:
+        """For each rule of the flow, the columns that its expressions use; in its rows, others may be empty."""
 
     def evaluate(self, rows: RecordRows) -> Future[Evaluated]:
         """What becomes of each row; ``TransformFailed`` if that cannot be found out."""

@@ -3,6 +3,9 @@
 Numbers keep their digits, members their order, and white space its place: a record in which one field is
 masked is the same record otherwise. A member that an object has twice is changed twice, since consumers
 differ in which of the two they take.
+
+Most members of most objects are none of a rule's: short ones next to each other are read at once, by a regular
+expression, and passed on as one text.
 """
 
 from __future__ import annotations
@@ -10,21 +13,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Protocol
 
-from kafka_ferry.batches.record_format.content import Header
+from kafka_ferry.batches.record_format.content import Header, headers_of, read_headers
 
 Changes = Mapping[str, "str | Changes | None"]
 """By name, what a member becomes: a JSON text, nothing (None), or what changes within it."""
 
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_NO_JSON: Final = b"\xff"
 _NULL: Final = "null"
 _ENDS: Final = (",", "}")
 # RFC 8259. Unrolled, so that a name without an end takes no longer than one with it.
-_PLAIN: Final = r'[^"\\\x00-\x1f]*'
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_PLAIN: Final = r'[^"\\\x00-\x1f]*+'
+_S: Final = r"[ \t\r\n]*+"
+_SPACE: Final = re.compile(_S)
 _NAME: Final = re.compile(
-    rf'[ \t\r\n]*"({_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*)"[ \t\r\n]*:[ \t\r\n]*'
+    rf'{_S}"({_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*+)"{_S}:{_S}'
+)
+# Long texts are left to json's scanner, which is quicker for them.
+_SHORT: Final = (
+    r'(?:"[^"\\\x00-\x1f]{0,100}+"'
+    r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+"
+    r"|true|false|null)"
 )
 
 
@@ -63,6 +75,12 @@ class FieldFormat(Protocol):
         """
 
 
+def schema_headers(record: bytes, form: FieldFormat) -> tuple[Header, ...]:
+    """The headers of a record's content where they may tell a schema: mostly they do not, as one search says."""
+    name = form.schema_header
+    return read_headers(headers_of(record)) if name and name in record else ()
+
+
 class NotAnObject(ValueError):
     """A text is no JSON, or a path leads through something other than an object."""
 
@@ -73,7 +91,13 @@ class JsonFields:
     schema_header = b""
 
     def as_json(self, content: bytes, _: Sequence[Header] = ()) -> bytes:
-        """The content itself."""
+        """The content itself, if it is text in UTF-8: bytes that are not would be read as other characters."""
+        if content.isascii():
+            return content
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            return _NO_JSON
         return content
 
     def with_fields(
@@ -132,55 +156,78 @@ def nested(changes: Mapping[tuple[str, ...], str | None]) -> Changes:
 
 def _object(text: str, at: int, changes: Changes) -> tuple[str, int]:
     """The object at ``at`` with its changes, and where it ends in ``text``."""
-    members: list[str] = []
+    members, end = _members(text, at, tuple(changes))
+    texts: list[str] = []
     seen: set[str] = set()
-    begin = at + 1
-    after = _after_space(text, begin)
-    if text[after : after + 1] == "}":
-        end, tail = after + 1, text[begin:after]
-    else:
-        tail = ""
-        while True:
-            name, member, delimiter = _member(text, begin, changes)
-            seen.add(name)
-            if member is not None:
-                members.append(member)
-            if text[delimiter] == "}":
-                end = delimiter + 1
-                break
-            begin = delimiter + 1
-    members += [
+    for name, begin, value, after, delimiter in members:
+        if name is None or name not in changes:
+            texts.append(text[begin:delimiter])
+            continue
+        seen.add(name)
+        change = changes[name]
+        if change is None:
+            continue
+        if not isinstance(change, str):
+            change = _within(text, name, value, after, change)
+        texts.append(text[begin:value] + change + text[after:delimiter])
+    texts += [
         f"{json.dumps(name)}:{value}"
         for name, value in changes.items()
         if name not in seen and isinstance(value, str) and value != _NULL
     ]
-    return "{" + (",".join(members) if members else tail) + "}", end
+    if not members and not texts:
+        return text[at:end], end
+    return "{" + ",".join(texts) + "}", end
 
 
-def _member(text: str, begin: int, changes: Changes) -> tuple[str, str | None, int]:
-    """A member's name, its text with the space around it (None if it goes), and where its comma or brace is."""
-    named = _NAME.match(text, begin)
-    if named is None:
-        raise NotAnObject(f"it is not JSON: a name is missing at character {begin}")
-    value, name = named.end(), named[1]
-    if "\\" in name:
-        name = json.loads(f'"{name}"')
-    change = changes.get(name, ...) if changes else ...
-    if isinstance(change, Mapping) and text[value : value + 1] == "{":
-        changed, end = _object(text, value, change)
-    else:
-        found, end = _scan(text, value)
-        if isinstance(change, Mapping) and found is not None:
-            raise NotAnObject(f"its field {name} is not an object")
-        changed = text[value:end]
-    delimiter = end if text[end : end + 1] in _ENDS else _after_space(text, end)
-    if text[delimiter : delimiter + 1] not in _ENDS:
-        raise NotAnObject(f"it is not JSON: a comma is missing at character {delimiter}")
-    if change is None:
-        return name, None, delimiter
-    if isinstance(change, str):
-        changed = change
-    return name, text[begin:value] + changed + text[end:delimiter], delimiter
+def _within(text: str, name: str, value: int, after: int, changes: Changes) -> str:
+    """The value of the member ``name``, from ``value`` to ``after``, with changes within it."""
+    if text[value] == "{":
+        return _object(text, value, changes)[0]
+    if text[value:after] != _NULL:
+        raise NotAnObject(f"its field {name} is not an object")
+    return _NULL
+
+
+_Member = tuple["str | None", int, int, int, int]
+"""A member's name, and where it begins, its value, what follows that, and its comma or brace; members that were read
+at once have no name. Plain, for speed."""
+
+
+def _members(text: str, at: int, names: tuple[str, ...]) -> tuple[list[_Member], int]:
+    """The members of the object at ``at``, and where it ends; those that begin with ``names`` one by one."""
+    others, begin = _others(names).match, at + 1
+    found: list[_Member] = []
+    while True:
+        run = others(text, begin)
+        assert run is not None
+        if run.end() > begin:
+            found.append((None, begin, begin, run.end() - 1, run.end() - 1))
+            begin = run.end()
+        named = _NAME.match(text, begin)
+        if named is None:
+            after = _after_space(text, begin)
+            if not found and text[after : after + 1] == "}":
+                return found, after + 1
+            raise NotAnObject(f"it is not JSON: a name is missing at character {begin}")
+        value, name = named.end(), named[1]
+        if "\\" in name:
+            name = json.loads(f'"{name}"')
+        _, after = _scan(text, value)
+        delimiter = after if text[after : after + 1] in _ENDS else _after_space(text, after)
+        if text[delimiter : delimiter + 1] not in _ENDS:
+            raise NotAnObject(f"it is not JSON: a comma is missing at character {delimiter}")
+        found.append((name, begin, value, after, delimiter))
+        if text[delimiter] == "}":
+            return found, delimiter + 1
+        begin = delimiter + 1
+
+
+@lru_cache
+def _others(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Short members next to each other, each with its comma, whose names begin with none of ``names``."""
+    named = "|".join(map(re.escape, names))
+    return re.compile(rf'(?:{_S}"(?!{named}){_PLAIN}"{_S}:{_S}{_SHORT}{_S},)*+')
 
 
 def _after_space(text: str, at: int) -> int:

@@ -23,3 +23,13 @@ def test_a_part_without_a_failure_says_so_by_having_none() -> None:
 
     assert found.part(0, 2) == Evaluated([True, True], [], [(b"a",), (b"b",)])
     assert found.part(2, 3) == Evaluated([False], [1], [(b"c",)])
+
+
+def test_rows_that_records_share_count_for_each_of_them() -> None:
+    found = Evaluated([True, False], [-1, 1], [(b"a",), (b"b",)])
+
+    assert found.at([0, 1, 0]) == Evaluated(
+        [True, False, True], [-1, 1, -1], [(b"a",), (b"b",), (b"a",)]
+    )
+    assert Evaluated([True, False]).at([1, 1, 0]) == Evaluated([False, False, True])
+    assert found.at([0, 1]) is found

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.transform.json_fields import NotAnObject, nested, with_fields
+from kafka_ferry.transform.json_fields import JsonFields, NotAnObject, nested, with_fields
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,18 @@ from kafka_ferry.transform.json_fields import NotAnObject, nested, with_fields
         (r'{"\u0061":1}', {("a",): "2"}, r'{"\u0061":2}'),
         ('{"a":"}{,\\""}', {("b",): "1"}, '{"a":"}{,\\"","b":1}'),
         ('{"a":1E400}', {("b",): "1"}, '{"a":1E400,"b":1}'),
+        (
+            '{"b":1.50, "c" :"x","d":null,"a":1,"e":true,"f":-0,"g":[]}',
+            {("a",): "2"},
+            '{"b":1.50, "c" :"x","d":null,"a":2,"e":true,"f":-0,"g":[]}',
+        ),
+        ('{"b":1,"ab":2,"a":3,"c":4}', {("a",): None}, '{"b":1,"ab":2,"c":4}'),
+        (
+            '{"b":1,"c":{"b":1,"c":2,"d":3},"d":4}',
+            {("c", "c"): None},
+            '{"b":1,"c":{"b":1,"d":3},"d":4}',
+        ),
+        (f'{{"b":"{"x" * 101}","a":1}}', {("a",): "2"}, f'{{"b":"{"x" * 101}","a":2}}'),
     ],
 )
 def test_a_field_is_set_or_dropped(
@@ -51,6 +63,9 @@ def test_a_field_is_set_or_dropped(
         '{"a":}',
         "{a:1}",
         '{"a":1,}',
+        '{"b":1,}',
+        '{"b":1,"c":02,"a":1}',
+        '{"b":1,"c":"\t","a":1}',
         "{,}",
     ],
 )
@@ -65,6 +80,14 @@ def test_a_path_through_anything_but_an_object_is_refused_instead_of_left_unmask
 ) -> None:
     with pytest.raises(NotAnObject, match="a is not an object"):
         with_fields(f'{{"a":{value}}}', nested({("a", "b"): "1"}))
+
+
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [(b'{"a":1}', b'{"a":1}'), ('{"ä":1}'.encode(),) * 2, (b"no", b"no"), (b'{"\xe4":1}', b"\xff")],
+)
+def test_expressions_see_no_other_text_where_it_is_not_utf_8(content: bytes, seen: bytes) -> None:
+    assert JsonFields().as_json(content) == seen
 
 
 _VALUES = st.recursive(

@@ -5,11 +5,14 @@ Layout: ``org.apache.kafka.common.record.DefaultRecord``, from the key's length 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches.record_format.header import MalformedBatch
-from kafka_ferry.batches.record_format.varint import decode_varint, encode_varint
+from kafka_ferry.batches.record_format.varint import SMALL, decode_varint, encode_varint
+
+_NONE: Final = encode_varint(-1)
+_SMALL: Final = len(SMALL)
 
 Header = tuple[bytes, bytes | None]
 """A header's name, which need not be UTF-8, and its value."""
@@ -24,10 +27,7 @@ class Content(NamedTuple):
 
     def encoded(self) -> bytes:
         """The content as it stands in a record."""
-        parts = [_sized(self.key), _sized(self.value), encode_varint(len(self.headers))]
-        for name, value in self.headers:
-            parts += (_sized(name), _sized(value))
-        return b"".join(parts)
+        return joined(self.key, self.value, encoded_headers(self.headers))
 
 
 def read_content(content: bytes) -> Content:
@@ -36,30 +36,43 @@ def read_content(content: bytes) -> Content:
     Raises:
         MalformedBatch: if it does not tell, or ends before or after.
     """
-    key, at = _field(content, 0)
-    value, at = _field(content, at)
-    return Content(key, value, _headers(content, at))
+    key, value, headers = divided(content)
+    return Content(key, value, read_headers(headers))
 
 
-def headers_of(content: bytes) -> tuple[Header, ...]:
-    """The headers alone, which is quicker.
+def divided(content: bytes) -> tuple[bytes | None, bytes | None, bytes]:
+    """The key, the value, and the headers as they are encoded.
 
     Raises:
-        MalformedBatch: as ``read_content``.
+        MalformedBatch: as ``read_content``, but for what is wrong with the headers.
     """
-    length, at = decode_varint(content, 0)
-    length, at = decode_varint(content, at + max(length, 0))
-    return _headers(content, at + max(length, 0))
+    key, at = _field(content, 0)
+    value, at = _field(content, at)
+    return key, value, content[at:]
+
+
+def joined(key: bytes | None, value: bytes | None, headers: bytes) -> bytes:
+    """The content with that key, that value, and headers as they are encoded."""
+    return _sized(key) + _sized(value) + headers
 
 
 def key_value_of(content: bytes) -> tuple[bytes | None, bytes | None]:
     """The key and the value alone, which is quicker.
 
     Raises:
-        MalformedBatch: as ``read_content``.
+        MalformedBatch: as ``divided``.
     """
     key, at = _field(content, 0)
     return key, _field(content, at)[0]
+
+
+def headers_of(content: bytes) -> bytes:
+    """The headers alone, as they are encoded.
+
+    Raises:
+        MalformedBatch: if the content does not tell where they begin.
+    """
+    return content[_headers_at(content) :]
 
 
 def with_headers(content: bytes, more: Iterable[tuple[str, bytes]]) -> bytes:
@@ -68,10 +81,7 @@ def with_headers(content: bytes, more: Iterable[tuple[str, bytes]]) -> bytes:
     Raises:
         MalformedBatch: if it does not tell where its headers begin.
     """
-    at = 0
-    for _ in ("key", "value"):
-        length, at = decode_varint(content, at)
-        at += max(length, 0)
+    at = _headers_at(content)
     count, after = decode_varint(content, at)
     if count < 0:
         raise MalformedBatch(f"a record with {count} headers")
@@ -82,20 +92,39 @@ def with_headers(content: bytes, more: Iterable[tuple[str, bytes]]) -> bytes:
     return b"".join(parts)
 
 
-def _headers(content: bytes, at: int) -> tuple[Header, ...]:
-    count, at = decode_varint(content, at)
+def encoded_headers(headers: Collection[Header]) -> bytes:
+    """Headers as they stand in a record: how many they are, and each one's name and value."""
+    parts = [_number(len(headers))]
+    for name, value in headers:
+        parts += (_sized(name), _sized(value))
+    return b"".join(parts)
+
+
+def read_headers(encoded: bytes) -> tuple[Header, ...]:
+    """The headers that are encoded so.
+
+    Raises:
+        MalformedBatch: as ``read_content``.
+    """
+    count, at = decode_varint(encoded, 0)
     if count < 0:
         raise MalformedBatch(f"a record with {count} headers")
     headers: list[Header] = []
     for _ in range(count):
-        name, at = _field(content, at)
+        name, at = _field(encoded, at)
         if name is None:
             raise MalformedBatch("a header without a name")
-        value, at = _field(content, at)
+        value, at = _field(encoded, at)
         headers.append((name, value))
-    if at != len(content):
-        raise MalformedBatch(f"{len(content) - at} bytes after a record's headers")
+    if at != len(encoded):
+        raise MalformedBatch(f"{len(encoded) - at} bytes after a record's headers")
     return tuple(headers)
+
+
+def _headers_at(content: bytes) -> int:
+    length, at = decode_varint(content, 0)
+    length, at = decode_varint(content, at + max(length, 0))
+    return at + max(length, 0)
 
 
 def _field(content: bytes, at: int) -> tuple[bytes | None, int]:
@@ -109,4 +138,8 @@ def _field(content: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _sized(field: bytes | None) -> bytes:
-    return encode_varint(-1) if field is None else encode_varint(len(field)) + field
+    return _NONE if field is None else _number(len(field)) + field
+
+
+def _number(value: int) -> bytes:
+    return SMALL[value] if value < _SMALL else encode_varint(value)

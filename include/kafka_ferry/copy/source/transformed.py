@@ -69,11 +69,12 @@ class _Part:
 
 @dataclass(slots=True)
 class _Lot:
-    """What is evaluated at a time."""
+    """What is evaluated at a time; ``places`` are those of its records' rows."""
 
     parts: list[_Part] = field(default_factory=list)
     bytes: int = 0
     records: int = 0
+    places: Sequence[int] = ()
 
     @property
     def is_full(self) -> bool:
@@ -118,7 +119,7 @@ class TransformedReader:
             return None if self._has_ended else ()
         lot, future = self._evaluating[0]
         try:
-            evaluated = future.result(timeout=max(timeout_s, 0.001))
+            evaluated = future.result(timeout=max(timeout_s, 0.001)).at(lot.places)
         except TimeoutError:
             return ()
         self._evaluating.popleft()
@@ -161,6 +162,7 @@ class TransformedReader:
             ),
             self._evaluator.columns,
         )
+        lot.places = rows.places
         self._evaluating.append((lot, self._evaluator.evaluate(rows)))
 
     def _lots(self, reads: Sequence[Read]) -> Iterator[_Lot]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.transform import Column, Evaluator
+    from kafka_ferry.spark.transforms.relay import Columns
+    from kafka_ferry.transform import Evaluator
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -70,7 +71,7 @@ def _done(
     results: Iterator[pa.RecordBatch],
     pack: bytes,
     name: str,
-    columns: frozenset[Column],
+    columns: Columns,
     work: WorkByRules[_Item, _Result],
 ) -> list[_Result]:
     from kafka_ferry.spark.transforms.relay import Relay
@@ -80,7 +81,7 @@ def _done(
         return work(flow, relay.item, relay)
 
 
-def _ddl(columns: frozenset[Column]) -> str:
+def _ddl(columns: Columns) -> str:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from kafka_ferry.spark.transforms.relay import schema_of

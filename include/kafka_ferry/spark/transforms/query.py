@@ -6,7 +6,7 @@ failed for it. Expressions see Spark's ANSI mode, UTC and no secrets but by the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafka_ferry.config.options.transform import PARTS, TransformRule, with_secrets
@@ -19,7 +19,7 @@ from kafka_ferry.spark.transforms.expressions import (
     json_type,
     names_in,
 )
-from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME
+from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME, Columns
 from kafka_ferry.transform import WRAPPED
 from kafka_ferry.transform.columns import COLUMNS
 
@@ -53,7 +53,7 @@ def rules_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def checked_rules(spark: SparkSession, flow: Flow) -> frozenset[Column]:
+def checked_rules(spark: SparkSession, flow: Flow) -> Columns:
     """The columns that the flow's rules use.
 
     Raises:
@@ -67,11 +67,14 @@ def checked_rules(spark: SparkSession, flow: Flow) -> frozenset[Column]:
     return columns_of(session, flow.transform)
 
 
-def columns_of(spark: SparkSession, rules: Sequence[TransformRule]) -> frozenset[Column]:
+def columns_of(spark: SparkSession, rules: Iterable[TransformRule]) -> Columns:
     """The columns that rules use."""
+    return [_columns_of(spark, rule) for rule in rules]
+
+
+def _columns_of(spark: SparkSession, rule: TransformRule) -> frozenset[Column]:
     used = {
         name[0].lower()
-        for rule in rules
         for _, text in rule.expressions
         for name in names_in(spark, with_secrets(text))
     }
@@ -158,10 +161,11 @@ class _Rule:
         from pyspark.sql import functions as sf
 
         for part in self._formatted:
-            text = sf.validate_utf8(sf.col(_RAW + part).cast("string"))
+            text = sf.col(_RAW + part).cast("string")
             if self._rule.format_of(part) == "string":
-                yield part, attempted(spark, text)
+                yield part, attempted(spark, sf.validate_utf8(text))
                 continue
+            # FieldFormat.as_json has seen to it that it is UTF-8, many times as fast.
             if schema := self._json_schema(spark, part):
                 yield part, attempted(spark, sf.from_json(text, schema, {"mode": "FAILFAST"}))
 

@@ -59,9 +59,14 @@ ROWS: Final = pa.schema(
 """The rows that expressions see; ``rule`` is null in rows that only push others through."""
 
 
-def schema_of(columns: frozenset[Column]) -> pa.Schema:
+Columns = Sequence[frozenset[Column]]
+"""For each rule of a flow, the columns that its expressions use."""
+
+
+def schema_of(columns: Columns) -> pa.Schema:
     """The rows' schema with only the columns that expressions use: each costs time in the JVM."""
-    return pa.schema([it for it in ROWS if it.name in {"rule", "filler", *columns}])
+    used = {"rule", "filler"}.union(*columns)
+    return pa.schema([it for it in ROWS if it.name in used])
 
 
 _OUTCOMES: Final = pa.schema([("outcomes", pa.binary())])
@@ -101,7 +106,7 @@ class Relay:
     Args:
         results: the task's input, which the expressions' results come from.
         name: of the job, as ``feed`` has it.
-        columns: the columns that expressions use.
+        columns: the columns that the rules' expressions use.
         secrets: their secrets, by name.
 
     Attributes:
@@ -112,7 +117,7 @@ class Relay:
         self,
         results: Iterator[pa.RecordBatch],
         name: str,
-        columns: frozenset[Column],
+        columns: Columns,
         secrets: Mapping[str, str],
     ) -> None:
         self.columns = columns

@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.content import (
     Content,
+    divided,
+    encoded_headers,
     headers_of,
+    joined,
     key_value_of,
     read_content,
+    read_headers,
     with_headers,
 )
 
@@ -29,7 +33,9 @@ def test_what_is_written_is_read(content: Content) -> None:
     encoded = content.encoded()
 
     assert read_content(encoded) == content
-    assert headers_of(encoded) == content.headers
+    assert headers_of(encoded) == encoded_headers(content.headers)
+    assert read_headers(headers_of(encoded)) == content.headers
+    assert joined(*divided(encoded)) == encoded
     assert key_value_of(encoded) == (content.key, content.value)
     assert read_content(with_headers(encoded, [("more", b"1")])) == content._replace(
         headers=(*content.headers, (b"more", b"1"))

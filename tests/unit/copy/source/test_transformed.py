@@ -51,7 +51,7 @@ class Answers:
 class Judge:
     """Evaluates rows by a function of partition and offset, at once or when it is told to."""
 
-    columns: frozenset[Column] = frozenset()
+    columns: Sequence[frozenset[Column]] = (frozenset({"partition", "offset"}),)
 
     def __init__(self, judge: Callable[[int, int], Judged], *, at_once: bool = True) -> None:
         self._judge, self._at_once = judge, at_once
@@ -103,6 +103,17 @@ def test_each_range_is_read_in_order_and_topics_without_a_rule_stay_as_they_are(
     assert [(it.start, it.end) for it in batches_of(reads, RANGE)] == [(0, 4), (4, 8)]
     assert [it.reasons for it in batches_of(reads, OTHER)] == [{Reason.FILTERED: 2}]
     assert batches_of(reads, AS_IT_IS) == [*as_it_is.converted_batches]
+
+
+def test_records_that_are_alike_for_their_rule_are_evaluated_once() -> None:
+    judge = Judge(lambda partition, _: (partition == 1, -1))
+    judge.columns = (frozenset({"partition", "headers"}),)
+
+    reads = all_of(reader(Answers([a_read(RANGE, 0), a_read(OTHER, 0)], None), judge))
+
+    assert [len(found) for _, found in judge.asked] == [2]
+    assert [it.reasons for it in batches_of(reads, RANGE)] == [{Reason.FILTERED: 4}]
+    assert [it.reasons for it in batches_of(reads, OTHER)] == [{}]
 
 
 def test_a_long_answer_is_evaluated_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,75 @@
+"""The rows that expressions see of records."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_ferry.batches import Record
+from kafka_ferry.batches.record_format.content import Content, Header
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.transform import Column, RecordRows, rows_of
+
+PARTITION = TopicPartition("t", 3)
+MARKED: tuple[Header, ...] = ((b"a", b"1"),)
+ALIKE: list[frozenset[Column]] = [
+    frozenset({"headers"}),
+    frozenset({"header_list", "topic", "partition", "secrets"}),
+]
+OWN: list[frozenset[Column]] = [
+    frozenset({"headers", column}) for column in ("offset", "timestamp", "key", "value")
+]
+
+
+def records_with(*headers: tuple[Header, ...]) -> list[Record]:
+    return [
+        (10 + place, 1_000 + place, b"\0", Content(b"k%d" % place, b"v%d" % place, it).encoded())
+        for place, it in enumerate(headers)
+    ]
+
+
+def rows(records: list[Record], columns: frozenset[Column]) -> RecordRows:
+    return rows_of([(0, PARTITION, records, {})], [columns])
+
+
+@pytest.mark.parametrize("columns", ALIKE)
+def test_records_with_the_same_headers_share_a_row(columns: frozenset[Column]) -> None:
+    found = rows(records_with((), MARKED, (), MARKED * 2, MARKED), columns)
+
+    assert found.headers == [(), MARKED, MARKED * 2]
+    assert found.places == [0, 1, 0, 2, 1]
+    assert (found.rules, found.partitions) == ([0] * 3, [PARTITION] * 3)
+    assert found.keys == found.values == [None] * 3
+
+
+@pytest.mark.parametrize("columns", OWN)
+def test_each_record_has_its_own_row_where_expressions_use_what_is_its_own(
+    columns: frozenset[Column],
+) -> None:
+    found = rows(records_with((), MARKED, ()), columns)
+
+    assert found.places == [0, 1, 2]
+    assert (found.offsets, found.timestamps) == ([10, 11, 12], [1_000, 1_001, 1_002])
+    assert found.headers == [(), MARKED, ()]
+    assert found.keys == ([b"k0", b"k1", b"k2"] if "key" in columns else [None] * 3)
+    assert found.values == ([b"v0", b"v1", b"v2"] if "value" in columns else [None] * 3)
+
+
+def test_without_headers_all_records_of_a_partition_share_a_row() -> None:
+    found = rows(records_with((), MARKED, ()), frozenset({"topic"}))
+
+    assert (found.headers, found.places) == ([()], [0, 0, 0])
+
+
+def test_of_rules_that_use_other_columns_each_row_has_its_own() -> None:
+    by_header: frozenset[Column] = frozenset({"headers"})
+    by_value: frozenset[Column] = frozenset({"value"})
+    records = records_with(MARKED, MARKED)
+
+    found = rows_of(
+        [(1, PARTITION, records, {}), (0, PARTITION, records, {}), (1, PARTITION, records, {})],
+        [by_value, by_header],
+    )
+
+    assert found.rules == [1, 0, 0, 1]
+    assert found.values == [None, b"v0", b"v1", None]
+    assert found.places == [0, 0, 1, 2, 3, 3]

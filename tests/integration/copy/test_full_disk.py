@@ -207,7 +207,8 @@ def test_one_of_two_disks_of_a_broker_is_full(
 
         outcomes = copy_planned(flow, plan)
 
-        assert {str(it.range.source) for it in outcomes if it.failure} == hit
+        failed = {str(it.range.source) for it in outcomes if it.failure}
+        assert failed == hit, failures(outcomes)
         assert all(f"broker {LOST}" in problem for problem in failures(outcomes))
         others = [outcome for outcome in outcomes if not outcome.failure]
         assert all(outcome.position == outcome.range.end for outcome in others)

@@ -64,6 +64,7 @@ class Changer:
 
     Attributes:
         steps: as of the rule.
+        named_headers: as of the rule.
         formats: how fields of keys and values are read and changed.
     """
 
@@ -74,6 +75,7 @@ class Changer:
             part: JsonFields() for part in PARTS if rule.format_of(part) == "json"
         }
         self.steps: Final = rule.steps
+        self.named_headers: Final = rule.named_headers
         self.formats: Final[Mapping[str, FieldFormat]] = {**in_json, **formats}
         self._set = [read_path(path) for path, _ in rule.set]
         self._drop = [read_path(path) for path in rule.drop]

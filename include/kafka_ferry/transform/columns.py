@@ -21,6 +21,7 @@ from kafka_ferry.transform.json_fields import schema_headers
 
 if TYPE_CHECKING:
     from kafka_ferry.model import TopicPartition
+    from kafka_ferry.transform.apply import Changer
     from kafka_ferry.transform.json_fields import FieldFormat
 
 Column = Literal[
@@ -45,7 +46,7 @@ class RecordRows:
         timestamps: milliseconds since 1970.
         keys: the records' keys; None in rows whose rule uses none.
         values: their values; None in rows whose rule uses none.
-        headers: their headers; empty in rows whose rule uses none.
+        headers: those of their headers that expressions use.
         places: for each record, the place of its row.
     """
 
@@ -67,7 +68,7 @@ class RecordRows:
         partition: TopicPartition,
         records: Sequence[Record],
         columns: frozenset[Column],
-        formats: Mapping[str, FieldFormat],
+        changer: Changer,
     ) -> None:
         """Add the records of a partition, at their source offsets.
 
@@ -76,33 +77,34 @@ class RecordRows:
             partition: the source partition.
             records: the records.
             columns: the columns that the rule's expressions use.
-            formats: how their fields are read.
+            changer: the rule.
 
         Raises:
             MalformedBatch: if the content of one cannot be read.
         """
-        first = len(self)
-        if columns & _OWN:
-            self.places += range(first, first + len(records))
-        else:
-            records, places = _distinct(records, by_headers=bool(columns & _HEADERS))
+        first, named = len(self), changer.named_headers
+        headers: Sequence[tuple[Header, ...]]
+        if not columns & _OWN:
+            records, headers, places = _alike(records, named, by_headers=bool(columns & _HEADERS))
             self.places += [first + place for place in places]
+        else:
+            self.places += range(first, first + len(records))
+            headers = [()] * len(records)
+            if columns & _HEADERS:
+                headers = [_headers(headers_of(record[3]), named) for record in records]
         self.rules += [rule] * len(records)
         self.partitions += [partition] * len(records)
         self.offsets += [record[0] for record in records]
         self.timestamps += [record[1] for record in records]
-        self._add_content(records, columns, formats)
+        self.headers += headers
+        self._add_keys_and_values(records, columns, changer.formats)
 
-    def _add_content(
+    def _add_keys_and_values(
         self,
         records: Sequence[Record],
         columns: frozenset[Column],
         formats: Mapping[str, FieldFormat],
     ) -> None:
-        if columns & _HEADERS:
-            self.headers += [read_headers(headers_of(record[3])) for record in records]
-        else:
-            self.headers += [()] * len(records)
         has_key, has_value = "key" in columns, "value" in columns
         if not (has_key or has_value):
             self.keys += [None] * len(records)
@@ -121,36 +123,49 @@ class RecordRows:
 
 
 def rows_of(
-    parts: Iterable[tuple[int, TopicPartition, Sequence[Record], Mapping[str, FieldFormat]]],
+    parts: Iterable[tuple[int, TopicPartition, Sequence[Record], Changer]],
     columns: Sequence[frozenset[Column]],
 ) -> RecordRows:
     """The rows of several partitions' records.
 
     Args:
-        parts: the rule's number, the source partition, the records and the rule's formats of each.
+        parts: the rule's number, the source partition, the records and the rule of each.
         columns: for each rule of the flow, the columns that its expressions use.
 
     Raises:
         MalformedBatch: as ``RecordRows.add``.
     """
     rows = RecordRows()
-    for rule, partition, records, formats in parts:
-        rows.add(rule, partition, records, columns[rule], formats)
+    for rule, partition, records, changer in parts:
+        rows.add(rule, partition, records, columns[rule], changer)
     return rows
 
 
-def _distinct(
-    records: Sequence[Record], *, by_headers: bool
-) -> tuple[Sequence[Record], Sequence[int]]:
-    """One record of each kind, in their order, and for each record the place of its kind's."""
+def _alike(
+    records: Sequence[Record], named: frozenset[str] | None, *, by_headers: bool
+) -> tuple[Sequence[Record], Sequence[tuple[Header, ...]], Sequence[int]]:
+    """The first record of each kind with the headers that its kind has, and for each record the place of its kind."""
     if not by_headers:
-        return records[:1], [0] * len(records)
-    kinds: dict[bytes, int] = {}
+        return records[:1], [()] * len(records[:1]), [0] * len(records)
+    known: dict[bytes, int] = {}
+    kinds: dict[tuple[Header, ...], int] = {}
     firsts: list[Record] = []
     places: list[int] = []
     for record in records:
-        place = kinds.setdefault(headers_of(record[3]), len(firsts))
-        if place == len(firsts):
-            firsts.append(record)
+        encoded = headers_of(record[3])
+        place = known.get(encoded)
+        if place is None:
+            place = kinds.setdefault(_headers(encoded, named), len(kinds))
+            known[encoded] = place
+            if place == len(firsts):
+                firsts.append(record)
         places.append(place)
-    return firsts, places
+    return firsts, list(kinds), places
+
+
+def _headers(encoded: bytes, named: frozenset[str] | None) -> tuple[Header, ...]:
+    """The headers, or those of them that are ``named``."""
+    headers = read_headers(encoded)
+    if named is None:
+        return headers
+    return tuple(it for it in headers if it[0].decode(errors="replace") in named)

@@ -166,9 +166,7 @@ def test_fields_in_another_format_are_seen_as_json_and_changed_by_it() -> None:
     converted = a_converted([*others, told])
     records = records_of(converted)
 
-    rows = rows_of(
-        [(0, TopicPartition("t", 0), records, changer.formats)], [frozenset({"key", "value"})]
-    )
+    rows = rows_of([(0, TopicPartition("t", 0), records, changer)], [frozenset({"key", "value"})])
     evaluated = Evaluated([True] * 4, [], [(b'{"it":9}',)] * 4)
     found = transformed(converted, records, evaluated, changer, TopicLimits())
 

@@ -6,10 +6,12 @@ import pytest
 
 from kafka_ferry.batches import Record
 from kafka_ferry.batches.record_format.content import Content, Header
+from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.transform import Column, RecordRows, rows_of
+from kafka_ferry.transform import Changer, Column, RecordRows, rows_of
 
 PARTITION = TopicPartition("t", 3)
+ANY = Changer(TransformRule(topics=("t",), where="size(headers) > 0"))
 MARKED: tuple[Header, ...] = ((b"a", b"1"),)
 ALIKE: list[frozenset[Column]] = [
     frozenset({"headers"}),
@@ -27,8 +29,8 @@ def records_with(*headers: tuple[Header, ...]) -> list[Record]:
     ]
 
 
-def rows(records: list[Record], columns: frozenset[Column]) -> RecordRows:
-    return rows_of([(0, PARTITION, records, {})], [columns])
+def rows(records: list[Record], columns: frozenset[Column], changer: Changer = ANY) -> RecordRows:
+    return rows_of([(0, PARTITION, records, changer)], [columns])
 
 
 @pytest.mark.parametrize("columns", ALIKE)
@@ -39,6 +41,17 @@ def test_records_with_the_same_headers_share_a_row(columns: frozenset[Column]) -
     assert found.places == [0, 1, 0, 2, 1]
     assert (found.rules, found.partitions) == ([0] * 3, [PARTITION] * 3)
     assert found.keys == found.values == [None] * 3
+
+
+@pytest.mark.parametrize("columns", [frozenset({"headers"}), frozenset({"headers", "value"})])
+def test_only_headers_that_are_named_count(columns: frozenset[Column]) -> None:
+    changer = Changer(TransformRule(topics=("t",), where="headers['a'] is null"))
+    traced = records_with(*((*MARKED, (b"trace", b"%d" % number)) for number in range(3)))
+
+    found = rows(traced, columns, changer)
+
+    assert found.headers == [MARKED] * (3 if "value" in columns else 1)
+    assert found.places == ([0, 1, 2] if "value" in columns else [0, 0, 0])
 
 
 @pytest.mark.parametrize("columns", OWN)
@@ -66,7 +79,7 @@ def test_of_rules_that_use_other_columns_each_row_has_its_own() -> None:
     records = records_with(MARKED, MARKED)
 
     found = rows_of(
-        [(1, PARTITION, records, {}), (0, PARTITION, records, {}), (1, PARTITION, records, {})],
+        [(1, PARTITION, records, ANY), (0, PARTITION, records, ANY), (1, PARTITION, records, ANY)],
         [by_value, by_header],
     )
 

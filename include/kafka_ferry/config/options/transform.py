@@ -40,6 +40,9 @@ ErrorPolicy = Literal["fail", "dead-letter", "pass"]
 
 _FUNCTION: Final = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"
 _SECRET: Final = regex.compile(r"""\bsecret\(\s*(['"])([^'"]+)\1\s*\)""", regex.IGNORECASE)
+# Where it names one, and everywhere it uses any.
+_HEADER: Final = regex.compile(r"""\bheaders\s*\[\s*(['"])([^'"\\]*)\1\s*\]""", regex.IGNORECASE)
+_HEADERS: Final = regex.compile(r"\bheader(s|_list)\b", regex.IGNORECASE)
 _FINGERPRINT_DIGITS: Final = 16
 
 
@@ -163,6 +166,14 @@ class TransformRule(BaseModel):
         """The words of its expressions, and the names in the paths that it changes."""
         changed = (read_path(text) for text in (*dict(self.set), *self.drop))
         return self.words | {name for path in changed for name in path.names}
+
+    @property
+    def named_headers(self) -> frozenset[str] | None:
+        """The only headers that its expressions use, each as ``headers['name']``; None where they may use any."""
+        texts = [text for _, text in self.expressions]
+        named = [found[2] for text in texts for found in _HEADER.finditer(text)]
+        uses = sum(len(_HEADERS.findall(text)) for text in texts)
+        return frozenset(named) if len(named) == uses else None
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ class TransformedReader:
     def _begin(self, lot: _Lot) -> None:
         rows = rows_of(
             (
-                (rule.number, part.range.source, records, rule.changer.formats)
+                (rule.number, part.range.source, records, rule.changer)
                 for part in lot.parts
                 if (rule := self._rules.get(part.range.topic))
                 for _, records in part.batches

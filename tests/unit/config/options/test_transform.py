@@ -90,3 +90,24 @@ def test_a_fingerprint_changes_with_what_a_rule_does_and_not_with_its_topics() -
 
 def test_null_is_an_expression() -> None:
     assert a_rule(set={"value": None}).set == (("value", "null"),)
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("true", set()),
+        ("headers['a'] = 'x' or HEADERS[ \"b-c\" ] is null", {"a", "b-c"}),
+        ("element_at(headers, 'a') is null", None),
+        ("headers['a'] is null or size(headers) > 1", None),
+        ("headers['a'] is null or size(header_list) > 1", None),
+        ("headers[concat('a', 'b')] is null", None),
+        (r"headers['a\'b'] is null", None),
+        ("`headers`['a'] is null", None),
+    ],
+)
+def test_it_names_the_headers_that_its_expressions_use_if_they_use_no_others(
+    expression: str, named: set[str] | None
+) -> None:
+    rule = TransformRule(topics=("t",), where="headers['w'] = '1'", set=(("value", expression),))
+
+    assert rule.named_headers == (None if named is None else {"w", *named})

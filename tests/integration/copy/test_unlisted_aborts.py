@@ -83,6 +83,8 @@ def move(cluster: KafkaCluster, topic: str) -> None:
     new = leader % 3 + 1
     assert reassign(cluster, {KafkaTopicPartition(topic, 0): [new]})
     wait_until(lambda: leaders(cluster, topic) == {0: (new, [])})
+    # A new leader shows nothing of its log at first.
+    wait_until(lambda: bool(listed(cluster, topic, SHORT)))
 
 
 @contextmanager

@@ -55,6 +55,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: recount",
     "unit/schemas/fields/test_records.py": "schemas/fields: record_schema",
+    "unit/transform/test_apply.py": "transform: field_format",
     "unit/transform/test_functions.py": "spark: packed_changes",
     "unit/spark/test_class_archive.py": "spark: properties rehearsal",
     "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",

@@ -1,20 +1,22 @@
 """Records that change on the way: what rules in Spark SQL leave of a converted batch. Spark itself is not here."""
 
 from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, transformed
-from kafka_ferry.transform.columns import Column, RecordRows, rows_of
+from kafka_ferry.transform.columns import Column, Columns, RecordRows, rows_of
 from kafka_ferry.transform.evaluator import Evaluated, Evaluator, TransformFailed
+from kafka_ferry.transform.field_format import FieldFormat
 from kafka_ferry.transform.functions import (
     FunctionRule,
     TransformFunction,
     TransformRecord,
     load_functions,
 )
-from kafka_ferry.transform.json_fields import FieldFormat, NotAnObject, with_fields
+from kafka_ferry.transform.json_fields import NotAnObject, with_fields
 
 __all__ = [
     "WRAPPED",
     "Changer",
     "Column",
+    "Columns",
     "Evaluated",
     "Evaluator",
     "FieldFormat",

@@ -31,7 +31,8 @@ from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, 
 from kafka_ferry.config.options.transform import PARTS, TransformRule
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.transform.evaluator import Evaluated
-from kafka_ferry.transform.json_fields import FieldFormat, JsonFields, NotAnObject, schema_headers
+from kafka_ferry.transform.field_format import FieldFormat, schema_headers
+from kafka_ferry.transform.json_fields import JsonFields, NotAnObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,15 +80,12 @@ class Changer:
         self.formats: Final[Mapping[str, FieldFormat]] = {**in_json, **formats}
         self._set = [read_path(path) for path, _ in rule.set]
         self._drop = [read_path(path) for path in rule.drop]
-        parts = {path.part for path in (*self._set, *self._drop)}
-        self._changes_key, self._changes_value, self._changes_headers = (
-            part in parts for part in ("key", "value", "headers")
-        )
+        self._parts = {path.part for path in (*self._set, *self._drop)}
 
     @property
     def changes(self) -> bool:
         """Whether it does more than leaving records out."""
-        return bool(self._set or self._drop)
+        return bool(self._parts)
 
     def changed(self, content: bytes, values: Sequence[bytes | None]) -> bytes:
         """The content of a record with what the rule sets and drops.
@@ -100,11 +98,11 @@ class Changer:
             NotAnObject: a key or value that has fields to change is no object that can have them.
         """
         key, value, headers = divided(content)
-        if self._changes_key:
+        if "key" in self._parts:
             key = self._part(key, "key", values, content)
-        if self._changes_value:
+        if "value" in self._parts:
             value = self._part(value, "value", values, content)
-        if self._changes_headers:
+        if "headers" in self._parts:
             given = zip(self._set, values, strict=True)
             headers = encoded_headers(_changed_headers(read_headers(headers), given, self._drop))
         return joined(key, value, headers)

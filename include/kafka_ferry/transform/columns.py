@@ -17,18 +17,20 @@ from kafka_ferry.batches.record_format.content import (
     key_value_of,
     read_headers,
 )
-from kafka_ferry.transform.json_fields import schema_headers
+from kafka_ferry.transform.field_format import schema_headers
 
 if TYPE_CHECKING:
     from kafka_ferry.model import TopicPartition
     from kafka_ferry.transform.apply import Changer
-    from kafka_ferry.transform.json_fields import FieldFormat
+    from kafka_ferry.transform.field_format import FieldFormat
 
 Column = Literal[
     "topic", "partition", "offset", "timestamp", "key", "value", "headers", "header_list", "secrets"
 ]
 """The columns, of Kafka's meaning; ``timestamp`` is of milliseconds since 1970."""
 
+Columns = Sequence[frozenset[Column]]
+"""For each rule of a flow, the columns that its expressions use."""
 COLUMNS: tuple[Column, ...] = get_args(Column)
 _HEADERS: Final = frozenset[Column]({"headers", "header_list"})
 # Those that differ from record to record.
@@ -124,7 +126,7 @@ class RecordRows:
 
 def rows_of(
     parts: Iterable[tuple[int, TopicPartition, Sequence[Record], Changer]],
-    columns: Sequence[frozenset[Column]],
+    columns: Columns,
 ) -> RecordRows:
     """The rows of several partitions' records.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
-    from kafka_ferry.transform.columns import Column, RecordRows
+    from kafka_ferry.transform.columns import Columns, RecordRows
 
 
 class TransformFailed(FerryError):
@@ -70,7 +70,7 @@ class Evaluator(Protocol):
     """Evaluates rows of records, in the order in which they are given."""
 
     @property
-    def columns(self) -> Sequence[frozenset[Column]]:
+    def columns(self) -> Columns:
         """For each rule of the flow, the columns that its expressions use; in its rows, others may be empty."""
 
     def evaluate(self, rows: RecordRows) -> Future[Evaluated]:

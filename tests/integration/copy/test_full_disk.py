@@ -66,13 +66,19 @@ def disk(folder: Path, target: Brokers) -> Iterator[SmallDisk]:
         target.wipe()
 
 
+def create_on(
+    target: Brokers, topic: str, assignment: list[list[int]], config: dict[str, str] | None = None
+) -> None:
+    """A topic with the replicas of each partition on these brokers."""
+    client = AdminClient({"bootstrap.servers": target.bootstrap})
+    new = NewTopic(topic, len(assignment), replica_assignment=assignment, config=config or {})
+    client.create_topics([new])[topic].result()
+    wait_for_topic(target.bootstrap, topic, len(assignment))
+
+
 def create_alone(target: Brokers, topic: str, *brokers: int) -> None:
     """A topic whose partitions have one replica each, on these brokers."""
-    client = AdminClient({"bootstrap.servers": target.bootstrap})
-    assignment = [[broker] for broker in brokers]
-    new = NewTopic(topic, len(brokers), replica_assignment=assignment)
-    client.create_topics([new])[topic].result()
-    wait_for_topic(target.bootstrap, topic, len(brokers))
+    create_on(target, topic, [[broker] for broker in brokers])
 
 
 def create_coordinators_topics(target: Brokers, *brokers: int) -> None:
@@ -81,18 +87,9 @@ def create_coordinators_topics(target: Brokers, *brokers: int) -> None:
     A coordinator with a replica on a lost disk holds each of its answers back for up to half a minute, and a writer
     needs four of them in a row to start over: that says how slow Kafka is, and not what the writer does.
     """
-    client = AdminClient({"bootstrap.servers": target.bootstrap})
-    new = [
-        NewTopic(
-            topic,
-            4,
-            replica_assignment=[[*brokers]] * 4,
-            config={"cleanup.policy": "compact", "min.insync.replicas": "1"},
-        )
-        for topic in ("__transaction_state", "__consumer_offsets")
-    ]
-    for created in client.create_topics(new).values():
-        created.result()
+    config = {"cleanup.policy": "compact", "min.insync.replicas": "1"}
+    for topic in ("__transaction_state", "__consumer_offsets"):
+        create_on(target, topic, [[*brokers]] * 4, config)
 
 
 def write(

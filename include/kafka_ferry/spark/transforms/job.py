@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.spark.transforms.relay import Columns
-    from kafka_ferry.transform import Evaluator
+    from kafka_ferry.transform import Columns, Evaluator
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

@@ -19,7 +19,7 @@ from kafka_ferry.spark.transforms.expressions import (
     json_type,
     names_in,
 )
-from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME, Columns
+from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME
 from kafka_ferry.transform import WRAPPED
 from kafka_ferry.transform.columns import COLUMNS
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.transform import Column
+    from kafka_ferry.transform import Column, Columns
 
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",

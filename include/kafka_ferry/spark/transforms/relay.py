@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.batches.record_format.content import Header
-from kafka_ferry.transform import Column, Evaluated, RecordRows, TransformFailed
+from kafka_ferry.transform import Columns, Evaluated, RecordRows, TransformFailed
 
 ROWS_AT_A_TIME: Final = 1_024
 """How many rows Spark passes on at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``)."""
@@ -57,10 +57,6 @@ ROWS: Final = pa.schema(
     ]
 )
 """The rows that expressions see; ``rule`` is null in rows that only push others through."""
-
-
-Columns = Sequence[frozenset[Column]]
-"""For each rule of a flow, the columns that its expressions use."""
 
 
 def schema_of(columns: Columns) -> pa.Schema:

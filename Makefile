@@ -8,8 +8,7 @@ SETUP := $(VENV)/.setup-done
 WHEEL := dist/kafka_ferry.zip
 LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow dags spark_jobs -type f -not -name '*.pyc')
 
-# Python compiles a module when it is first imported: all of them at once would take a minute more.
-# Spark comes as sources, and to squeeze its jars into a wheel that is kept for a moment takes as long.
+# Spark comes as sources, and to squeeze its jars into a wheel that is kept for a moment takes a minute.
 INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
@@ -22,6 +21,11 @@ $(PYTEST_TWO) -m "$(1) and not alone" $(2); two=$$?; \
   pytest -m "$(1) and alone" tests/system && exit $$two
 endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+
+# uv compiles no module, and where this is set, as in many containers, Python keeps none that it has compiled:
+# each process would compile a thousand of them again.
+unexport PYTHONDONTWRITEBYTECODE
+COMPILE := python -m compileall -qq -j 0 -x '/tests/'
 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -119,7 +123,7 @@ $(SETUP): requirements.lock pyproject.toml sandbox/pyproject.toml
 	@eval "$$(python -m pip config list | python .ci/uv_settings.py)"; \
 	$(INSTALL) --require-hashes --requirement requirements.lock
 	@$(INSTALL) --no-build-isolation --editable . --editable sandbox
-	@python -m kafka_ferry.spark.bytecode
+	@$(COMPILE) $(VENV) sandbox; python -m kafka_ferry.spark.bytecode
 	@echo "Making an archive of the classes that Spark loads ..."; python -m kafka_ferry.spark.class_archive || \
 	  echo "Spark goes without it: each run starts some seconds later."
 	@touch $@
@@ -130,3 +134,4 @@ $(WHEEL): $(SETUP) $(LIBRARY)
 	@rm -rf dist
 	@uv build --quiet --wheel --no-build-isolation --no-create-gitignore --python $(BIN)/python --out-dir dist
 	@cp dist/kafka_ferry-*.whl $@
+	@$(COMPILE) include/kafka_ferry include/kafka_ferry_airflow; python -m kafka_ferry.spark.bytecode $@

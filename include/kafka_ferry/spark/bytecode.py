@@ -1,9 +1,8 @@
-"""Spark's own Python library, compiled once: ``python -m kafka_ferry.spark.bytecode``.
+"""Modules in zip files, compiled once: ``python -m kafka_ferry.spark.bytecode [FILE ...]``.
 
 Spark puts its library on the path of its Python processes as a zip file of sources (see
-``PythonUtils.sparkPythonPath``), and starts about ten such processes, most of them one after the
-other, to plan and run one query. Python keeps no bytecode of what it imports from a zip file, so
-each of them would compile the library again.
+``PythonUtils.sparkPythonPath``), and ours with it, where it is among the ``--py-files``. Python keeps no
+bytecode of what it imports from a zip file, so each driver and each daemon would compile both again.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from tempfile import TemporaryDirectory
-from zipfile import ZipFile
+from zipfile import BadZipFile, ZipFile
 
 # Times in a zip file are local and have no zone, so they cannot be compared.
 _NEVER_STALE = PycInvalidationMode.UNCHECKED_HASH
@@ -54,17 +53,22 @@ def add_bytecode(archive: Path) -> bool:
 
 
 def main() -> None:
-    """Do so with the library of the Spark that is installed as the package ``pyspark``."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        sys.exit("The package pyspark is missing: install it first.")
-    for archive in sorted(Path(spec.origin).parent.glob("python/lib/*.zip")):
+    """Do so with the files that are named, or else with the library of the package ``pyspark``."""
+    archives = [Path(name) for name in sys.argv[1:]] or _spark_library()
+    for archive in archives:
         try:
             add_bytecode(archive)
-        except OSError as error:
+        except (OSError, BadZipFile) as error:
             sys.exit(
                 f"Bytecode cannot be added to {archive}: {error}. Run this as the user who installed it."
             )
+
+
+def _spark_library() -> list[Path]:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        sys.exit("The package pyspark is missing: install it first.")
+    return sorted(Path(spec.origin).parent.glob("python/lib/*.zip"))
 
 
 if __name__ == "__main__":

@@ -75,12 +75,16 @@ class StateFolder:
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Changes with the file: its time in nanoseconds and its size; None if there is no file."""
         found = self._files.get_file_info(self._at(name))
-        return (found.mtime_ns or 0, found.size) if found.type == fs.FileType.File else None
+        return _stamp(found) if found.type == fs.FileType.File else None
+
+    def stamps(self, suffix: str = "") -> dict[str, tuple[int, int]]:
+        """The stamp of each file directly in this folder that ends in ``suffix``, by name; asks once for all."""
+        files = (f for f in self._content() if f.type == fs.FileType.File)
+        return {f.base_name: _stamp(f) for f in files if f.base_name.endswith(suffix)}
 
     def names(self, suffix: str = "") -> list[str]:
         """The files directly in this folder that end in ``suffix``, sorted; none if it does not exist."""
-        files = (f.base_name for f in self._content() if f.type == fs.FileType.File)
-        return sorted(name for name in files if name.endswith(suffix))
+        return sorted(self.stamps(suffix))
 
     def folders(self) -> list[str]:
         """The folders directly in this one, sorted; none if it does not exist."""
@@ -149,6 +153,10 @@ class StateFolder:
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+
+def _stamp(found: fs.FileInfo) -> tuple[int, int]:
+    return found.mtime_ns or 0, found.size
 
 
 def _flush(file: str) -> None:

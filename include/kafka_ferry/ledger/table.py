@@ -13,7 +13,8 @@ import dataclasses
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -46,6 +47,8 @@ log = logging.getLogger(__name__)
 
 # An hourly flow writes some 9,000 files a year; they are merged whenever there are so many.
 _MERGE_AT: Final = 64
+# A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once.
+_SMALL_BYTES: Final = 64 * 1024
 _ROWS_AT_ONCE: Final = 20_000
 # Entries closer to the end are read anyway.
 _NEAR: Final = 500
@@ -59,11 +62,22 @@ class _OfAnotherTopicError(Exception):
 
 
 class _Part(NamedTuple):
-    """The rows of a file from the ledger offset ``start`` on, up to ``end``."""
+    """The rows of a file from the ledger offset ``start`` on, up to ``end``.
+
+    Attributes:
+        written: when the file was, in nanoseconds since 1970.
+        size: the file's, in bytes.
+    """
 
     name: str
     start: int
     end: int
+    written: int
+    size: int
+
+    @property
+    def is_small(self) -> bool:
+        return self.size <= _SMALL_BYTES
 
 
 class LedgerTable:
@@ -80,6 +94,7 @@ class LedgerTable:
         self._complete_to = 0
         self._topic: tuple[Cluster, str] | None = None
         self._is_compared = False
+        self._small: dict[_Part, pa.Table] = {}
 
     @property
     def next_offset(self) -> int:
@@ -194,7 +209,7 @@ class LedgerTable:
                 transient=True,
             )
         log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
-        self._folder.delete(self._own_names() if all_of_it else damaged)
+        self._folder.delete(self._own_stamps() if all_of_it else damaged)
         self._folder.delete(damaged)
         self._complete_to = 0
         self.project(*self._topic)
@@ -202,21 +217,38 @@ class LedgerTable:
     def _read(
         self, parts: Sequence[_Part], filter_: pc.Expression | None, columns: list[str] | None
     ) -> pa.Table:
+        self._small = {part: rows for part, rows in self._small.items() if part in parts}
         tables = []
-        for part in parts:
-            wanted = pc.field("ledger_offset") >= part.start
-            tables.append(
-                pq.read_table(
-                    self._folder.open_parquet(part.name),
-                    columns=columns,
-                    filters=wanted if filter_ is None else wanted & filter_,
-                    schema=SCHEMA,
-                    page_checksum_verification=True,
-                )
-            )
+        for are_small, group in groupby(parts, key=lambda part: part.is_small):
+            if are_small:
+                rows = self._rows_of_small(group)
+                rows = rows if filter_ is None else rows.filter(filter_)
+                tables.append(rows.select(columns) if columns else rows)
+            else:
+                tables += [self._rows_of(part, filter_, columns) for part in group]
         if not tables:
             return SCHEMA.empty_table().select(columns or SCHEMA.names)
         return pa.concat_tables(tables)
+
+    def _rows_of_small(self, parts: Iterable[_Part]) -> pa.Table:
+        tables = []
+        for part in parts:
+            if part not in self._small:
+                self._small[part] = self._rows_of(part)
+            tables.append(self._small[part])
+        return pa.concat_tables(tables).combine_chunks()
+
+    def _rows_of(
+        self, part: _Part, filter_: pc.Expression | None = None, columns: list[str] | None = None
+    ) -> pa.Table:
+        wanted = pc.field("ledger_offset") >= part.start
+        return pq.read_table(
+            self._folder.open_parquet(part.name),
+            columns=columns,
+            filters=wanted if filter_ is None else wanted & filter_,
+            schema=SCHEMA,
+            page_checksum_verification=True,
+        )
 
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
@@ -347,22 +379,24 @@ class LedgerTable:
         """
         parts: list[_Part] = []
         at = 0
-        intervals = {name: _interval(name) for name in self._own_names()}
+        stamps = self._own_stamps()
+        intervals = {name: _interval(name) for name in stamps}
         for name in sorted(intervals, key=lambda name: (intervals[name][0], -intervals[name][1])):
             first, following = intervals[name]
             if first <= at < following:
-                parts.append(_Part(name, at, following))
+                parts.append(_Part(name, at, following, *stamps[name]))
                 at = following
         return parts
 
-    def _own_names(self) -> list[str]:
-        return [name for name in self._folder.names(".parquet") if _NAME.fullmatch(name)]
+    def _own_stamps(self) -> dict[str, tuple[int, int]]:
+        stamps = self._folder.stamps(".parquet")
+        return {name: stamp for name, stamp in stamps.items() if _NAME.fullmatch(name)}
 
     def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:
         self._write(pa.Table.from_pylist(rows, SCHEMA), first, following)
 
     def _merge(self) -> None:
-        names = self._own_names()
+        names = self._own_stamps()
         if len(names) >= _MERGE_AT:
             # Folded entries are not read again, and may be most of the table.
             folded = stored_to(self._folder)

@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from kafka_ferry.errors import SparkNeeded
-from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.properties import EVERY_JOB, driver_options, set_environment
 
 if TYPE_CHECKING:
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
 
 SparkSource = Callable[[], "SparkSession"]
 """Gives the session; called only where there is work for Spark, since the first call may start it."""
+
+
+_Starter = Callable[[Callable[["SparkContext"], None]], "SparkSession"]
+"""Starts a session, and calls its argument as soon as the session's context is there."""
 
 
 def no_spark() -> SparkSession:
@@ -39,23 +42,22 @@ class SparkOnDemand:
     """A session that is started when something needs it.
 
     Args:
-        start: starts it.
+        start: starts it; calls its argument with the context, half a second before the session is there.
     """
 
     # Spark has one session per process: the next one starts when the last one has stopped.
     _last_stop: ClassVar[threading.Thread | None] = None
 
-    def __init__(self, start: SparkSource) -> None:
+    def __init__(self, start: _Starter) -> None:
         self._start = start
         self._starting: Future[SparkSession] | None = None
-        self._daemons: Future[None] | None = None
+        self._daemons: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Start it in the background, followed by the daemons that workers are forked from."""
+        """Start it in the background, and with it the daemons that workers are forked from."""
         if self._starting is None:
             starter = ThreadPoolExecutor(1, thread_name_prefix="spark")
             self._starting = starter.submit(self._start_after, SparkOnDemand._last_stop)
-            self._daemons = starter.submit(_start_daemons, self._starting)
             starter.shutdown(wait=False)
 
     def __call__(self) -> SparkSession:
@@ -75,7 +77,11 @@ class SparkOnDemand:
     def _start_after(self, last_stop: threading.Thread | None) -> SparkSession:
         if last_stop:
             last_stop.join()
-        return self._start()
+        return self._start(self._begin_daemons)
+
+    def _begin_daemons(self, context: SparkContext) -> None:
+        self._daemons = threading.Thread(target=_start_daemons, args=[context], name="daemons")
+        self._daemons.start()
 
     def stop(self) -> None:
         """Stop it, if it was started."""
@@ -83,7 +89,7 @@ class SparkOnDemand:
             return
         if self._daemons:
             # Spark would log an error about a job that is interrupted by the stop.
-            self._daemons.result()
+            self._daemons.join()
         self._starting.result().stop()
 
 
@@ -103,7 +109,9 @@ def terminal_spark(name: str, tasks: int | None = None) -> SparkOnDemand:
     return SparkOnDemand(partial(_terminal_session, name, tasks))
 
 
-def _terminal_session(name: str, tasks: int | None) -> SparkSession:
+def _terminal_session(
+    name: str, tasks: int | None, started: Callable[[SparkContext], None]
+) -> SparkSession:
     where = {} if tasks is None else {"spark.master": f"local[{tasks}]"}
     with as_file(files("kafka_ferry.spark") / "log4j2.properties") as log_config:
         quiet = {
@@ -111,30 +119,32 @@ def _terminal_session(name: str, tasks: int | None) -> SparkSession:
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.extraJavaOptions": f"{driver_options()} -Dlog4j2.configurationFile={log_config}",
         }
-        return _session(name, quiet | where)
+        return _session(name, quiet | where, started)
 
 
-def _session(name: str, config: Mapping[str, str]) -> SparkSession:
+def _session(
+    name: str, config: Mapping[str, str], started: Callable[[SparkContext], None]
+) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     set_environment()
-    builder = SparkSession.builder.appName(name)
-    for key, value in {**EVERY_JOB, **config}.items():
-        builder = builder.config(key, value)
+    conf = SparkConf().setAppName(name).setAll([*{**EVERY_JOB, **config}.items()])
     # It logs each connection between Python and the JVM, even when everything is closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    _show_library(session.sparkContext)
-    return session
+    context = SparkContext.getOrCreate(conf)
+    context.setLogLevel("ERROR")
+    _show_library(context)
+    started(context)
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
-def _start_daemons(starting: Future[SparkSession]) -> None:
+def _start_daemons(context: SparkContext) -> None:
     """Start the daemons that workers are forked from, while the driver does something else."""
     # Any error is reported by the session, or by the first task of a real job.
     with suppress(Exception):
-        session = starting.result()
-        done_in_tasks(session, bool, range(session.sparkContext.defaultParallelism))
+        tasks = context.defaultParallelism
+        context.parallelize(range(tasks), tasks).count()
 
 
 def _show_library(context: SparkContext) -> None:

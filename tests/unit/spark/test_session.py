@@ -18,7 +18,7 @@ class Session:
     def __init__(self) -> None:
         self.started = self.stopped = 0
 
-    def start(self) -> Any:
+    def start(self, _: object) -> Any:
         self.started += 1
         return self
 
@@ -29,7 +29,7 @@ class Session:
 def test_tasks_at_a_time_are_spark_s_local_threads_and_without_a_word_its_own_settings_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(session, "_session", lambda _, config: config)
+    monkeypatch.setattr(session, "_session", lambda _, config, started: config)
     with_three: Any = terminal_spark("tests", 3)()
     without: Any = terminal_spark("tests")()
     assert with_three["spark.master"] == "local[3]"
@@ -54,7 +54,7 @@ def test_it_is_started_once_and_stopped() -> None:
 
 
 def test_a_start_that_fails_says_so_where_the_session_is_asked_for() -> None:
-    def fail() -> Any:
+    def fail(_: object) -> Any:
         raise RuntimeError("no Java")
 
     with SparkOnDemand(fail) as spark:
@@ -73,9 +73,9 @@ def test_the_next_one_starts_when_the_last_one_has_stopped() -> None:
             order.append("stopped")
 
     class Next(Session):
-        def start(self) -> Any:
+        def start(self, _: object) -> Any:
             order.append("started")
-            return super().start()
+            return super().start(_)
 
     with SparkOnDemand(Slow().start) as first:
         first()

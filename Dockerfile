@@ -34,7 +34,9 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
     && pip install --no-cache-dir --no-deps dist/kafka_ferry-*.whl \
     && python -m kafka_ferry.spark.bytecode \
     && python -m kafka_ferry.spark.class_archive \
-    && cp dist/kafka_ferry-*.whl dist/kafka_ferry.zip
+    && cp dist/kafka_ferry-*.whl dist/kafka_ferry.zip \
+    && python -m kafka_ferry.spark.bytecode dist/kafka_ferry.zip \
+    && python -m compileall -qq dags include plugins
 
 # What is mounted over include/ in development comes before the installed wheel.
 ENV PYTHONPATH=${AIRFLOW_HOME}/include \

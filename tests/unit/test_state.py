@@ -114,6 +114,9 @@ def test_names_are_those_of_the_files_directly_in_the_folder(folder: StateFolder
     assert folder.names(".parquet") == ["a.parquet", "b.parquet"]
     assert folder.names() == ["a.parquet", "b.parquet", "c.json", "e.parquet.part"]
     assert folder.folder("deeper").names() == ["d.parquet"]
+    assert folder.stamps(".parquet") == {
+        name: folder.stamp(name) for name in ["a.parquet", "b.parquet"]
+    }
 
 
 def test_files_are_deleted_and_may_be_gone_already(folder: StateFolder) -> None:

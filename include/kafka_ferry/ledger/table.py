@@ -11,15 +11,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
@@ -35,6 +32,7 @@ from kafka_ferry.ledger.synced import (
     stored_synced,
     stored_to,
 )
+from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.model.changes import Applied
 from kafka_ferry.model.cluster_state import Mark
@@ -47,37 +45,15 @@ log = logging.getLogger(__name__)
 
 # An hourly flow writes some 9,000 files a year; they are merged whenever there are so many.
 _MERGE_AT: Final = 64
-# A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once.
-_SMALL_BYTES: Final = 64 * 1024
 _ROWS_AT_ONCE: Final = 20_000
 # Entries closer to the end are read anyway.
 _NEAR: Final = 500
 _FOLD_AT_BYTES: Final = 2_000_000
 _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
-_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
 
 
 class _OfAnotherTopicError(Exception):
     """The table disagrees with the topic."""
-
-
-class _Part(NamedTuple):
-    """The rows of a file from the ledger offset ``start`` on, up to ``end``.
-
-    Attributes:
-        written: when the file was, in nanoseconds since 1970.
-        size: the file's, in bytes.
-    """
-
-    name: str
-    start: int
-    end: int
-    written: int
-    size: int
-
-    @property
-    def is_small(self) -> bool:
-        return self.size <= _SMALL_BYTES
 
 
 class LedgerTable:
@@ -90,16 +66,16 @@ class LedgerTable:
 
     def __init__(self, folder: StateFolder, flow: str) -> None:
         self._folder = folder
+        self._files = TableFiles(folder)
         self._flow = flow
         self._complete_to = 0
         self._topic: tuple[Cluster, str] | None = None
         self._is_compared = False
-        self._small: dict[_Part, pa.Table] = {}
 
     @property
     def next_offset(self) -> int:
         """The ledger offset to project next."""
-        return max((part.end for part in self._parts()), default=0)
+        return max((part.end for part in self._files.parts()), default=0)
 
     def project(self, target: Cluster, topic: str) -> int:
         """Append what is new in the ledger's topic.
@@ -176,13 +152,13 @@ class LedgerTable:
     ) -> tuple[pa.Table, int]:
         """What ``read`` returns, and the ledger offset up to which these rows are complete."""
         for pause_s in _PAUSES_S:
-            parts = self._parts()
+            parts = self._files.parts()
             end = max((part.end for part in parts), default=0)
             if end >= self._complete_to:
                 # Another run of the flow may have merged the files since they were listed.
                 with contextlib.suppress(FileNotFoundError):
                     try:
-                        return self._read(parts, filter_, columns), end
+                        return self._files.read(parts, filter_, columns), end
                     except DAMAGE:
                         if not self._mend(parts):
                             raise
@@ -193,9 +169,9 @@ class LedgerTable:
             transient=True,
         )
 
-    def _mend(self, parts: Sequence[_Part]) -> bool:
+    def _mend(self, parts: Sequence[TablePart]) -> bool:
         """Project the content of damaged files again; returns whether there were any."""
-        damaged = [part.name for part in parts if _is_damaged(self._folder, part.name)]
+        damaged = self._files.damaged(parts)
         if damaged:
             self._project_again(damaged)
         return bool(damaged)
@@ -209,46 +185,10 @@ class LedgerTable:
                 transient=True,
             )
         log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
-        self._folder.delete(self._own_stamps() if all_of_it else damaged)
+        self._folder.delete(self._files.names() if all_of_it else damaged)
         self._folder.delete(damaged)
         self._complete_to = 0
         self.project(*self._topic)
-
-    def _read(
-        self, parts: Sequence[_Part], filter_: pc.Expression | None, columns: list[str] | None
-    ) -> pa.Table:
-        self._small = {part: rows for part, rows in self._small.items() if part in parts}
-        tables = []
-        for are_small, group in groupby(parts, key=lambda part: part.is_small):
-            if are_small:
-                rows = self._rows_of_small(group)
-                rows = rows if filter_ is None else rows.filter(filter_)
-                tables.append(rows.select(columns) if columns else rows)
-            else:
-                tables += [self._rows_of(part, filter_, columns) for part in group]
-        if not tables:
-            return SCHEMA.empty_table().select(columns or SCHEMA.names)
-        return pa.concat_tables(tables)
-
-    def _rows_of_small(self, parts: Iterable[_Part]) -> pa.Table:
-        tables = []
-        for part in parts:
-            if part not in self._small:
-                self._small[part] = self._rows_of(part)
-            tables.append(self._small[part])
-        return pa.concat_tables(tables).combine_chunks()
-
-    def _rows_of(
-        self, part: _Part, filter_: pc.Expression | None = None, columns: list[str] | None = None
-    ) -> pa.Table:
-        wanted = pc.field("ledger_offset") >= part.start
-        return pq.read_table(
-            self._folder.open_parquet(part.name),
-            columns=columns,
-            filters=wanted if filter_ is None else wanted & filter_,
-            schema=SCHEMA,
-            page_checksum_verification=True,
-        )
 
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
@@ -371,59 +311,15 @@ class LedgerTable:
         found = (int(row["through"]) for row in rows.to_pylist() if is_verification(row))
         return max(found, default=0)
 
-    def _parts(self) -> list[_Part]:
-        """What to read of each file so that every ledger offset from 0 on is read once, up to the first gap.
-
-        Files may overlap: an interrupted merge leaves both, and two concurrent runs of a flow project
-        the same entries.
-        """
-        parts: list[_Part] = []
-        at = 0
-        stamps = self._own_stamps()
-        intervals = {name: _interval(name) for name in stamps}
-        for name in sorted(intervals, key=lambda name: (intervals[name][0], -intervals[name][1])):
-            first, following = intervals[name]
-            if first <= at < following:
-                parts.append(_Part(name, at, following, *stamps[name]))
-                at = following
-        return parts
-
-    def _own_stamps(self) -> dict[str, tuple[int, int]]:
-        stamps = self._folder.stamps(".parquet")
-        return {name: stamp for name, stamp in stamps.items() if _NAME.fullmatch(name)}
-
     def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:
-        self._write(pa.Table.from_pylist(rows, SCHEMA), first, following)
+        self._files.write(pa.Table.from_pylist(rows, SCHEMA), first, following)
 
     def _merge(self) -> None:
-        names = self._own_stamps()
+        names = self._files.names()
         if len(names) >= _MERGE_AT:
             # Folded entries are not read again, and may be most of the table.
             folded = stored_to(self._folder)
             needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
             rows, end = self._rows_and_end(needed)
-            merged = self._write(rows, 0, end)
+            merged = self._files.write(rows, 0, end)
             self._folder.delete(name for name in names if name != merged)
-
-    def _write(self, table: pa.Table, first: int, following: int) -> str:
-        sink, name = pa.BufferOutputStream(), f"{first:020d}-{following:020d}.parquet"
-        pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
-        self._folder.write(name, sink.getvalue().to_pybytes())
-        return name
-
-
-def _interval(name: str) -> tuple[int, int]:
-    first, following = name.removesuffix(".parquet").split("-")
-    return int(first), int(following)
-
-
-def _is_damaged(folder: StateFolder, name: str) -> bool:
-    """Whether a file is damaged; one that is gone, or whose storage fails, is not."""
-    content = folder.read(name)
-    if content is None:
-        return False
-    try:
-        pq.read_table(pa.BufferReader(content), schema=SCHEMA, page_checksum_verification=True)
-    except DAMAGE:
-        return True
-    return False

@@ -257,16 +257,16 @@ def test_a_file_that_is_missing_among_others_is_recreated(
 
 def another_run_projects(table: LedgerTable, folder: Path, ledger: Topic) -> Callable[[], None]:
     """Has another process project the whole ledger after the table's next read."""
-    read = table._read
+    read = table._files.read
 
     def read_and_project(*arguments: Any) -> pa.Table:
         found = read(*arguments)
-        table._read = read  # type: ignore[method-assign]
+        table._files.read = read  # type: ignore[method-assign]
         project(LedgerTable(StateFolder(str(folder)), FLOW), ledger, LEDGER)
         return found
 
     def begin() -> None:
-        table._read = read_and_project  # type: ignore[method-assign]
+        table._files.read = read_and_project  # type: ignore[method-assign]
 
     return begin
 

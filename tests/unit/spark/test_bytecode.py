@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from kafka_ferry.spark.bytecode import add_bytecode
+from kafka_ferry.spark.bytecode import add_bytecode, main
 
 
 @pytest.fixture
@@ -66,3 +66,27 @@ def test_bytecode_is_added_once(archive: Path) -> None:
     assert not add_bytecode(archive)
 
     assert archive.read_bytes() == compiled
+
+
+def test_archives_that_are_named_get_it(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bytecode", str(archive)])
+
+    main()
+
+    with ZipFile(archive) as modules:
+        assert "library/inner/sizes.pyc" in modules.namelist()
+
+
+@pytest.mark.parametrize("content", [None, "no archive"])
+def test_an_archive_that_is_none_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
+) -> None:
+    file = tmp_path / "library.zip"
+    if content:
+        file.write_text(content)
+    monkeypatch.setattr(sys, "argv", ["bytecode", str(file)])
+
+    with pytest.raises(SystemExit, match=f"Bytecode cannot be added to {file}: "):
+        main()
+
+    assert not content or file.read_text() == content

@@ -1,0 +1,151 @@
+"""The Parquet files of a projected ledger: which to read, and what of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kafka_ferry.ledger.rows import SCHEMA
+from kafka_ferry.ledger.synced import DAMAGE
+from kafka_ferry.state import StateFolder
+
+# A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once.
+_SMALL_BYTES: Final = 64 * 1024
+_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
+
+
+class TablePart(NamedTuple):
+    """The rows of a file from the ledger offset ``start`` on, up to ``end``.
+
+    Attributes:
+        written: when the file was, in nanoseconds since 1970.
+        size: the file's, in bytes.
+    """
+
+    name: str
+    start: int
+    end: int
+    written: int
+    size: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its rows stay in memory once they were read."""
+        return self.size <= _SMALL_BYTES
+
+
+class TableFiles:
+    """The files ``{first}-{next}.parquet`` in a folder; those with other names are left alone.
+
+    Args:
+        folder: the state folder that holds them.
+    """
+
+    def __init__(self, folder: StateFolder) -> None:
+        self._folder = folder
+        self._small: dict[TablePart, pa.Table] = {}
+
+    def names(self) -> list[str]:
+        """All files, also those of which nothing is to be read."""
+        return sorted(self._stamps())
+
+    def parts(self) -> list[TablePart]:
+        """What to read of each file so that every ledger offset from 0 on is read once, up to the first gap.
+
+        Files may overlap: an interrupted merge leaves both, and two concurrent runs of a flow project
+        the same entries.
+        """
+        parts: list[TablePart] = []
+        at = 0
+        stamps = self._stamps()
+        intervals = {name: _interval(name) for name in stamps}
+        for name in sorted(intervals, key=lambda name: (intervals[name][0], -intervals[name][1])):
+            first, following = intervals[name]
+            if first <= at < following:
+                parts.append(TablePart(name, at, following, *stamps[name]))
+                at = following
+        return parts
+
+    def read(
+        self,
+        parts: Sequence[TablePart],
+        filter_: pc.Expression | None = None,
+        columns: list[str] | None = None,
+    ) -> pa.Table:
+        """The rows of ``parts`` that match, in ledger order.
+
+        Raises:
+            FileNotFoundError: a file was deleted since it was listed.
+            OSError, pa.ArrowException: one is damaged, see ``damaged``.
+        """
+        self._small = {part: rows for part, rows in self._small.items() if part in parts}
+        tables = []
+        for are_small, group in groupby(parts, key=lambda part: part.is_small):
+            if are_small:
+                rows = self._rows_of_small(group)
+                rows = rows if filter_ is None else rows.filter(filter_)
+                tables.append(rows.select(columns) if columns else rows)
+            else:
+                tables += [self._rows_of(part, filter_, columns) for part in group]
+        if not tables:
+            return SCHEMA.empty_table().select(columns or SCHEMA.names)
+        return pa.concat_tables(tables)
+
+    def damaged(self, parts: Iterable[TablePart]) -> list[str]:
+        """The files of ``parts`` that are damaged; one that is gone, or whose storage fails, is not."""
+        return [part.name for part in parts if self._is_damaged(part.name)]
+
+    def write(self, rows: pa.Table, first: int, following: int) -> str:
+        """Write the rows of the ledger offsets from ``first`` to ``following``; returns the file's name."""
+        sink, name = pa.BufferOutputStream(), f"{first:020d}-{following:020d}.parquet"
+        pq.write_table(rows, sink, compression="zstd", write_page_checksum=True)
+        self._folder.write(name, sink.getvalue().to_pybytes())
+        return name
+
+    def _stamps(self) -> dict[str, tuple[int, int]]:
+        stamps = self._folder.stamps(".parquet")
+        return {name: stamp for name, stamp in stamps.items() if _NAME.fullmatch(name)}
+
+    def _rows_of_small(self, parts: Iterable[TablePart]) -> pa.Table:
+        tables = []
+        for part in parts:
+            if part not in self._small:
+                self._small[part] = self._rows_of(part)
+            tables.append(self._small[part])
+        return pa.concat_tables(tables).combine_chunks()
+
+    def _rows_of(
+        self,
+        part: TablePart,
+        filter_: pc.Expression | None = None,
+        columns: list[str] | None = None,
+    ) -> pa.Table:
+        wanted = pc.field("ledger_offset") >= part.start
+        return pq.read_table(
+            self._folder.open_parquet(part.name),
+            columns=columns,
+            filters=wanted if filter_ is None else wanted & filter_,
+            schema=SCHEMA,
+            page_checksum_verification=True,
+        )
+
+    def _is_damaged(self, name: str) -> bool:
+        content = self._folder.read(name)
+        if content is None:
+            return False
+        try:
+            pq.read_table(pa.BufferReader(content), schema=SCHEMA, page_checksum_verification=True)
+        except DAMAGE:
+            return True
+        return False
+
+
+def _interval(name: str) -> tuple[int, int]:
+    first, following = name.removesuffix(".parquet").split("-")
+    return int(first), int(following)

@@ -1,0 +1,101 @@
+"""The files of a projected ledger, as those who ask it many questions read them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from kafka_ferry.ledger.rows import SCHEMA
+from kafka_ferry.ledger.table_files import TableFiles
+from kafka_ferry.state import StateFolder
+
+
+def rows(first: int, end: int, run: str = "r1") -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {"ledger_offset": at, "flow": "eu", "type": "run", "run": run, "at": 1}
+            for at in range(first, end)
+        ],
+        SCHEMA,
+    )
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each file was opened."""
+    counted: Counter[str] = Counter()
+    open_parquet = StateFolder.open_parquet
+
+    def count(self: StateFolder, name: str) -> pa.NativeFile:
+        counted[name] += 1
+        return open_parquet(self, name)
+
+    monkeypatch.setattr(StateFolder, "open_parquet", count)
+    return counted
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> TableFiles:
+    return TableFiles(StateFolder(str(tmp_path)))
+
+
+def runs_of(files: TableFiles, filter_: pc.Expression | None = None) -> list[str]:
+    found: list[str] = files.read(files.parts(), filter_, ["run"])["run"].to_pylist()
+    return found
+
+
+def test_a_small_file_is_opened_once_however_many_questions_there_are(
+    files: TableFiles, opened: Counter[str]
+) -> None:
+    names = [files.write(rows(0, 2), 0, 2), files.write(rows(2, 3, "r2"), 2, 3)]
+
+    assert runs_of(files) == ["r1", "r1", "r2"]
+    assert runs_of(files, pc.field("run") == "r2") == ["r2"]
+    assert runs_of(files, pc.field("ledger_offset") >= 1) == ["r1", "r2"]
+
+    assert opened == dict.fromkeys(names, 1)
+
+
+def test_what_another_run_wrote_under_the_same_name_is_read(
+    files: TableFiles, tmp_path: Path, opened: Counter[str]
+) -> None:
+    name = files.write(rows(0, 2), 0, 2)
+    runs_of(files)
+
+    TableFiles(StateFolder(str(tmp_path))).write(rows(0, 2, "another"), 0, 2)
+
+    assert runs_of(files) == ["another", "another"]
+    assert opened[name] == 2
+
+
+def test_a_large_file_is_not_kept_and_its_rows_stay_in_order(
+    files: TableFiles, opened: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = files.write(rows(0, 1, "a"), 0, 1)
+    large = files.write(rows(1, 2_000, "b"), 1, 2_000)
+    files.write(rows(2_000, 2_001, "c"), 2_000, 2_001)
+    monkeypatch.setattr(
+        "kafka_ferry.ledger.table_files._SMALL_BYTES",
+        files.parts()[0].size,
+    )
+
+    for _ in range(2):
+        assert list(dict.fromkeys(runs_of(files))) == ["a", "b", "c"]
+
+    assert (opened[small], opened[large]) == (1, 2)
+
+
+def test_of_files_that_overlap_each_offset_is_read_once_also_from_memory(
+    files: TableFiles,
+) -> None:
+    files.write(rows(0, 2, "first"), 0, 2)
+    files.write(rows(1, 4, "second"), 1, 4)
+
+    for _ in range(2):
+        assert runs_of(files) == ["first", "first", "second", "second"]
+
+    # A merge that wrote its file and did not yet delete what it replaces.
+    files.write(rows(0, 4, "merged"), 0, 4)
+    assert runs_of(files) == ["merged"] * 4

@@ -1,10 +1,10 @@
 """The memory of a copying task stays under a bound that its configuration sets.
 
-    bound = 6 * R + (5 * N + 4) * (4 MiB + B) + 32 MiB
+    bound = 5 * R + (5 * N + 4) * (4 MiB + B) + 32 MiB
 
-where B is the largest batch, R is ``fetch.max.bytes`` or B if that is more, and N is how many
-brokers the target has, at most four, three or six here, and each counts twice that is far away
-(docs/sizing.md): two responses wait, one is read (twice in memory while it is decoded) and one written;
+where B is the largest batch, R is ``fetch.max.bytes``, of a near source at most 4 MiB, or B if that is
+more, and N is how many brokers the target has, at most four, three or six here, and each counts twice that
+is far away (docs/sizing.md): a response waits, one is read (twice in memory while it is decoded) and one written;
 five requests are on their way to each broker, and one is being encoded. Each copy runs in a process of
 its own, whose peak is measured from the moment when it begins to copy.
 """
@@ -42,8 +42,8 @@ BROKERS = 3
 
 def bound(fetch_max_bytes: int, largest_batch: int, brokers: int = BROKERS) -> int:
     """The most memory that copying takes, in bytes."""
-    response = max(fetch_max_bytes, largest_batch)
-    return 6 * response + (5 * min(brokers, 4) + 4) * (4 * MIB + largest_batch) + 32 * MIB
+    response = max(min(fetch_max_bytes, 4 * MIB), largest_batch)
+    return 5 * response + (5 * min(brokers, 4) + 4) * (4 * MIB + largest_batch) + 32 * MIB
 
 
 def fill(
@@ -114,7 +114,7 @@ def test_the_peak_follows_the_size_of_a_fetch(
     create_topic(primary.bootstrap, topic, 4)
     fill(primary, topic, records=250_000, record_bytes=KIB, batch_bytes=1_000_000)
     peaks = {}
-    for size in (1, 4, 16):
+    for size in (1, 2, 4):
         peak = peak_of_copying(
             folder / unique("src"), primary, backup, topic, fetch_max_bytes=size * MIB, writers=1
         )
@@ -122,7 +122,7 @@ def test_the_peak_follows_the_size_of_a_fetch(
         show(f"1 MB batches, fetch.max.bytes {size} MiB", peak, limit)
         assert peak < limit
         peaks[size] = peak
-    assert peaks[1] < peaks[16]
+    assert peaks[1] < peaks[4]
 
 
 def test_records_of_ten_mebibytes_set_the_bound_where_a_fetch_is_smaller(

@@ -174,7 +174,8 @@ class Flow(
         default=8 * MIB,
         gt=0,
         le=_INT32_MAX,
-        description="The maximum size that one fetch request to the source asks for, in bytes.",
+        description="The maximum size that one fetch request to the source asks for, in bytes. A source that "
+        "answers within 5 ms is asked for 4 MiB at most.",
     )
     isolation_level: IsolationLevelName = Field(
         default="read_committed",

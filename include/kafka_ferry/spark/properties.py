@@ -18,7 +18,7 @@ EVERY_JOB: Final[Mapping[str, str]] = {
     "spark.sql.adaptive.enabled": "false",
 }
 
-QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms96m -Xmn32m"
+QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms48m -Xmn16m"
 """Options of a short-lived JVM: the quick compiler, the simple garbage collector, and a small heap to begin
 with. By default it is a share of the machine's memory, and a JVM fills it before it first collects."""
 

@@ -45,7 +45,7 @@ from kafka_ferry.wire.error_codes import (
     is_transient,
 )
 from kafka_ferry.wire.partitions.lookahead import fates_after
-from kafka_ferry.wire.partitions.read_ahead import Depth
+from kafka_ferry.wire.partitions.read_ahead import Depth, answer_bytes
 
 # A topic that no broker knows for three seconds was not just created.
 _MAX_UNKNOWN: Final = 6
@@ -245,13 +245,14 @@ class RangeFetcher:
         cursors = [self._cursors[tp] for tp in offsets]
         guessed = {cursor.range.source for cursor in cursors if cursor.asked}
         # Each partition gets a share, so that the writer can fill its requests with many of them.
-        share = max(self._rules.max_bytes // len(offsets), _LEAST_SHARE)
+        size = answer_bytes(self._rules.max_bytes, self._round_trips.get(replica.node, 0.0))
+        share = max(size // len(offsets), _LEAST_SHARE)
         try:
             fetch = send_fetch(
                 self._cluster,
                 replica.node,
                 offsets,
-                max_bytes=self._rules.max_bytes,
+                max_bytes=size,
                 partition_max_bytes=share,
                 # Which leader epoch comes before a guess is not known.
                 expected={

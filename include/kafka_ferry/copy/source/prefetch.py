@@ -1,8 +1,7 @@
 """Reads ranges from the source ahead of the writer, in a thread of its own.
 
 While the writer waits for the target, the next response is already in flight. Memory stays
-bounded: at most ``_AHEAD`` responses wait, and each is bounded by ``ReadRules.max_bytes`` (or one
-batch).
+bounded: at most ``_AHEAD`` responses wait, and each is bounded by ``answer_bytes`` (or one batch).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, borrowed
 
-_AHEAD: Final = 2
+_AHEAD: Final = 1
 
 
 class SourceOpening:

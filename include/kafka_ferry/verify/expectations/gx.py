@@ -18,7 +18,7 @@ from typing import Any, Final
 _OPTIONAL: Final = (
     "pyspark.ml",
     "pyspark.ml.feature",
-    "pyspark.sql.connect.dataframe",
+    "pyspark.sql.connect",
     "sqlalchemy",
 )
 # It uses these in a few of its own expectations, which a user may use.

@@ -26,6 +26,7 @@ _MARGIN: Final = 0.95
 _REMEMBERED: Final = 4
 # Nearer brokers answer sooner than a guess would pay.
 NEAR_S: Final = 0.005
+_NEAR_BYTES: Final = 4 * 1024 * 1024
 # What one answer more would save, in answers.
 _WORTH: Final = 0.1
 # A connection of its own, so that others may ask the broker something meanwhile.
@@ -33,6 +34,16 @@ _CONNECTION: Final = 1
 _LEAST_AHEAD: Final = 3
 MOST_AHEAD: Final = 8
 """So many requests are sent ahead at most."""
+
+
+def answer_bytes(max_bytes: int, round_trip_s: float) -> int:
+    """How much to ask a broker for at a time: a near one has more as soon as it is asked, and it takes memory.
+
+    Args:
+        max_bytes: the most, of a distant broker.
+        round_trip_s: how long its answers take at least; 0 or infinite where that is not known.
+    """
+    return max_bytes if NEAR_S <= round_trip_s < math.inf else min(max_bytes, _NEAR_BYTES)
 
 
 class Reach:
@@ -144,18 +155,21 @@ class AheadReader:
         now = time.monotonic()
         if now > self._given_at:
             self._depth.took(now - self._given_at)
+        round_trip_s = self._cluster.connection(self._leader).round_trip_s
+        asked_for = answer_bytes(self._max_bytes, round_trip_s)
         found = self._next(at) or fetch_one(
             self._cluster,
             self._leader,
             self._partition,
             at,
-            max_bytes=self._max_bytes,
+            max_bytes=asked_for,
             committed=self._committed,
         )
-        round_trip_s = self._cluster.connection(self._leader).round_trip_s
         if found.records and round_trip_s >= NEAR_S:
             # Most logs end before the reader's pace is known.
-            self._send_ahead(found, max(_LEAST_AHEAD, self._depth.wanted(round_trip_s, 1)))
+            self._send_ahead(
+                found, asked_for, max(_LEAST_AHEAD, self._depth.wanted(round_trip_s, 1))
+            )
         self._given_at = time.monotonic()
         return found
 
@@ -176,7 +190,7 @@ class AheadReader:
                 return found
         return None
 
-    def _send_ahead(self, found: Fetched, wanted: int) -> None:
+    def _send_ahead(self, found: Fetched, asked_for: int, wanted: int) -> None:
         try:
             headers = [batch.header for batch in split_batches(found.records)]
         except MalformedBatch:
@@ -189,7 +203,7 @@ class AheadReader:
             headers[-1].leader_epoch,
         )
         largest = max(header.next_offset - header.base_offset for header in headers)
-        self._reach.learn(end - first, largest, self._max_bytes)
+        self._reach.learn(end - first, largest, asked_for)
         if end >= found.end:
             return
         guess = self._in_flight[-1][0] if self._in_flight else first

@@ -25,8 +25,8 @@ from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.read_ahead import AheadReader
 
-FETCH_BYTES: Final = 16 * 1024 * 1024
-"""At most so much is asked for at a time."""
+FETCH_BYTES: Final = 8 * 1024 * 1024
+"""At most so much is asked for at a time, of a distant broker."""
 
 
 def committed_batches(

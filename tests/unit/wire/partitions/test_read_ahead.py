@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from kafka_ferry.wire.partitions.read_ahead import MOST_AHEAD, Depth, Reach
+from kafka_ferry.wire.partitions.read_ahead import MOST_AHEAD, Depth, Reach, answer_bytes
 
 MIB = 1024 * 1024
 
@@ -28,6 +30,22 @@ def test_a_distant_broker_gets_as_many_requests_as_its_answers_take(
     depth = Depth()
     depth.took(busy_s)
     assert depth.wanted(round_trip_s, brokers) == wanted
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "round_trip_s", "size"),
+    [
+        (8 * MIB, 0.2, 8 * MIB),
+        (8 * MIB, 0.005, 8 * MIB),
+        (8 * MIB, 0.004, 4 * MIB),
+        (8 * MIB, 0.0, 4 * MIB),
+        (8 * MIB, math.inf, 4 * MIB),
+        (MIB, 0.0, MIB),
+    ],
+    ids=["far", "not far", "near", "not known", "no answer yet", "the user wants less"],
+)
+def test_a_near_broker_is_asked_for_less(max_bytes: int, round_trip_s: float, size: int) -> None:
+    assert answer_bytes(max_bytes, round_trip_s) == size
 
 
 def test_before_the_first_answer_one_request_is_sent() -> None:

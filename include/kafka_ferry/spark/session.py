@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,7 @@ from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.spark.properties import EVERY_JOB, driver_options, set_environment
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 SparkSource = Callable[[], "SparkSession"]
@@ -132,11 +133,25 @@ def _session(
     conf = SparkConf().setAppName(name).setAll([*{**EVERY_JOB, **config}.items()])
     # It logs each connection between Python and the JVM, even when everything is closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    _start_jvm(conf)
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("ERROR")
     _show_library(context)
     started(context)
     return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _start_jvm(conf: SparkConf) -> None:
+    """Start the driver's JVM, if there is none yet, without this process's standard output.
+
+    It ends half a second after this process, and a pipe's reader waits until nobody holds the pipe open.
+    """
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is None:
+        gateway = launch_gateway(conf, {"stdout": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def _start_daemons(context: SparkContext) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from typing import Any
 
 import pytest
+from pyspark import SparkConf, SparkContext
 
 from kafka_ferry.spark import session
 from kafka_ferry.spark.session import SparkOnDemand, terminal_spark
@@ -84,3 +86,26 @@ def test_the_next_one_starts_when_the_last_one_has_stopped() -> None:
         may_stop.set()
         second()
     assert order == ["stopped", "started"]
+
+
+def test_a_jvm_that_ends_after_the_command_does_not_hold_its_output_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gateway, launched = object(), list[object]()
+
+    def launch(conf: object, options: object) -> object:
+        launched.append(options)
+        return gateway
+
+    def initialize(*, gateway: object, conf: object) -> None:
+        monkeypatch.setattr(SparkContext, "_gateway", gateway)
+
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", launch)
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", initialize)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+
+    session._start_jvm(SparkConf(loadDefaults=False))
+    session._start_jvm(SparkConf(loadDefaults=False))
+
+    assert launched == [{"stdout": subprocess.DEVNULL}]
+    assert SparkContext._gateway is gateway

@@ -2,7 +2,7 @@
 
     bound = 5 * R + (5 * N + 4) * (4 MiB + B) + 32 MiB
 
-where B is the largest batch, R is ``fetch.max.bytes``, of a near source at most 4 MiB, or B if that is
+where B is the largest batch, R is ``fetch.max.bytes``, at most 4 MiB of one next door, or B if that is
 more, and N is how many brokers the target has, at most four, three or six here, and each counts twice that
 is far away (docs/sizing.md): a response waits, one is read (twice in memory while it is decoded) and one written;
 five requests are on their way to each broker, and one is being encoded. Each copy runs in a process of

@@ -175,7 +175,7 @@ class Flow(
         gt=0,
         le=_INT32_MAX,
         description="The maximum size that one fetch request to the source asks for, in bytes. A source that "
-        "answers within 5 ms is asked for 4 MiB at most.",
+        "answers within 2 ms is asked for 4 MiB at most.",
     )
     isolation_level: IsolationLevelName = Field(
         default="read_committed",

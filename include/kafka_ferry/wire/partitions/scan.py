@@ -26,7 +26,7 @@ from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_lo
 from kafka_ferry.wire.partitions.read_ahead import AheadReader
 
 FETCH_BYTES: Final = 8 * 1024 * 1024
-"""At most so much is asked for at a time, of a distant broker."""
+"""At most so much is asked for at a time."""
 
 
 def committed_batches(

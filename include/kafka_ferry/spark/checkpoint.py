@@ -60,6 +60,11 @@ class QueryCheckpoint:
         return bool(self._files())
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine."""
+        return self._folder.local_path is not None
+
+    @property
     def uri(self) -> str:
         """The checkpoint's location, for Spark."""
         return self._folder.uri

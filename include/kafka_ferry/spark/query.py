@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy import Outcome, OutcomeFiles, RateLimit, copy_for_flow
@@ -41,6 +41,13 @@ if TYPE_CHECKING:
     from kafka_ferry.transform import Evaluator
 
 log = logging.getLogger(__name__)
+
+# How Spark writes the files of a checkpoint. By default it asks Hadoop's FileContext, which starts eight processes
+# (``readlink``) to rename one of them on a local disk; its FileSystem renames as atomically, and starts none.
+_FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
+_BY_FILE_SYSTEM: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 
 
 def copy_with_spark(
@@ -207,6 +214,8 @@ def run_query(
         do: called with each micro-batch, whose rows are the files of starts, and its number.
     """
     checkpoint.add(start)
+    if checkpoint.is_local and spark.conf.get(_FILE_MANAGER, None) is None:
+        spark.conf.set(_FILE_MANAGER, _BY_FILE_SYSTEM)
     files = (
         spark.readStream.format("text")
         .schema("value string")

@@ -20,11 +20,9 @@ RUN install --directory --owner=50000 --group=0 --mode=0775 dist .ferry
 USER 50000
 COPY --chown=50000:0 requirements.txt requirements.lock ./
 # The Airflow of the image stays as it is. What it has not, comes as it was tested. Versions alone
-# bind it: with hashes among them, pip would want a hash of what the image already has too. Spark comes as
-# sources: to squeeze its jars into a wheel that is kept for a moment would take a minute.
+# bind it: with hashes among them, pip would want a hash of what the image already has too.
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
-RUN sed '/^apache-airflow==/d; s/^pyspark==.*/& --config-settings="--build-option=--compression=stored"/' \
-        requirements.txt > /tmp/requirements.txt \
+RUN grep -v '^apache-airflow==' requirements.txt > /tmp/requirements.txt \
     && sed -nE '/^apache-airflow(-core|-task-sdk)?==/d; s/^([^ ]+==[^\\]*[^\\ ]).*/\1/p' requirements.lock \
         > /tmp/constraints.txt \
     && pip install --no-cache-dir --requirement /tmp/requirements.txt --constraint /tmp/constraints.txt \

@@ -12,13 +12,13 @@ LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow dags spa
 INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
-# Each of those side by side has brokers and a Spark of its own, which the tests of a file share: two keep
-# two processors busy. The long files come first (pyproject.toml), so that neither waits for the other.
-PYTEST_TWO := pytest -n 2 --dist loadfile --no-loadscope-reorder
-# All that a marker selects in some folders: two at a time, then what must be alone. As tests/conftest.py has them.
+# All that a marker selects in some folders: some files at a time, then what must be alone. As tests/conftest.py has
+# them. Each of those side by side has brokers and a Spark of its own, which the tests of a file share: two keep two
+# processors busy, and three where most of them wait for brokers that were killed. The long files come first
+# (pyproject.toml), so that none waits for another.
 define run_tests
-$(PYTEST_TWO) -m "$(1) and not alone" $(2); two=$$?; \
-  pytest -m "$(1) and alone" tests/system && exit $$two
+pytest -n $(3) --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(2); beside=$$?; \
+  pytest -m "$(1) and alone" tests/system && exit $$beside
 endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
@@ -50,10 +50,10 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 	@python -m kafka_sandbox.clusters down
 
 test: setup ## Run each promise's test once, on real clusters, a real Spark and a real Airflow
-	@$(call run_tests,not long)
+	@$(call run_tests,not long,,2)
 
 test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorMaker's takeover
-	@$(call run_tests,long,tests/system tests/faults tests/integration)
+	@$(call run_tests,long,tests/system tests/faults tests/integration,3)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))

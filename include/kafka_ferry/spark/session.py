@@ -144,7 +144,7 @@ def _session(
 def _start_jvm(conf: SparkConf) -> None:
     """Start the driver's JVM, if there is none yet, without this process's standard output.
 
-    It ends half a second after this process, and a pipe's reader waits until nobody holds the pipe open.
+    It ends half a second after this process, and a pipe's reader waits until no process holds the pipe open.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway

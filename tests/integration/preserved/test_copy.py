@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
+from kafka_ferry.copy.target.preserved.control_records import later_epoch
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
@@ -375,6 +376,19 @@ def test_the_filling_may_change_between_runs(
             pair.produce(topic, named(f"{run}", 4), transactional_id=topic, abort=abort)
         changed = flow.model_copy(update={"fill": filling})
         assert_copied(changed, topic, pair, f"run-{run}")
+
+
+def test_gaps_are_filled_on_after_a_writer_with_a_far_higher_coordinator_epoch(
+    preserved: Callable[..., Flow], pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers refuse a lower one for ever: no clock may decide about it, since one may be ahead."""
+    topic = pair.topic("ahead")
+    flow = preserved(topic, fill="markers")
+    epochs = "kafka_ferry.copy.target.preserved.control_records.later_epoch"
+    for run, epoch in enumerate([lambda last, own: last + 2**30, later_epoch, later_epoch]):
+        monkeypatch.setattr(epochs, epoch)
+        pair.produce(topic, named(f"{run}", 4), transactional_id=topic)
+        assert_copied(flow, topic, pair, f"run-{run}")
 
 
 @pytest.mark.long

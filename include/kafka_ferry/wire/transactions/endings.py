@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -167,29 +167,50 @@ def open_parts(
     cluster.open(by_leader)
     questions = {}
     for node, asked in by_leader.items():
-        request = DescribeProducersRequest(
-            topics=[
-                _Topic(name=name, partition_indexes=of)
-                for name, of in numbers_by_topic(asked).items()
-            ]
-        )
-        connection = cluster.connection(node)
-        if connection.offers(request):
-            read = partial(_open_ones, cluster, asked, producer_id)
-            questions[node] = Question(connection, request, read)
+        question = producers(cluster, node, asked)
+        if question is not None:
+            read = partial(_open_ones, question, producer_id)
+            questions[node] = Question(question.connection, question.request, read)
     return questions, frozenset(leaderless)
 
 
 def _open_ones(
-    cluster: WireCluster, asked: Iterable[TopicPartition], producer_id: int, answer: Any
+    question: Question[dict[TopicPartition, list[Any]]], producer_id: int, answer: Any
 ) -> dict[TopicPartition, int]:
-    found, answered = {}, set()
-    for tp, entry in entries_of(answer.topics):
-        answered.add(tp)
-        if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
-            raise fault(entry.error_code, f"Describing the producers of {tp}")
-        for state in entry.active_producers:
-            if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
-                found[tp] = state.current_txn_start_offset
-    cluster.require_answers(asked, answered)
-    return found
+    return {
+        tp: state.current_txn_start_offset
+        for tp, states in question.read(answer).items()
+        for state in states
+        if state.producer_id == producer_id and state.current_txn_start_offset >= 0
+    }
+
+
+def producers(
+    cluster: WireCluster, node: int, partitions: Collection[TopicPartition]
+) -> Question[dict[TopicPartition, list[Any]]] | None:
+    """Asks a broker what it knows of the producers of partitions that it leads (DescribeProducers, KIP-664).
+
+    Returns:
+        A question whose answer has the broker's ``active_producers`` of each partition, without those that the
+        principal may not read; None if the broker is too old to be asked.
+    """
+    request = DescribeProducersRequest(
+        topics=[
+            _Topic(name=name, partition_indexes=of)
+            for name, of in numbers_by_topic(partitions).items()
+        ]
+    )
+
+    def read(answer: Any) -> dict[TopicPartition, list[Any]]:
+        found, answered = {}, set()
+        for tp, entry in entries_of(answer.topics):
+            answered.add(tp)
+            if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
+                raise fault(entry.error_code, f"Describing the producers of {tp}")
+            if entry.error_code == NONE:
+                found[tp] = entry.active_producers
+        cluster.require_answers(partitions, answered)
+        return found
+
+    connection = cluster.connection(node)
+    return Question(connection, request, read) if connection.offers(request) else None

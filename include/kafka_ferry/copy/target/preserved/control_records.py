@@ -12,8 +12,10 @@ and partition fences it, and only from the new writer's first control record on.
 older writer out before that:
 
 - it checks every half second whether it is still the current writer, and a new writer waits longer
-  than that before its first control record, and chooses its coordinator epoch only then;
-- right before that record, the new writer checks that the log still ends where it did;
+  than that before its first control record;
+- right before that record, the new writer checks that the log still ends where it did, and chooses a
+  coordinator epoch above the one that the partition's leader has, and above any that an earlier writer
+  could choose by the same answer (``later_epoch``);
 - the first control record in a partition is sent alone, and then the log ends are read again.
 """
 
@@ -35,17 +37,19 @@ from kafka_ferry.wire.transactions.endings import is_replicated
 from kafka_ferry.wire.transactions.markers import (
     MARKERS_AT_ONCE,
     Markers,
+    coordinator_epochs,
     may_write_markers,
     write_markers,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
-# Seconds since 2020 fit into 31 bits, and a later writer has a higher number.
+# Seconds since 2020 fit into 31 bits: the coordinator epoch on brokers that do not tell theirs (before 2.8).
 _COORDINATOR_EPOCH_SINCE_S: Final = 1_577_836_800
+# The epochs of a transactional id's producer: it gets another id before it comes to the last one.
+_PRODUCER_EPOCHS: Final = 2**15
 # For so long a writer relies on still being the current one ...
 _SURE_S: Final = 0.5
-# ... and so long after a take-over the older one has noticed; at least a second, so that the
-# coordinator epochs of two writers differ.
+# ... and so long after a take-over the older one has noticed.
 _QUIET_S: Final = 1.25
 # A transaction is complete within milliseconds; otherwise its partitions' log ends are read.
 _COMPLETE_S: Final = 2.0
@@ -122,13 +126,16 @@ class MarkerFiller(Filler):
 
     Args:
         cluster: the target; no answers may be pending on its connections.
+        producer: the writer's producer.
         renew: raises ``Fenced`` if another writer has taken over.
     """
 
-    def __init__(self, cluster: WireCluster, renew: Callable[[], None]) -> None:
+    def __init__(
+        self, cluster: WireCluster, producer: TransactionalProducer, renew: Callable[[], None]
+    ) -> None:
         self._cluster = cluster
+        self._producer = producer
         self._renew = renew
-        self._coordinator_epoch = 0
         self._has_begun = False
         self._taken_over_at: float | None = None
         self._sure_at = 0.0
@@ -146,17 +153,17 @@ class MarkerFiller(Filler):
             StartOver: if the logs have grown since the take-over.
         """
         self._make_sure()
-        self._require_still({tp: queue for tp, queue in queues.items() if not queue.is_fenced})
+        new = {tp: queue for tp, queue in queues.items() if queue.coordinator_epoch < 0}
+        self._require_still(new)
         by_node: dict[int, dict[TopicPartition, Markers]] = defaultdict(dict)
         share = max(1, MARKERS_AT_ONCE // len(queues))
         for tp, queue in queues.items():
             by_node[queue.node][tp] = Markers(
-                min(queue.missing, share) if queue.is_fenced else 1,
+                1 if tp in new else min(queue.missing, share),
                 queue.producer_id,
                 queue.epoch,
-                self._coordinator_epoch,
+                queue.coordinator_epoch,
             )
-            queue.is_fenced = True
         filled = Filled({})
         for node, markers in by_node.items():
             filled.refused |= write_markers(self._cluster, node, markers)
@@ -172,19 +179,36 @@ class MarkerFiller(Filler):
         if not self._has_begun or now - self._sure_at > _SURE_S:
             self._renew()
             self._sure_at = now
-        if not self._has_begun:
-            by_clock = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
-            self._coordinator_epoch = max(by_clock, self._coordinator_epoch + 1)
-            self._has_begun = True
+        self._has_begun = True
 
     def _require_still(self, new: Mapping[TopicPartition, PreservedQueue]) -> None:
-        """Check that no earlier writer wrote to ``new``, not yet filled by this one, since the take-over."""
-        ends = high_watermarks(self._cluster, {tp: queue.node for tp, queue in new.items()})
+        """Check that no earlier writer wrote to ``new`` since the take-over, and keep it from doing so."""
+        nodes = {tp: queue.node for tp, queue in new.items()}
+        ends = high_watermarks(self._cluster, nodes)
         moved = [str(tp) for tp, queue in new.items() if ends[tp] != queue.end]
         if moved:
             raise StartOver(
                 f"An earlier writer was still writing to {', '.join(moved)} after the take-over."
             )
+        ids = {tp: queue.producer_id for tp, queue in new.items()}
+        known = coordinator_epochs(self._cluster, nodes, ids)
+        by_clock = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
+        for tp, queue in new.items():
+            last = known.get(tp, by_clock)
+            queue.coordinator_epoch = later_epoch(last, self._producer.epoch)
+
+
+def later_epoch(last: int, producer_epoch: int) -> int:
+    """A coordinator epoch above ``last``, and above that of any earlier writer that saw ``last`` too.
+
+    Each writer's producer has a higher epoch than those it has fenced, until it gets another id and begins at 0
+    again: so the next number that ends with the producer's epoch is higher, too. No clock has a part in it.
+
+    Args:
+        last: the highest coordinator epoch that the partition's leader has seen, -1 for none.
+        producer_epoch: the epoch of the writer's producer.
+    """
+    return last + 1 + (producer_epoch - last - 1) % _PRODUCER_EPOCHS
 
 
 class AutoFiller(Filler):
@@ -226,7 +250,7 @@ def filler_of(
         producer: the writer's producer.
         renew: raises ``Fenced`` if another writer has taken over.
     """
-    markers = MarkerFiller(cluster, renew)
+    markers = MarkerFiller(cluster, producer, renew)
     transactions = TransactionFiller(cluster, producer)
     if fill == "auto":
         return AutoFiller(cluster, markers, transactions)

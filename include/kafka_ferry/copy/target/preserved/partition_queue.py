@@ -36,8 +36,8 @@ class PreservedQueue(PartitionQueue):
         fill_to: it is to be filled at least up to here, whatever comes next.
         ahead: what an earlier attempt has written after the position, until all of it is adopted.
         is_sending: whether the batch at the head is in flight; no other one is then.
-        is_fenced: whether a control record was written since the writer took over, so that brokers
-            refuse those of an earlier writer.
+        coordinator_epoch: of the control records that were written since the writer took over, so that
+            brokers refuse those of an earlier writer; -1 while there are none.
     """
 
     is_transactional: ClassVar[bool] = False
@@ -51,7 +51,7 @@ class PreservedQueue(PartitionQueue):
     fill_to: int = 0
     ahead: Ahead | None = None
     is_sending: bool = False
-    is_fenced: bool = False
+    coordinator_epoch: int = -1
 
     def open(self, position: Position, end: int) -> int:
         """Continue at ``position`` in a log that ends at ``end``.

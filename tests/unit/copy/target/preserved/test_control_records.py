@@ -1,0 +1,36 @@
+"""Which coordinator epoch fences the writers before."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ferry.copy.target.preserved.control_records import later_epoch
+
+
+@given(
+    last=st.integers(-1, 2**31 - 2**17),
+    takeovers=st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=2, max_size=9),
+)
+def test_each_take_over_has_a_higher_one_whatever_earlier_writers_have_chosen_or_written(
+    last: int, takeovers: list[tuple[bool, int]]
+) -> None:
+    """Also of writers that have seen the same last one; a producer with a new id begins at 0 again."""
+    own = 32_760
+    chosen = []
+    for has_written, later in takeovers:
+        own = own + later if own + later < 32_767 else later - 1
+        epoch = later_epoch(last, own)
+        assert all(epoch > other for other in chosen)
+        assert epoch > last
+        chosen.append(epoch)
+        last = epoch if has_written else last
+
+
+def test_it_grows_by_what_the_producers_epoch_grows() -> None:
+    last = 217_000_000
+    for own in itertools.islice(itertools.cycle(range(32_767)), 100_000):
+        last = later_epoch(last, own)
+    assert last < 217_000_000 + 5 * 32_768

@@ -15,6 +15,7 @@ import pytest
 from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -45,8 +46,14 @@ GROUP = "positions"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """A broker that does not ask the coordinator whether a partition is in a transaction."""
-    config = {"transaction.partition.verification.enable": "false"}
+    """A broker that does not ask the coordinator whether a partition is in a transaction.
+
+    It allows short ones only: the producers of this file ask for a minute.
+    """
+    config = {
+        "transaction.partition.verification.enable": "false",
+        "transaction.max.timeout.ms": "20000",
+    }
     with Broker(tmp_path_factory.mktemp("unverified"), config=config) as broker:
         yield broker
 
@@ -145,6 +152,16 @@ def test_where_its_outcome_is_unknown_it_is_named(
         settlement_of(cluster, coordination, producer).settle(
             last_ending(coordination, topic), [left_open], []
         )
+
+
+def test_a_producer_that_needs_a_longer_transaction_than_brokers_allow_is_told_what_to_change(
+    coordination: WireCluster, unique: Unique
+) -> None:
+    long = TransactionalProducer(coordination, unique("long"), timeout_ms=120_000, least_ms=25_000)
+    with pytest.raises(BrokerError, match="INVALID_TRANSACTION_TIMEOUT") as error:
+        long.start()
+    assert "transaction.max.timeout.ms" in error.value.advice
+    assert "transaction.max.ms" in error.value.advice
 
 
 def test_a_producer_that_has_sent_nothing_has_nothing_to_end(

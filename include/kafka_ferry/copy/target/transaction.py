@@ -93,7 +93,10 @@ class Transaction:
         )
         name = transactional_id(settings.flow, settings.number, preserved=preserved)
         self.producer = TransactionalProducer(
-            self.coordination, name, timeout_ms=settings.timeout_ms
+            self.coordination,
+            name,
+            timeout_ms=settings.timeout_ms,
+            least_ms=settings.least_timeout_ms,
         )
         self._ledger = TopicPartition(ledger_topic(settings.source_alias), 0)
         letters = settings.dead_letters

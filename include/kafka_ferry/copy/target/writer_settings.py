@@ -23,6 +23,8 @@ AskLimits = Callable[[WireCluster, AbstractSet[str]], Mapping[str, TopicLimits]]
 # after this, and takes no longer time.
 _TRANSACTION_SLACK_MS: Final = 50_000
 _LONGEST_TRANSACTION_MS: Final = 15 * 60 * 1000
+# Of which a target that allows only short transactions must leave at least so much.
+_LEAST_SLACK_MS: Final = 5_000
 
 
 def _defaults(_: WireCluster, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
@@ -40,7 +42,8 @@ class WriterSettings:
         source_alias: the source's alias, which names the ledger.
         run: the run's id.
         number: the writer's number.
-        timeout_ms: after so long without an end the broker aborts a transaction.
+        timeout_ms: after so long without an end the broker aborts a transaction; less where it allows less.
+        least_timeout_ms: the least that a transaction of the flow's length needs.
         wait_s: how long a partition may take no records, for transient reasons, before it fails.
         recopy: whether a remote topic that was recreated is filled from each range's start.
         dead_letters: the topic for records that are set aside; "" where none are.
@@ -57,6 +60,7 @@ class WriterSettings:
     run: str
     number: int
     timeout_ms: int
+    least_timeout_ms: int = 1_000
     wait_s: float = RETRY_S
     recopy: bool = False
     dead_letters: str = ""
@@ -78,6 +82,7 @@ class WriterSettings:
             run=run,
             number=number,
             timeout_ms=min(timeout_ms, _LONGEST_TRANSACTION_MS),
+            least_timeout_ms=flow.transaction_max_ms + _LEAST_SLACK_MS,
             wait_s=flow.partition_wait_ms / 1000,
             recopy=flow.on_target_topic_lost == "recopy",
             dead_letters=flow.dead_letter_name if flow.sets_records_aside else "",

@@ -9,6 +9,7 @@ raises ``Fenced`` instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from kafka.protocol.producer import (
@@ -20,6 +21,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
+from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
@@ -27,11 +29,17 @@ from kafka_ferry.wire.by_topic import by_topic, entries_of, numbers_by_topic
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
-from kafka_ferry.wire.error_codes import NONE, OPERATION_NOT_ATTEMPTED, fault
+from kafka_ferry.wire.error_codes import (
+    INVALID_TRANSACTION_TIMEOUT,
+    NONE,
+    OPERATION_NOT_ATTEMPTED,
+    fault,
+)
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 _ALL_REPLICAS: Final = -1
 _PRODUCE_TIMEOUT_MS: Final = 30_000
+_LEAST_TIMEOUT_MS: Final = 1_000
 
 _TxnTopic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 _CommitTopic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
@@ -52,15 +60,25 @@ class TransactionalProducer:
         cluster: the target; used only for coordinators, so that no answer mixes with those of produce
             requests in flight.
         transactional_id: its previous holder is fenced by ``start``.
-        timeout_ms: after so long without an end the coordinator aborts a transaction.
+        timeout_ms: after so long without an end the coordinator aborts a transaction; shorter where the
+            brokers allow no such time (``transaction.max.timeout.ms``).
+        least_ms: the shortest such time that will do.
     """
 
-    def __init__(self, cluster: WireCluster, transactional_id: str, *, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        cluster: WireCluster,
+        transactional_id: str,
+        *,
+        timeout_ms: int,
+        least_ms: int = _LEAST_TIMEOUT_MS,
+    ) -> None:
         self.transactional_id = transactional_id
         self.producer_id = -1
         self.epoch = -1
         self._cluster = cluster
         self._timeout_ms = timeout_ms
+        self._least_ms = min(least_ms, timeout_ms)
 
     def start(self) -> None:
         """Take over the transactional id: fence its last holder and abort its open transaction.
@@ -77,15 +95,35 @@ class TransactionalProducer:
 
         Raises:
             Fenced: if another producer holds the transactional id now.
+            BrokerError: if the brokers allow no transaction as long as it has to be.
         """
-        request = {
-            "transactional_id": self.transactional_id,
-            "transaction_timeout_ms": self._timeout_ms,
-            "producer_id": self.producer_id,
-            "producer_epoch": self.epoch,
-        }
-        answer = self._ask(lambda: InitProducerIdRequest(**request), "Starting the producer")
+        while True:
+            request = {
+                "transactional_id": self.transactional_id,
+                "transaction_timeout_ms": self._timeout_ms,
+                "producer_id": self.producer_id,
+                "producer_epoch": self.epoch,
+            }
+            try:
+                answer = self._ask(
+                    partial(InitProducerIdRequest, **request), "Starting the producer"
+                )
+                break
+            except BrokerError as error:
+                if error.code != INVALID_TRANSACTION_TIMEOUT:
+                    raise
+                self._shorten(error)
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    def _shorten(self, error: BrokerError) -> None:
+        """Halve the time-out, or raise ``error`` where it cannot be shorter."""
+        if self._timeout_ms <= self._least_ms:
+            error.advice = (
+                f"The brokers of {self._cluster.alias} allow transactions of less than {self._least_ms} ms only: "
+                "raise their transaction.max.timeout.ms, or lower the flow's transaction.max.ms."
+            )
+            raise error
+        self._timeout_ms = max(self._timeout_ms // 2, self._least_ms)
 
     def add_partitions(
         self, partitions: Iterable[TopicPartition], group: str = ""

@@ -42,6 +42,8 @@ def copy_for_flow(
     ranges: Sequence[Range],
     rate: RateLimit | None = None,
     changes: RecordChanges = NO_CHANGES,
+    *,
+    since: int = 0,
 ) -> list[Outcome]:
     """Copy ``ranges``, one or more, as ``flow`` says.
 
@@ -52,6 +54,7 @@ def copy_for_flow(
             all of one backfill, or none of any.
         rate: how fast to send, shared with the task's other ranges; None for no limit.
         changes: what changes their records.
+        since: the ledger offset from which on a newer run is looked for that has other writers.
 
     Returns:
         An outcome for each range, in the order given.
@@ -84,7 +87,8 @@ def copy_for_flow(
         return changed.open(starts, how)
 
     changed.open_ahead()
-    writer = _writer(flow, run, ranges[0], limits_by_topic, backfilled)
+    settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of, since=since)
+    writer = _writer(flow, settings, ranges[0], backfilled)
     limits = Limits(
         flow.transaction_max_bytes,
         flow.transaction_max_ms,
@@ -102,14 +106,9 @@ def copy_for_flow(
 
 
 def _writer(
-    flow: Flow,
-    run: str,
-    one: Range,
-    limits_by_topic: _LimitsByTopic,
-    backfilled: Backfilled | None,
+    flow: Flow, settings: WriterSettings, one: Range, backfilled: Backfilled | None
 ) -> TransactionalWriter:
     """The writer of ranges that are all written as ``one`` of them is."""
-    settings = WriterSettings.of(flow, run, one.writer, limits_by_topic.of)
     if backfilled:
         return backfill_writer(settings, backfilled)
     if one.preserved:

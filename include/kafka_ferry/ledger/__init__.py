@@ -23,7 +23,7 @@ from kafka_ferry.ledger.record import (
 )
 from kafka_ferry.ledger.rows import LedgerRange, RangeKey, copied_rows
 from kafka_ferry.ledger.table import LedgerTable
-from kafka_ferry.ledger.topic import append_entry, ledger_creation, read_ledger
+from kafka_ferry.ledger.topic import append_entry, ledger_creation, newest_run, read_ledger
 
 __all__ = [
     "AcceptedRange",
@@ -51,5 +51,6 @@ __all__ = [
     "is_ledger_topic",
     "ledger_creation",
     "ledger_topic",
+    "newest_run",
     "read_ledger",
 ]

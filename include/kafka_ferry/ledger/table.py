@@ -296,14 +296,16 @@ class LedgerTable:
 
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
+        return next(iter(self.last_runs(1)), None)
+
+    def last_runs(self, count: int) -> list[dict[str, Any]]:
+        """The newest ``run`` rows, at most so many, the newest first."""
         told = ("assignment", "file", "topics")
         columns = ["ledger_offset", "run", "writers", "at", *told]
         rows = self.read(pc.field("type") == "run", columns)
-        if not rows.num_rows:
-            return None
-        last: dict[str, Any] = rows.slice(rows.num_rows - 1).to_pylist()[0]
+        last = rows.slice(max(0, rows.num_rows - count)).to_pylist()
         # Earlier releases did not store all of it.
-        return last | {name: last[name] or "" for name in told}
+        return [row | {name: row[name] or "" for name in told} for row in reversed(last)]
 
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""

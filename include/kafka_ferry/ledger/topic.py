@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from kafka_ferry.batches import single_record
+from kafka_ferry.batches import key_value_of, read_records, single_record
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
@@ -25,8 +25,9 @@ from kafka_ferry.model import Topic
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import connected
-from kafka_ferry.wire.partitions.scan import committed_values
+from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import committed_values, stored_batches
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 
 # Nothing in a ledger may expire: it is the only offset map.
@@ -57,6 +58,38 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
     with connected(cluster) as wire:
         for at, value in committed_values(wire, TopicPartition(topic, 0), start):
             yield at, decode(value or b"", at=f"{topic} offset {at}")
+
+
+def newest_run(wire: WireCluster, flow: str, topic: str, start: int) -> RunEntry | None:
+    """The newest record of the ledger from ``start`` on that says that a run of ``flow`` began.
+
+    Open transactions hide none: such records belong to no transaction.
+
+    Args:
+        wire: the target, with no request on its way.
+        flow: the flow's name.
+        topic: the ledger's topic.
+        start: the first ledger offset to look at.
+
+    Raises:
+        LedgerError: if a record cannot be read.
+        FerryError: if the ledger cannot be read for a minute.
+    """
+
+    def newest() -> RunEntry | None:
+        log = partition_log(wire, TopicPartition(topic, 0))
+        first = start if log.start <= start <= log.end else log.start
+        found = None
+        for batch in stored_batches(wire, log, first, log.end):
+            if batch.header.is_control or batch.header.is_transactional:
+                continue
+            for at, _, _, content in read_records(batch):
+                entry = decode(key_value_of(content)[1] or b"", at=f"{topic} offset {at}")
+                if isinstance(entry, RunEntry) and entry.flow == flow and at >= first:
+                    found = entry
+        return found
+
+    return retry(newest)
 
 
 def append_entry(flow: Flow, entry: _OfRun) -> None:

@@ -250,5 +250,5 @@ def _copied(flow: Flow, changes: RecordChanges, run: str, task: TaskRanges) -> l
     rate = RateLimit(task.rate)
     outcomes: list[Outcome] = []
     for _, group in groupby(task.ranges, key=attrgetter("owner")):
-        outcomes += copy_for_flow(flow, run, list(group), rate, changes)
+        outcomes += copy_for_flow(flow, run, list(group), rate, changes, since=task.since)
     return outcomes

@@ -21,8 +21,12 @@ from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter, translated_writer
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
+from kafka_ferry.ledger import RunEntry, append_entry
 from kafka_ferry.model import Range
+from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.mirror.mirror import Copying
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -34,6 +38,7 @@ from tests.support.runs.flows import (
     ledger_of,
     ledger_rows,
     make_flow,
+    plan_now,
     remote,
 )
 from tests.support.runs.pair import Pair, Unique
@@ -125,6 +130,50 @@ def test_fencing_all_writers_stops_each_of_them(planned: tuple[Flow, Range]) -> 
     with pytest.raises(Fenced):
         writer.commit()
     writer.close()
+
+
+def begin(flow: Flow, run: str) -> None:
+    """Plan a run and write its beginning to the ledger, without copying."""
+    plan = plan_now(flow, run)
+    context = RunContext.of(flow, run)
+    context.project_ledger()
+    Copying(context).begin(plan)
+
+
+def with_other_writers(flow: Flow, range_: Range) -> Flow:
+    """``flow`` with so few writers that the range's partition belongs to another one."""
+    fewer = (flow.model_copy(update={"writers": count}) for count in range(1, flow.writers))
+    return next(it for it in fewer if writers_of(it).of(range_.target) != range_.writer)
+
+
+def test_a_late_task_of_a_run_with_other_writers_writes_nothing(
+    planned: tuple[Flow, Range],
+) -> None:
+    flow, range_ = planned
+    begin(flow, "run-1")
+    begin(with_other_writers(flow, range_), "run-2")
+    late = writer_of(flow, range_, "run-1")
+    with pytest.raises(Fenced, match=r"run-2 .* with other writers"):
+        late.take_over([range_])
+    late.close()
+
+
+def test_a_task_that_starts_while_a_run_changes_the_writers_cannot_commit(
+    planned: tuple[Flow, Range], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, range_ = planned
+    begin(flow, "run-1")
+    late = writer_of(flow, range_, "run-1")
+
+    def append(flow: Flow, entry: RunEntry) -> None:
+        assert late.take_over([range_]) == {}
+        append_entry(flow, entry)
+
+    monkeypatch.setattr("kafka_ferry.runs.mirror.mirror.append_entry", append)
+    begin(with_other_writers(flow, range_), "run-2")
+    with pytest.raises(Fenced):
+        write_all(late, flow, range_)
+    late.close()
 
 
 def test_positions_that_the_group_has_lost_are_committed_again_as_the_ledger_has_them(

@@ -6,7 +6,10 @@ Promises:
     commits besides, and the records that went to the dead letter topic instead; they appear together
     or not at all;
 (b) a writer that takes over a writer number first fences its last holder, and waits until that one's
-    transactions have ended.
+    transactions have ended;
+(c) after that, and before it writes anything, it sees that no newer run has other writers: a run that
+    changes them says so in the ledger and then fences the old ones, so that of a late task either its
+    transactional id is fenced or it finds the record.
 
 Not covered here: how the batches of ranges are written (``copy.target.record_writer``).
 """
@@ -37,8 +40,8 @@ from kafka_ferry.copy.target.progress import Progress
 from kafka_ferry.copy.target.transaction_members import TransactionMembers
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
-from kafka_ferry.errors import BrokerError, FerryError
-from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
+from kafka_ferry.errors import BrokerError, Fenced, FerryError
+from kafka_ferry.ledger import CopiedRange, encode, ledger_topic, newest_run
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
@@ -156,8 +159,10 @@ class Transaction:
             looked_up = pool.submit(copy_context().run, self._look_up, by_target)
             self.producer.find_coordinators(self._group)
             self._open.take_over(written)
-            self._start_producer(void)
+            is_new = self._start_producer(void)
         leaders = looked_up.result()
+        if is_new:
+            self._require_assignment()
         self.queues = {
             tp: queue_of(leaders[tp], range_)
             for tp, range_ in by_target.items()
@@ -200,16 +205,28 @@ class Transaction:
                 offset = reached.get(range_.source, range_.start)
                 self.verdicts.failed_transiently(range_, offset, LEADER_NOT_AVAILABLE)
 
-    def _start_producer(self, void: StartOver | None) -> None:
+    def _start_producer(self, void: StartOver | None) -> bool:
+        """Fence the last holder of the writer number; returns whether that may have been another process."""
+        is_new = self.producer.producer_id < 0
         try:
-            if self.producer.producer_id < 0:
+            if is_new:
                 self.producer.start()
             else:
                 self.producer.start_over()
+            return is_new
         except BrokerError as error:
             # A partition that accepts no records accepts no transaction marker either.
             error.message += f" It began with: {void.message}" if void else ""
             raise
+
+    def _require_assignment(self) -> None:
+        settings = self.settings
+        newest = newest_run(self.data, settings.flow, self._ledger.topic, settings.since)
+        if newest and (newest.writers, newest.assignment) != settings.assignment:
+            raise Fenced(
+                f"The run {newest.run} of {settings.flow} took over, with other writers "
+                f"({newest.writers} instead of {settings.assignment[0]})."
+            )
 
     def _topic_ids(self) -> dict[TopicPartition, str]:
         return {tp: queue.remote_topic_id for tp, queue in self.queues.items()}

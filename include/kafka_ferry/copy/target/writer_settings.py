@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.batches import TopicLimits
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
+from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import WireCluster
 
@@ -42,6 +43,8 @@ class WriterSettings:
         source_alias: the source's alias, which names the ledger.
         run: the run's id.
         number: the writer's number.
+        assignment: the number of writers, and how partitions are assigned to them.
+        since: the ledger offset from which on a newer run is looked for that has another assignment.
         timeout_ms: after so long without an end the broker aborts a transaction; less where it allows less.
         least_timeout_ms: the least that a transaction of the flow's length needs.
         wait_s: how long a partition may take no records, for transient reasons, before it fails.
@@ -60,6 +63,8 @@ class WriterSettings:
     run: str
     number: int
     timeout_ms: int
+    assignment: tuple[int, str] = (0, "")
+    since: int = 0
     least_timeout_ms: int = 1_000
     wait_s: float = RETRY_S
     recopy: bool = False
@@ -70,9 +75,16 @@ class WriterSettings:
 
     @classmethod
     def of(
-        cls, flow: Flow, run: str, number: int, limits_by_topic: AskLimits = _defaults
+        cls,
+        flow: Flow,
+        run: str,
+        number: int,
+        limits_by_topic: AskLimits = _defaults,
+        *,
+        since: int = 0,
     ) -> WriterSettings:
         """The settings of the writer ``number`` of ``flow``."""
+        writers = writers_of(flow)
         timeout_ms = flow.transaction_max_ms + flow.partition_wait_ms + _TRANSACTION_SLACK_MS
         return cls(
             alias=flow.target.alias,
@@ -81,6 +93,8 @@ class WriterSettings:
             source_alias=flow.source.alias,
             run=run,
             number=number,
+            assignment=(writers.count, writers.assignment),
+            since=since,
             timeout_ms=min(timeout_ms, _LONGEST_TRANSACTION_MS),
             least_timeout_ms=flow.transaction_max_ms + _LEAST_SLACK_MS,
             wait_s=flow.partition_wait_ms / 1000,

@@ -21,10 +21,12 @@ class TaskRanges:
     Attributes:
         ranges: the ranges, a writer's next to each other.
         rate: how much the task may send in a second.
+        since: the end of the ledger when the run was planned: newer runs are in it after that.
     """
 
     ranges: tuple[Range, ...]
     rate: Rate = UNLIMITED
+    since: int = 0
 
 
 def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
@@ -76,7 +78,7 @@ def task_ranges(
     tasks = by_urgency([tuple(group) for _, group in groups])
     if rate.is_limited:
         return _limited(tasks, plan, shard, rate, at_a_time)
-    return [TaskRanges(task) for task in tasks]
+    return [TaskRanges(task, since=plan.ledger_end) for task in tasks]
 
 
 def _limited(
@@ -95,7 +97,7 @@ def _limited(
     parts = divided(of_task, at_a_time)
     limits = _rates(rate, [sum(of_task[at] for at in part) for part in parts])
     return [
-        TaskRanges(tuple(chain.from_iterable(tasks[at] for at in part)), limit)
+        TaskRanges(tuple(chain.from_iterable(tasks[at] for at in part)), limit, plan.ledger_end)
         for part, limit in zip(parts, limits, strict=True)
     ]
 

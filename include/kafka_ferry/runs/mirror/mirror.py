@@ -84,12 +84,19 @@ class Copying:
         )
 
     def begin(self, plan: Plan) -> None:
-        """Write the run's start to the ledger, once all writers with another assignment are fenced."""
-        flow, writers, last = self._flow, writers_of(self._flow), self._ledger.last_run()
-        before = (last["writers"], last["assignment"]) if last else None
-        if before and before != (writers.count, writers.assignment):
+        """Write the run's start to the ledger, and fence all writers with another assignment.
+
+        They are fenced before, so that none of them moves a position any more, and after: of a late task that
+        starts in between, before the record can tell it. A run that was killed between the record and the
+        second time is followed by one that still sees the assignment before it, and does both.
+        """
+        flow, writers = self._flow, writers_of(self._flow)
+        now = writers.count, writers.assignment
+        before = {(row["writers"], row["assignment"]) for row in self._ledger.last_runs(2)} - {now}
+        most = max(count for count, _ in (*before, now))
+        if before:
             log.info("The writers differ from those of the last run: fencing the old ones")
-            fence_writers(flow, max(before[0], writers.count))
+            fence_writers(flow, most)
         self._restore_forgotten(plan)
         entry = RunEntry(
             flow=flow.name,
@@ -101,6 +108,8 @@ class Copying:
             topics=selection_of(flow),
         )
         append_entry(flow, entry)
+        if before:
+            fence_writers(flow, most)
 
     def _restore_forgotten(self, plan: Plan) -> None:
         """Commit the ledger's positions where the group has none, or a moved one, before any task looks for them.

@@ -21,7 +21,7 @@ from kafka_ferry.ledger.record import (
     is_ledger_topic,
     ledger_topic,
 )
-from kafka_ferry.ledger.rows import LedgerRange, RangeKey, copied_rows
+from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange, RangeKey, copied_rows
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.ledger.topic import append_entry, ledger_creation, newest_run, read_ledger
 
@@ -33,6 +33,7 @@ __all__ = [
     "CopyingEntry",
     "Entry",
     "GroupsEntry",
+    "LedgerEnd",
     "LedgerError",
     "LedgerRange",
     "LedgerTable",

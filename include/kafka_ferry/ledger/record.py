@@ -118,6 +118,11 @@ class CopiedRange(_Model):
     transform: str = ""
     schema_ids: str = ""
 
+    @property
+    def target_end(self) -> int:
+        """The *target* offset after its last record; -1 where it has none."""
+        return max((target + records for _, target, records in self.segments), default=-1)
+
     @field_validator("segments", "lost")
     @classmethod
     def _are_offsets(cls, runs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:

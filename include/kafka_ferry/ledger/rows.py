@@ -94,6 +94,7 @@ SCHEMA: Final = pa.schema(
         ("again", pa.list_(_INTERVAL)),
         ("schema_ids", pa.string()),
         ("accepted", pa.list_(_ACCEPTED)),
+        ("target_end", pa.int64()),
     ]
 )
 
@@ -102,6 +103,18 @@ def copied_rows() -> pc.Expression:
     """The rows of copied ranges, including backfills, which ``positions`` and similar queries leave out."""
     # As a constant it would import pandas with this module, since Arrow checks each value with it.
     return (pc.field("type") == "transaction") | (pc.field("type") == "backfill")
+
+
+class LedgerEnd(NamedTuple):
+    """Where the records end that the ledger has in a *target* partition.
+
+    Attributes:
+        offset: the offset on the target after the last one.
+        at: the time of its entry, in milliseconds since 1970.
+    """
+
+    offset: int = 0
+    at: int = 0
 
 
 RangeKey = tuple[int, str, int, int]
@@ -151,7 +164,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row["rebuilt"] = list(copied.rebuilt.items())
             row["segments"] = [segment._asdict() for segment in copied.segments]
             row["lost"] = [{"start": start, "end": end} for start, end in copied.lost]
-            yield common | row | {"writer": entry.writer}
+            yield common | row | {"writer": entry.writer, "target_end": copied.target_end}
     elif isinstance(entry, OwnershipEntry):
         for mark in entry.marks:
             yield common | dataclasses.asdict(mark)

@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,7 +22,14 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
 from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in, is_verification
 from kafka_ferry.ledger.record import Entry, LedgerError
-from kafka_ferry.ledger.rows import SCHEMA, LedgerRange, copied_range, copied_rows, rows_of
+from kafka_ferry.ledger.rows import (
+    SCHEMA,
+    LedgerEnd,
+    LedgerRange,
+    copied_range,
+    copied_rows,
+    rows_of,
+)
 from kafka_ferry.ledger.synced import (
     DAMAGE,
     Synced,
@@ -35,7 +42,7 @@ from kafka_ferry.ledger.synced import (
 from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.model.changes import Applied
-from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.model.positions import Position, ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
@@ -236,6 +243,30 @@ class LedgerTable:
                 origins=tuple(row["origins"] or ()),
             )
             for row in rows.to_pylist()
+        }
+
+    def target_ends(
+        self, topics: Iterable[Topic], *, before: int | None = None
+    ) -> dict[TopicPartition, LedgerEnd]:
+        """Where the records end that were ever written, of each *target* partition with any.
+
+        Args:
+            topics: the remote topics: what went into earlier ones of these names does not count.
+            before: the ledger offset before which entries count; None for all.
+        """
+        wanted = copied_rows() & (pc.field("target_end") >= 0)
+        if before is not None:
+            wanted &= pc.field("ledger_offset") < before
+        keys = ["remote_topic", "remote_topic_id", "partition"]
+        rows = self.read(wanted, [*keys, "target_end", "at"]).group_by(keys)
+        ids = {topic.name: topic.topic_id for topic in topics}
+        return {
+            TopicPartition(row["remote_topic"], row["partition"]): LedgerEnd(
+                row["target_end_max"], row["at_max"]
+            )
+            for row in rows.aggregate([("target_end", "max"), ("at", "max")]).to_pylist()
+            if row["remote_topic"] in ids
+            and row["remote_topic_id"] in ("", ids[row["remote_topic"]])
         }
 
     def topics(self) -> dict[str, str]:

@@ -78,6 +78,27 @@ class LogBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class LogMismatch:
+    """How the target's log of a partition with translated offsets contradicts the flow's ledger.
+
+    Attributes:
+        ledger_end: the offset after the last record that the ledger has there.
+        log_end: where the log ends.
+        unknown_at: the offset of a record after ``ledger_end`` that the flow's own writers have written and that
+            the ledger does not have, -1 for none.
+    """
+
+    ledger_end: int
+    log_end: int
+    unknown_at: int = -1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the log ends before the ledger does."""
+        return self.log_end < self.ledger_end
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """ACLs, quotas and users of both clusters; None for what the flow does not sync, or may not see.
 
@@ -163,6 +184,7 @@ class TargetState:
             offsets are or could be preserved.
         foreign: remote topics that hold committed records, none of them copied by this flow.
         unreadable: remote topics for which that is unknown, each with the reason.
+        mismatches: by *target* partition, how its log contradicts the ledger.
         racks: the rack of each live broker, "" for none; no broker if the flow says of no topic where its
             replicas are placed.
     """
@@ -172,6 +194,7 @@ class TargetState:
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    mismatches: Mapping[TopicPartition, LogMismatch] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
 
 

@@ -379,6 +379,7 @@ def _place(
         remote.end if remote and is_filled else None,
         moved_to=positions.moved.get(target),
         begins_at=begins_at,
+        mismatch=state.target.mismatches.get(target),
     )
 
 

@@ -161,6 +161,16 @@ RANGES: Final = Suite[RangeRow](
             _FAULT,
         ),
         Check(
+            "ascending",
+            "the target's offsets ascend",
+            "displaced",
+            lambda row: (
+                f"{count(row.ledger.displaced, 'record')} at offsets of {row.target} that an earlier range has"
+            ),
+            "The target's log was truncated and written on, as by an unclean leader election: records of the "
+            "earlier range are gone, and groups that were moved there read others.",
+        ),
+        Check(
             "losses-named",
             "every lost offset is named",
             "losses_unnamed",

@@ -52,12 +52,31 @@ class RangeClaim(NamedTuple):
             is_first,
         )
 
+    @classmethod
+    def boundary(cls, offset: int) -> RangeClaim:
+        """A claim to nothing, at the *target* offset from which on a partition is to be read.
+
+        What lies between there and the first record that is claimed is foreign.
+        """
+        return cls((Segment(0, offset, 0),), 0, 0)
+
+    @property
+    def is_boundary(self) -> bool:
+        """Whether it only says from where on to read."""
+        return bool(self.segments) and not any(segment.records for segment in self.segments)
+
     @property
     def target_end(self) -> int:
         """The offset on the target after its last record; with preserved offsets, after the range."""
         if self.preserved:
             return self.end
         return max((target + records for _, target, records in self.segments), default=0)
+
+    def beyond(self, log_end: int) -> int:
+        """How many of the records would be at or after ``log_end`` on the target."""
+        return sum(
+            min(max(target + records - log_end, 0), records) for _, target, records in self.segments
+        )
 
     def expired(self, log_start: int) -> int:
         """How many of the records are below ``log_start`` on the target."""

@@ -36,6 +36,7 @@ def range_row(
     target_is_compacted: bool,
     backfill: bool = False,
     accepted: AcceptedRange | None = None,
+    reached: int = 0,
 ) -> RangeRow:
     """The row for one range of the ledger.
 
@@ -47,12 +48,14 @@ def range_row(
         target_is_compacted: whether the target topic's cleanup policy contains ``compact``.
         backfill: whether a backfill has copied it.
         accepted: as what it is to be left, if a person has decided that.
+        reached: the target offset up to which the ledger had written to the partition before.
     """
     gone = copied.records if recount is None else 0
     recount = recount or Recount(0, "")
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
-    cleaned = max(0, missing) if target_is_compacted else 0
+    # A cleaner removes nothing that a log's end has not passed.
+    cleaned = max(0, missing - recount.unreached) if target_is_compacted else 0
     # What has expired of it since leaves another digest, and no more missing than before.
     as_accepted = accepted and (recount.expired or recount.digest == accepted.digest)
     left = 0
@@ -65,7 +68,7 @@ def range_row(
         remote_topic=copied.remote_topic,
         start=copied.start,
         end=copied.end,
-        ledger=_account(copied, run, ledger_offset, backfill=backfill),
+        ledger=_account(copied, run, ledger_offset, backfill=backfill, reached=reached),
         recount=TargetRecords(
             recount.records,
             recount.digest,
@@ -82,7 +85,9 @@ def range_row(
     )
 
 
-def _account(copied: CopiedRange, run: str, ledger_offset: int, *, backfill: bool) -> LedgerAccount:
+def _account(
+    copied: CopiedRange, run: str, ledger_offset: int, *, backfill: bool, reached: int
+) -> LedgerAccount:
     known = +Counter({reason: copied.reasons.get(reason, 0) for reason in Reason})
     return LedgerAccount(
         run,
@@ -97,7 +102,13 @@ def _account(copied: CopiedRange, run: str, ledger_offset: int, *, backfill: boo
         _misplaced(copied) if copied.preserved else 0,
         backfill,
         copied.records - sum(segment.records for segment in copied.segments),
+        0 if copied.preserved else _displaced(copied, reached),
     )
+
+
+def _displaced(copied: CopiedRange, reached: int) -> int:
+    """Records that the ledger has below ``reached``, where others were before: a truncated log was written on."""
+    return sum(min(max(reached - target, 0), records) for _, target, records in copied.segments)
 
 
 def _misplaced(copied: CopiedRange) -> int:

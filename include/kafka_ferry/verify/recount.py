@@ -30,9 +30,11 @@ class _Counted:
     rewritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
 
-    def result(self, expired: int) -> Recount:
+    def result(self, expired: int = 0, unreached: int = 0) -> Recount:
         digest = self.digest.hexdigest()
-        return Recount(self.records, digest, self.foreign, expired, self.rewritten)
+        return Recount(
+            self.records, digest, self.foreign, expired, self.rewritten, unreached=unreached
+        )
 
 
 Asked = Sequence[tuple[TopicPartition, Sequence[RangeClaim], ReadUntil | None]]
@@ -81,7 +83,7 @@ def recount(
         for segment in claim.segments
     )
     if not stretches:
-        return PartitionRecount(tuple(_Counted().result(0) for _ in claims), 0)
+        return PartitionRecount(tuple(_Counted().result() for _ in claims), 0)
     return retry(lambda: _recount(cluster, partition, claims, stretches, until))
 
 
@@ -115,7 +117,8 @@ def _recount(
             mine.digest.add(batch)
     return PartitionRecount(
         tuple(
-            found.result(claim.expired(first)) for found, claim in zip(counted, claims, strict=True)
+            found.result(claim.expired(first), claim.beyond(log.end))
+            for found, claim in zip(counted, claims, strict=True)
         ),
         beyond,
     )

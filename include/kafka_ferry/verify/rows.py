@@ -28,6 +28,7 @@ class Recount:
         rewritten: batches of ours that the target's log cleaner has rewritten, with all their
             records, to store until when it keeps their tombstones (KIP-534).
         across: batches of ours that reach beyond the range; ``digest`` excludes them.
+        unreached: records of ours that would be at or after the end of the target's log now.
     """
 
     records: int
@@ -36,6 +37,7 @@ class Recount:
     expired: int = 0
     rewritten: int = 0
     across: int = 0
+    unreached: int = 0
 
 
 class PartitionRecount(NamedTuple):
@@ -75,6 +77,7 @@ class LedgerAccount(Flat):
         misplaced: records that were to keep their offsets and have others.
         backfill: whether a backfill has copied it, which may overlap other ranges.
         unmapped: how many copied records have no place in the offset map.
+        displaced: how many copied records are, by the ledger, at offsets of the target that it had reached before.
     """
 
     STORED: ClassVar = ("accounted",)
@@ -91,6 +94,7 @@ class LedgerAccount(Flat):
     misplaced: int = 0
     backfill: bool = False
     unmapped: int = 0
+    displaced: int = 0
 
     @property
     def accounted(self) -> int:

@@ -27,7 +27,13 @@ STORED = {
     **{"topic_id": "a", "remote_topic_id": "", "lost": 3, "dead_lettered": 0},
     **{"lost_intervals": [[100, 103]], "rewound_from": -1, "gone": 0, "preserved": True},
     **{"adopted": 0, "misplaced": 0, "returned": 0, "backfill": False, "outside_window": 0},
-    **{"copied_before": 0, "filtered": 0, "unmapped": 0, "compaction_expected": False},
+    **{
+        "copied_before": 0,
+        "filtered": 0,
+        "unmapped": 0,
+        "displaced": 0,
+        "compaction_expected": False,
+    },
     **{"again": False, "accepted_missing": 0},
     **{"evaluated": 0, "unevaluated": 0, "unlike_rule": 0, "evaluation": []},
 }

@@ -25,6 +25,7 @@ CHECKS: Final = (
     "foreign",
     "offsets",
     "mapped",
+    "ascending",
     "losses-named",
     "reasons",
     "expired",

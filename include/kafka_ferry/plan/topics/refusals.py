@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from kafka_ferry.config import Flow
-from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.model.cluster_state import LogBounds, LogMismatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Note, Refusal
 from kafka_ferry.model.topic_pair import Pair
@@ -31,6 +31,7 @@ class Place:
         remote_end: where the target's log ends then, None where unknown.
         moved_to: the offset that another client has committed in the flow's group, None without one.
         begins_at: where copying would begin without a position, None where the ledger has this one.
+        mismatch: how the target's log contradicts the ledger, None where it does not.
     """
 
     offset: int
@@ -41,6 +42,7 @@ class Place:
     remote_end: int | None = None
     moved_to: int | None = None
     begins_at: int | None = None
+    mismatch: LogMismatch | None = None
 
 
 _Case = TypeVar("_Case", Pair, Place)
@@ -156,6 +158,20 @@ _ANEW: Final = (
 )
 
 OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
+    Situation(
+        holds=lambda it: it.mismatch is not None and it.mismatch.is_cut,
+        reason="the target's log of {it.remote_topic} ends at {it.mismatch.log_end}, before "
+        "{it.mismatch.ledger_end}, up to which the ledger has records: they are gone (an unclean leader "
+        "election?), and others would take their offsets.",
+        advice="To copy them again, " + _ANEW,
+    ),
+    Situation(
+        holds=lambda it: it.mismatch is not None and it.mismatch.unknown_at >= 0,
+        reason="{it.remote_topic} holds records of this flow's own writers from offset "
+        "{it.mismatch.unknown_at} on that its ledger does not have: the ledger has lost its newest records "
+        "(a power cut?), and they would be copied twice.",
+        advice="To copy all of it once, " + _ANEW,
+    ),
     Situation(
         holds=lambda it: it.moved_to is not None,
         reason="the flow's group has the position {it.moved_to}, but by the ledger copying has reached "

@@ -29,6 +29,7 @@ from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
 from kafka_ferry.runs.plan.first_starts import topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
+from kafka_ferry.runs.plan.log_mismatches import log_mismatches
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
@@ -184,12 +185,16 @@ def _with_remote_topics(
         # Another run may have copied there since the ledger was read; the ledger says so by now.
         positions = replace(known_positions(flow, target, ledger), hidden=positions.hidden)
         foreign &= {topic.name for topic in _strange(topics, positions.known)}
+    mismatches = (
+        log_mismatches(flow, target, ledger, there.values()) if positions.ledger_end else {}
+    )
     is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
     remote = replace(
         state.target,
         topics=there,
         foreign=foreign,
         unreadable=unreadable,
+        mismatches=mismatches,
         racks=target.racks() if is_placed else {},
     )
     return replace(state, target=remote, positions=positions)

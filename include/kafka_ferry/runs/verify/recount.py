@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
+from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
@@ -17,7 +19,7 @@ from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import without_locals
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 
 NOTHING_ACCEPTED: Final[AcceptedRanges] = {}
+Boundaries = Mapping[TopicPartition, LedgerEnd]
+"""By *target* partition, up to where the ledger had written to it before: from there on it is read."""
+NO_BOUNDARIES: Final[Boundaries] = {}
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ def recount_ranges(
     topics: Mapping[str, Topic],
     *,
     is_backfill: bool,
+    boundaries: Boundaries = NO_BOUNDARIES,
 ) -> Recounted:
     """Count the ranges' records on the target.
 
@@ -63,30 +69,45 @@ def recount_ranges(
         ranges: what is counted.
         topics: the remote topics that exist, by name.
         is_backfill: whether the ranges are a backfill's, which ends in the middle of what the flow copies.
+        boundaries: from where on partitions are read, also such without a range: what lies between there and
+            the ranges is foreign.
     """
     by_target, gone = _by_target(ranges, topics, ledger.released())
-    claims = _claims(by_target, ledger)
+    claims = _claims(by_target, ledger, boundaries)
     recounts = recount(claims)
     if is_backfill:
         recounts = {tp: found._replace(beyond=0) for tp, found in recounts.items()}
     if leaves_out(flow):
         recounts = without_locals(recounts, claims)
     else:
-        first_at = min((entry.at for entry in ranges), default=0)
+        times = [entry.at for entry in ranges] + [end.at for end in boundaries.values()]
+        first_at = min(times, default=0)
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
+    recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     return Recounted(
-        _range_rows(by_target, recounts, topics, accepted_ranges(ledger)),
+        _range_rows(by_target, recounts, topics, accepted_ranges(ledger), boundaries),
         [_range_row(entry, None) for entry in gone],
         recounts,
     )
 
 
 def claims_of(
-    ledger: LedgerTable, ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
+    ledger: LedgerTable,
+    ranges: Iterable[LedgerRange],
+    topics: Mapping[str, Topic],
+    boundaries: Boundaries = NO_BOUNDARIES,
 ) -> Claims:
-    """The ledger's claims by ranges in remote topics that exist, by *target* partition."""
-    return _claims(_by_target(ranges, topics, ledger.released())[0], ledger)
+    """The ledger's claims by ranges in remote topics that exist, by *target* partition.
+
+    Args:
+        ledger: the flow's ledger.
+        ranges: the ranges.
+        topics: the remote topics that exist, by name.
+        boundaries: as of ``recount_ranges``; those of other partitions do not matter.
+    """
+    by_target, _ = _by_target(ranges, topics, ledger.released())
+    return _claims(by_target, ledger, {tp: boundaries[tp] for tp in boundaries.keys() & by_target})
 
 
 def _by_target(
@@ -111,17 +132,26 @@ def _by_target(
 
 
 def _claims(
-    by_target: Mapping[TopicPartition, list[LedgerRange]], ledger: LedgerTable
+    by_target: Mapping[TopicPartition, list[LedgerRange]],
+    ledger: LedgerTable,
+    boundaries: Boundaries,
 ) -> dict[TopicPartition, list[RangeClaim]]:
+    """The ranges' claims by target partition, after the partition's boundary, where it has one."""
     preserved = any(entry.copied.preserved for entries in by_target.values() for entry in entries)
     first = _first_preserved(ledger) if preserved else {}
-    return {
-        tp: [
+    claims = {tp: [RangeClaim.boundary(end.offset)] for tp, end in boundaries.items()}
+    for tp, entries in by_target.items():
+        claims.setdefault(tp, []).extend(
             RangeClaim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
             for copied in (entry.copied for entry in entries)
-        ]
-        for tp, entries in by_target.items()
-    }
+        )
+    return claims
+
+
+def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> PartitionRecount:
+    """What was found for the ranges alone."""
+    has_boundary = bool(claims) and claims[0].is_boundary
+    return found._replace(ranges=found.ranges[1:]) if has_boundary else found
 
 
 def _first_preserved(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:
@@ -144,12 +174,15 @@ def _range_rows(
     recounts: Mapping[TopicPartition, PartitionRecount],
     topics: Mapping[str, Topic],
     accepted: AcceptedRanges,
+    boundaries: Boundaries,
 ) -> list[RangeRow]:
-    return [
-        _range_row(entry, found, topics[tp.topic], accepted)
-        for tp, entries in by_target.items()
-        for entry, found in zip(entries, recounts[tp].ranges, strict=True)
-    ]
+    rows = []
+    for tp, entries in by_target.items():
+        reached = boundaries.get(tp, LedgerEnd()).offset
+        for entry, found in zip(entries, recounts[tp].ranges, strict=True):
+            rows.append(_range_row(entry, found, topics[tp.topic], accepted, reached))
+            reached = max(reached, entry.copied.target_end)
+    return rows
 
 
 def _range_row(
@@ -157,6 +190,7 @@ def _range_row(
     found: Recount | None,
     topic: Topic | None = None,
     accepted: AcceptedRanges = NOTHING_ACCEPTED,
+    reached: int = 0,
 ) -> RangeRow:
     if found and not entry.copied.digest:
         # Taken over from another mirror: the records were compared then, and the batches are not ours.
@@ -169,4 +203,5 @@ def _range_row(
         target_is_compacted=topic is not None and topic.is_compacted,
         backfill=entry.window is not None,
         accepted=accepted.get(entry.key),
+        reached=reached,
     )

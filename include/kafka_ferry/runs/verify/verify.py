@@ -13,6 +13,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
+from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice
@@ -21,10 +22,11 @@ from kafka_ferry.runs.verify.evaluate_again import (
     ranges_to_evaluate,
     with_evaluations,
 )
-from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
+from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
+from kafka_ferry.verify.recount import recount_here
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -124,6 +126,10 @@ def _read_due(
         due.ranges,
         due.topics,
         is_backfill=is_backfill,
+        boundaries={
+            **due.boundaries,
+            **({} if is_backfill else _written_to(run.flow, ledger, target, due)),
+        },
     )
     evaluated = _evaluated(spark, run, plan, due, stored)
     # A step that is repeated reads all of it again.
@@ -191,7 +197,7 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     copied = {range_.target for range_ in plan.of_shard(shard)}
     due = _due(run, plan, ClusterControl(run.flow.target))
     ranges = [entry for entry in due.ranges if entry.target in copied]
-    claims = claims_of(run.ledger, ranges, due.topics)
+    claims = claims_of(run.ledger, ranges, due.topics, due.boundaries)
     found = _recount(spark, run.flow, None, claims)
     chosen = ranges_to_evaluate(run.flow, run.run_id, plan, ranges, due.topics)
     evaluated = evaluate_chosen(spark, run, chosen)
@@ -203,7 +209,7 @@ def is_read_back(run: RunContext) -> bool:
     """Whether everything that is due has been read back, and rules have been evaluated again."""
     plan, recounts = run.folder.plan(), run.folder.recounts
     due = _due(run, plan, ClusterControl(run.flow.target))
-    claims = claims_of(run.ledger, due.ranges, due.topics)
+    claims = claims_of(run.ledger, due.ranges, due.topics, due.boundaries)
     if recounts.of(claims).keys() != claims.keys():
         return False
     return not _left_to_evaluate(run, plan, due, recounts.evaluated())
@@ -223,7 +229,12 @@ def _recount(
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recount of each target partition; from the run's folder if it was made for exactly these claims."""
     found = stored.of(claims) if stored else {}
-    if missing := {tp: asked for tp, asked in claims.items() if tp not in found}:
+    missing = {tp: asked for tp, asked in claims.items() if tp not in found}
+    # Where the run has copied nothing, there is little to read.
+    quick = {tp for tp, asked in missing.items() if all(claim.is_boundary for claim in asked)}
+    if quick:
+        found |= recount_here(flow.target, [(tp, missing.pop(tp), None) for tp in sorted(quick)])
+    if missing:
         from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
 
         found |= recount_all(spark(), flow, missing)
@@ -257,6 +268,8 @@ class _Due:
         since: the ledger offset of the first entry that may be among them.
         ranges: the ranges, in the ledger's order.
         topics: the existing remote topics of the ranges and the plan, by name.
+        boundaries: up to where the ledger had written before, of the partitions with ranges: nothing else may
+            lie between there and the ranges. None for a backfill.
         is_anything: whether the ledger has anything to verify, even if only where partitions begin.
     """
 
@@ -264,6 +277,7 @@ class _Due:
     since: int
     ranges: list[LedgerRange]
     topics: Mapping[str, Topic]
+    boundaries: Boundaries
     is_anything: bool
 
 
@@ -278,7 +292,24 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
     topics = target.topics({entry.target.topic for entry in ranges} | planned)
-    return _Due(through, 0 if everything else since, ranges, topics, is_anything=bool(found))
+    since = 0 if everything else since
+    boundaries: Boundaries = {}
+    if not plan.options.window:
+        ends = ledger_ends(run.flow, ledger, topics.values(), before=since)
+        boundaries = {tp: ends[tp] for tp in {entry.target for entry in ranges} & ends.keys()}
+    return _Due(through, since, ranges, topics, boundaries, is_anything=bool(found))
+
+
+def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _Due) -> Boundaries:
+    """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on."""
+    if flow.on_foreign_records == "adopt":
+        # Other flows write there, and prove what they write.
+        return {}
+    written = {entry.target for entry in due.ranges}
+    ends = log_ends(flow, target, ledger, due.topics.values())
+    return {
+        tp: end.ledger_end for tp, end in ends.items() if tp not in written and not end.is_quiet
+    }
 
 
 def _due_ranges(

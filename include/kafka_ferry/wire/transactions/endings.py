@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -79,6 +79,26 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
         if not topic.topic.startswith("__")
     )
     return Ending(_OUTCOMES.get(state.transaction_state, TransactionOutcome.UNKNOWN), partitions)
+
+
+def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> frozenset[int] | None:
+    """The ids of the producers that hold or last held transactional ids, as far as coordinators remember.
+
+    Returns:
+        None if a coordinator is too old to be asked (before 3.0).
+
+    Raises:
+        FerryError: if a coordinator does not answer.
+    """
+    found = set()
+    for transactional_id in transactional_ids:
+        with cluster.forgetting():
+            question = _described(cluster, transactional_id)
+            if question is None:
+                return None
+            if state := question.ask():
+                found.add(int(state.producer_id))
+    return frozenset(found)
 
 
 def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:

@@ -21,7 +21,6 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire.by_topic import entries_of
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
-from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.transactions.endings import producers
 
 # The broker appends them one after the other, 23 us each, before it answers.
@@ -97,27 +96,24 @@ def may_write_markers(cluster: WireCluster) -> bool:
 
 
 def coordinator_epochs(
-    cluster: WireCluster,
-    nodes: Mapping[TopicPartition, int],
-    producer_ids: Mapping[TopicPartition, int],
+    cluster: WireCluster, by_leader: Mapping[int, Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
     """The coordinator epoch below which each partition's leader refuses a producer's control records.
 
     Args:
         cluster: the cluster to ask.
-        nodes: the broker that leads each partition.
-        producer_ids: the producer's id, by partition.
+        by_leader: by broker, the partitions that it leads, each with the producer's id.
 
     Returns:
-        -1 where the leader knows none; without the partitions that the flow may not read, or whose leader is too
-        old to be asked (before 2.8).
+        -1 where the leader knows none; without the partitions that the flow may not read, or whose leader is
+        too old to be asked (before 2.8).
 
     Raises:
         FerryError: if a leader does not answer.
     """
     found: dict[TopicPartition, int] = {}
-    for node, asked in by_node(nodes).items():
-        question = producers(cluster, node, asked)
+    for node, producer_ids in by_leader.items():
+        question = producers(cluster, node, producer_ids)
         for tp, states in (question.ask() if question else {}).items():
             own = (it.coordinator_epoch for it in states if it.producer_id == producer_ids[tp])
             found[tp] = max(own, default=-1)

@@ -12,9 +12,10 @@ import pytest
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.ledger import LedgerRange, VerificationEntry
+from kafka_ferry.ledger import LedgerEnd, LedgerRange, VerificationEntry
 from kafka_ferry.model import LogBounds, Plan, Position, ProducerState, Range, Topic, TopicPartition
 from kafka_ferry.model.changes import Applied
+from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.verify import verify as verify_module
@@ -49,6 +50,14 @@ class Ledger:
 
     def verified_through(self) -> int:
         return 0
+
+    def marks(self) -> dict[str, Mark]:
+        return {}
+
+    def target_ends(
+        self, _: Iterable[Topic], *, before: int | None = None
+    ) -> dict[TopicPartition, LedgerEnd]:
+        return {}
 
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         return iter(self.entries)
@@ -127,7 +136,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
             return {name: made.topics[name] for name in names & made.topics.keys()}
 
         def log_bounds(
-            self, topics: Iterable[Topic], *, wait_s: float
+            self, topics: Iterable[Topic], _: str = "read_committed", *, wait_s: float
         ) -> dict[TopicPartition, LogBounds]:
             ends = {tp: LogBounds(0, found.offset) for tp, found in made.positions.items()}
             asked = {topic.name for topic in topics}

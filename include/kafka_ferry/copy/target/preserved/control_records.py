@@ -190,8 +190,10 @@ class MarkerFiller(Filler):
             raise StartOver(
                 f"An earlier writer was still writing to {', '.join(moved)} after the take-over."
             )
-        ids = {tp: queue.producer_id for tp, queue in new.items()}
-        known = coordinator_epochs(self._cluster, nodes, ids)
+        by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        for tp, queue in new.items():
+            by_leader[queue.node][tp] = queue.producer_id
+        known = coordinator_epochs(self._cluster, by_leader)
         by_clock = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
         for tp, queue in new.items():
             last = known.get(tp, by_clock)

@@ -1,0 +1,110 @@
+"""Where the target's logs contradict the ledger, so that copying on would lose or double records.
+
+Both are claims: a log may be truncated by an unclean leader election, and ledger and positions may lose
+their newest records in a power cut that spares the data.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.errors import AccessDenied
+from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model.cluster_state import LogMismatch
+from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.log_ends import log_ends
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import committed_batches
+from kafka_ferry.wire.transactions.endings import producer_ids
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.control import ClusterControl
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Topic, TopicPartition
+    from kafka_ferry.wire import WireCluster
+
+# Another run of the flow may be copying: its records reach the log before they reach the ledger.
+_PAUSES_S: Final = (0.1, 0.5, 2.0)
+
+
+def log_mismatches(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> dict[TopicPartition, LogMismatch]:
+    """How the logs of remote topics contradict the ledger, by *target* partition; nothing where they agree.
+
+    Records of other producers are no contradiction: the verification names them.
+
+    Args:
+        flow: the flow.
+        target: its target.
+        ledger: its ledger; projected again before anything is taken for a contradiction.
+        topics: the remote topics that exist.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    found = _found(flow, target, ledger, topics)
+    for pause_s in _PAUSES_S:
+        if not found:
+            break
+        time.sleep(pause_s)
+        ledger.project(flow.target, ledger_topic(flow.source.alias))
+        again = _found(flow, target, ledger, [it for it in topics if it.name in _topics(found)])
+        found = {tp: again[tp] for tp in found.keys() & again.keys()}
+    return found
+
+
+def _topics(partitions: Collection[TopicPartition]) -> set[str]:
+    return {tp.topic for tp in partitions}
+
+
+def _found(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> dict[TopicPartition, LogMismatch]:
+    ends = log_ends(flow, target, ledger, topics)
+    found = {
+        tp: LogMismatch(end.ledger_end.offset, end.log.end)
+        for tp, end in ends.items()
+        if end.is_cut
+    }
+    loud = {tp: end for tp, end in ends.items() if not (end.is_cut or end.is_quiet)}
+    if loud:
+        with connected(flow.target) as cluster:
+            own = _own_producers(cluster, flow, ledger)
+            for tp, end in loud.items():
+                first = max(end.ledger_end.offset, end.log.start)
+                at = retry(partial(_first_of, cluster, tp, first, own))
+                if at >= 0:
+                    found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
+    return found
+
+
+def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> frozenset[int] | None:
+    """The producer ids of the flow's writers, None where the brokers do not tell."""
+    writers = max([flow.writers, *(row["writers"] for row in ledger.last_runs(2))])
+    try:
+        return producer_ids(cluster, (transactional_id(flow.name, at) for at in range(writers)))
+    except AccessDenied:
+        return None
+
+
+def _first_of(
+    cluster: WireCluster, partition: TopicPartition, first: int, producers: frozenset[int] | None
+) -> int:
+    """The offset of the first committed batch of one of ``producers`` from ``first`` on, -1 for none.
+
+    Where they are not known, any that was written in a transaction counts.
+    """
+    log = partition_log(cluster, partition)
+    for batch in committed_batches(cluster, log, max(first, log.start)):
+        header = batch.header
+        is_own = header.is_transactional and (producers is None or header.producer_id in producers)
+        if is_own and header.next_offset > first:
+            return max(first, header.base_offset)
+    return -1

@@ -1,0 +1,114 @@
+"""What lies in remote logs after the last record that the flow's ledger has there.
+
+After a transaction's last record comes its marker, and then nothing until the next one. So where a log ends
+tells, in one request to each broker, whether it has lost what the ledger has, or may hold something else::
+
+    ledger   ... 57 58 59|                 the ledger's end is 60
+    log      ... 57 58 59 M                ends at 61: quiet
+    log      ... 57 58                     ends at 59: cut
+    log      ... 57 58 59 M 61 62 M        ends at 64: something was written that the ledger does not have
+
+Only of topics with translated offsets: where offsets are preserved, the log's end is the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_ferry.ledger import LedgerEnd
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.topics.emitted_topics import emitted_topics
+from kafka_ferry.runs.provenance.opposite_flow import leaves_out
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.control import ClusterControl
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Topic
+    from kafka_ferry.model.cluster_state import LogBounds
+
+
+class LogEnds(NamedTuple):
+    """The end of a *target* partition's log, beside the ledger's.
+
+    Attributes:
+        ledger_end: where the records end that the ledger has there; at 0 where it has none, in a topic that the
+            flow has created.
+        log: where the log starts and ends, open transactions included.
+    """
+
+    ledger_end: LedgerEnd
+    log: LogBounds
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the log ends before the ledger does."""
+        return self.log.end < self.ledger_end.offset
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing but a transaction's marker can lie after the ledger's end."""
+        first = max(self.ledger_end.offset, self.log.start)
+        return self.log.end <= first + (self.ledger_end.offset > 0)
+
+
+def log_ends(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> dict[TopicPartition, LogEnds]:
+    """The ends of the logs of the partitions of remote topics that the flow has copied to or has created.
+
+    Partitions without a leader are left out, and so are those in which the target's own producers write.
+
+    Args:
+        flow: the flow.
+        target: its target.
+        ledger: its ledger, projected.
+        topics: the remote topics.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    ends = ledger_ends(flow, ledger, topics)
+    asked = [topic for topic in topics if topic.name in {tp.topic for tp in ends}]
+    logs = target.log_bounds(asked, "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
+    return {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
+
+
+def ledger_ends(
+    flow: Flow, ledger: LedgerTable, topics: Collection[Topic], *, before: int | None = None
+) -> dict[TopicPartition, LedgerEnd]:
+    """Where the records end that the ledger has in *target* partitions of remote topics.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        topics: the remote topics that exist.
+        before: the ledger offset before which its entries count; None for all.
+
+    Returns:
+        At 0 for partitions without any, of topics that the flow has created; other such partitions are left out.
+    """
+    if leaves_out(flow):
+        return {}
+    marks, released = ledger.marks(), ledger.released()
+    own = {topic.name for topic in emitted_topics(flow)}
+    of_topic = {
+        topic.name: mark
+        for topic in topics
+        if (mark := marks.get(topic.name)) and mark.remote_topic_id == topic.topic_id
+    }
+    translated = [
+        topic
+        for topic in topics
+        if topic.name not in own
+        and topic.topic_id not in released
+        and not (topic.name in of_topic and of_topic[topic.name].preserved)
+    ]
+    created = {
+        TopicPartition(topic.name, number): LedgerEnd()
+        for topic in translated
+        if topic.name in of_topic and of_topic[topic.name].created
+        for number in range(topic.partitions)
+    }
+    return created | ledger.target_ends(translated, before=before)

@@ -1,0 +1,158 @@
+"""The target's logs are compared with the ledger in every run: what is gone, and what only the log has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.ledger import ledger_topic
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.own_brokers import own_pair
+from tests.support.brokers.segments import read_batches, write_log
+from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
+from tests.support.records.histories import named, told, values
+from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
+from tests.support.runs.pair import Pair, Unique
+from tests.support.runs.proof import verified
+
+pytestmark = pytest.mark.usefixtures("without_spark")
+OFFSETS = "__consumer_offsets"
+FEW_OFFSETS = {"offsets.topic.num.partitions": "1"}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Brokers whose logs are cut."""
+    with own_pair(tmp_path_factory.mktemp("cut"), FEW_OFFSETS) as pair:
+        yield pair
+
+
+def keyed(part: str, count: int) -> list[Record]:
+    return [Record(b"%d-%b" % (i, part.encode()), b"%d" % i) for i in range(count)]
+
+
+def flow_with_run(
+    folder: Path, own: tuple[KafkaCluster, KafkaCluster], topic: str, **configs: str
+) -> Flow:
+    """A flow of one topic whose first run is proved."""
+    folder.mkdir()
+    source, target = own
+    create_topic(source.bootstrap, topic, **configs)
+    produce(source.bootstrap, topic, keyed("first", 30))
+    flow = make_flow(folder, source, target, [topic])
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+    return flow
+
+
+def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_and_never_doubled(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """Truncated logs, one of them compacted; and a ledger and positions that have lost their newest records."""
+    source, target = own
+    flows = {
+        name: flow_with_run(tmp_path / unique(name), own, unique(name), **configs)
+        for name, configs in (
+            ("cut", {}),
+            ("compacted", {"cleanup_policy": "compact"}),
+            ("forgotten", {}),
+        )
+    }
+    topics = {name: flow.topics[0] for name, flow in flows.items()}
+    ledger = ledger_topic(flows["forgotten"].source.alias)
+    logs = [(remote(flows[it], topics[it]), 0) for it in ("cut", "compacted")]
+    logs += [(ledger, 0), (OFFSETS, 0)]
+    kept = {log: read_batches(target, *log) for log in logs}
+    for name, flow in flows.items():
+        produce(source.bootstrap, topics[name], keyed("second", 20))
+        assert failures(copy_now(flow, "run-2")) == []
+    before = {
+        name: read_all(target.bootstrap, remote(flows[name], topics[name]))[0] for name in flows
+    }
+
+    assert isinstance(target, Broker)
+    target.kill()
+    for log, batches in kept.items():
+        write_log(target, log[0], batches, log[1])
+    target.start().wait_ready()
+    for name in flows:
+        produce(source.bootstrap, topics[name], keyed("third", 40))
+
+    for name, reason in (
+        ("cut", r"ends at 31, before 51, up to which the ledger has records"),
+        ("compacted", r"ends at 31, before 51, up to which the ledger has records"),
+        ("forgotten", r"records of this flow's own writers from offset 31 on that its ledger does"),
+    ):
+        flow, remote_topic = flows[name], remote(flows[name], topics[name])
+        plan = plan_now(flow, "run-3")
+        (refused,) = plan.remarks.refused
+        assert reason.replace("\\", "") in str(refused), name
+        assert f"ferry repair --topic {remote_topic}" in refused.advice
+        assert failures(copy_planned(flow, plan)) == []
+        have = read_all(target.bootstrap, remote_topic)[0]
+        assert have == (before[name] if name == "forgotten" else before[name][:30]), name
+
+
+def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_cleaned(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    source, target = own
+    topic = unique("compacted")
+    flow = flow_with_run(tmp_path / topic, own, topic, cleanup_policy="compact")
+    produce(source.bootstrap, topic, keyed("second", 20))
+    remote_topic = remote(flow, topic)
+    kept = read_batches(target, remote_topic)
+    assert failures(copy_now(flow, "run-2")) == []
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, remote_topic, kept)
+    target.start().wait_ready()
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        verified(flow, "run-2")
+
+
+def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anything_new(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("seam", named("first", 5))
+    flow = pair.flow([topic])
+    assert failures(copy_now(flow, "run-1")) == []
+    verified(flow, "run-1")
+    assert failures(copy_now(flow, "run-2")) == []
+    verified(flow, "run-2")
+
+    produce(pair.backup.bootstrap, remote(flow, topic), named("foreign", 1))
+    assert failures(copy_now(flow, "run-3")) == []
+    with pytest.raises(VerificationFailed, match="1 record on the target after the ledger's last"):
+        verified(flow, "run-3")
+    pair.produce(topic, named("second", 5))
+    assert failures(copy_now(flow, "run-4")) == []
+    with pytest.raises(VerificationFailed, match="1 record of another producer"):
+        verified(flow, "run-4")
+    assert values(pair.backup, remote(flow, topic)) == [
+        *told("first", 5),
+        *told("foreign", 1),
+        *told("second", 5),
+    ]
+
+
+def test_a_foreign_record_in_a_partition_that_the_source_does_not_have_is_found(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("wider", named("first", 5))
+    flow = pair.flow([topic])
+    assert failures(copy_now(flow, "run-1")) == []
+    verified(flow, "run-1")
+    add_partitions(pair.backup, remote(flow, topic), 3)
+    assert failures(copy_now(flow, "run-2")) == []
+    verified(flow, "run-2")
+
+    produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"foreign", partition=2)])
+    assert failures(copy_now(flow, "run-3")) == []
+    with pytest.raises(VerificationFailed, match="1 record on the target after the ledger's last"):
+        verified(flow, "run-3")

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -14,6 +15,8 @@ from confluent_kafka.admin import (
     AclOperation,
     AdminClient,
     ConfigResource,
+    NewPartitions,
+    NewTopic,
     ResourceType,
 )
 
@@ -22,6 +25,7 @@ from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.log_bounds import read_log_bounds
+from kafka_ferry.control.portions import ask_in_portions
 from kafka_ferry.control.replica_assignment import racks_of, replicas_of, to_create, to_grow
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.control.wire_admin import WireAdmin
@@ -182,14 +186,13 @@ class ClusterControl:
         Returns:
             An error for each topic that could not be created.
         """
-        topics = [to_create(creation) for creation in creations]
-        if not topics:
-            return {}
-        return self._each(
-            "creating",
-            "CREATE",
-            self._admin.create_topics(topics, operation_timeout=at_most(_TIMEOUT_S)),
-        )
+
+        def create(topics: list[NewTopic]) -> dict[str, FerryError]:
+            futures = self._admin.create_topics(topics, operation_timeout=at_most(_TIMEOUT_S))
+            return self._each("creating", "CREATE", futures)
+
+        records = {to_create(it): 1 + it.partitions + len(it.configs) for it in creations}
+        return ask_in_portions(records, attrgetter("topic"), create)
 
     def grow_topics(self, growths: Sequence[Growth]) -> dict[str, FerryError]:
         """Give topics more partitions; those that have them already stay unchanged.
@@ -197,14 +200,14 @@ class ClusterControl:
         Returns:
             An error for each topic that could not grow.
         """
-        wanted = to_grow(growths, self.topics(growth.remote_topic for growth in growths))
-        if not wanted:
-            return {}
-        return self._each(
-            "adding partitions to",
-            "ALTER",
-            self._admin.create_partitions(wanted, operation_timeout=at_most(_TIMEOUT_S)),
-        )
+
+        def grow(some: list[NewPartitions]) -> dict[str, FerryError]:
+            futures = self._admin.create_partitions(some, operation_timeout=at_most(_TIMEOUT_S))
+            return self._each("adding partitions to", "ALTER", futures)
+
+        topics = self.topics(growth.remote_topic for growth in growths)
+        records = {it: it.new_total_count for it in to_grow(growths, topics)}
+        return ask_in_portions(records, attrgetter("topic"), grow)
 
     def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, FerryError]:
         """Set and unset configs of topics; for each topic all of them, or none.
@@ -215,15 +218,16 @@ class ClusterControl:
         Returns:
             An error for each topic whose configs could not be changed.
         """
-        errors: dict[str, FerryError] = {}
-        for some in batched(sorted(changes), _TOPICS_AT_ONCE):
+
+        def alter(some: list[str]) -> dict[str, FerryError]:
             asked = [to_alter(name, changes[name]) for name in some]
             futures = self._admin.incremental_alter_configs(
                 asked, request_timeout=at_most(_TIMEOUT_S)
             )
             named = {resource.name: future for resource, future in futures.items()}
-            errors |= self._each("changing the configs of", "ALTER_CONFIGS", named)
-        return errors
+            return self._each("changing the configs of", "ALTER_CONFIGS", named)
+
+        return ask_in_portions({name: len(changes[name]) for name in sorted(changes)}, str, alter)
 
     @retried
     def unknown(self, names: Iterable[str]) -> set[str]:
@@ -284,12 +288,12 @@ class ClusterControl:
         names = [name for name, topic_id in topic_ids.items() if known.get(name) == topic_id]
         if not names:
             return {}
-        errors = self._each(
-            "deleting",
-            "DELETE",
-            self._admin.delete_topics(names, operation_timeout=at_most(_TIMEOUT_S)),
-            done=KafkaError.UNKNOWN_TOPIC_OR_PART,
-        )
+
+        def delete(some: list[str]) -> dict[str, FerryError]:
+            futures = self._admin.delete_topics(some, operation_timeout=at_most(_TIMEOUT_S))
+            return self._each("deleting", "DELETE", futures, done=KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+        errors = ask_in_portions(dict.fromkeys(names, 1), str, delete)
         self._see_gone({name: known[name] for name in names if name not in errors})
         return errors
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.config import Cluster
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.model.plan import Creation
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.records.builders import Record, create_topic, produce
@@ -15,6 +19,31 @@ from tests.support.runs.flows import assert_same, copy_now, failures, ledger_row
 pytestmark = pytest.mark.long
 
 PARTITIONS = 1_000
+CONFIGS = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "delete.retention.ms": "86400001",
+    "file.delete.delay.ms": "60001",
+    "flush.messages": "9223372036854775806",
+    "flush.ms": "9223372036854775806",
+    "index.interval.bytes": "4097",
+    "max.compaction.lag.ms": "9223372036854775806",
+    "max.message.bytes": "1048589",
+    "message.timestamp.after.max.ms": "3600001",
+    "message.timestamp.before.max.ms": "9223372036854775806",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.51",
+    "min.compaction.lag.ms": "1",
+    "min.insync.replicas": "1",
+    "preallocate": "false",
+    "retention.bytes": "-1",
+    "retention.ms": "604800001",
+    "segment.bytes": "1073741823",
+    "segment.index.bytes": "10485761",
+    "segment.jitter.ms": "1",
+    "segment.ms": "604800001",
+    "unclean.leader.election.enable": "false",
+}
 
 
 @pytest.fixture
@@ -50,3 +79,21 @@ def test_a_topic_of_a_thousand_partitions_is_copied_in_one_run(
     assert {row["partition"] for row in rows} == set(range(PARTITIONS))
     assert sum(row["records"] for row in rows) == len(records)
     assert copy_now(flow, "run-2") == []
+
+
+def test_more_topics_and_configs_than_a_controller_takes_in_one_request_are_all_made(
+    clusters: tuple[KafkaCluster, KafkaCluster],
+) -> None:
+    """Controllers refuse requests that make more than 10,000 records, as a whole."""
+    properties = {"bootstrap.servers": clusters[1].bootstrap}
+    control = ClusterControl(Cluster(alias="target", properties=properties))
+    creations = [Creation(f"many-{number}", 1, 1, CONFIGS) for number in range(500)]
+    names = [creation.remote_topic for creation in creations]
+    assert len(names) * (len(CONFIGS) + 2) > 10_000
+    assert control.create_topics(creations) == {}
+    changes = {
+        name: [ConfigChange("", name, config, None, value) for config, value in CONFIGS.items()]
+        for name in names
+    }
+    assert control.alter_configs(changes) == {}
+    assert control.delete_topics(control.topic_ids(names)) == {}

@@ -1,0 +1,66 @@
+"""Changes of many topics, in requests that a controller takes.
+
+A KRaft controller refuses a request that makes more than 10,000 records (``QuorumController``,
+``MAX_RECORDS_PER_USER_OP``) as a whole, with POLICY_VIOLATION: what a request is worth is estimated, and what
+is refused nevertheless is asked for again in halves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeVar
+
+from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.wire.error_codes import MESSAGE_TOO_LARGE, POLICY_VIOLATION
+
+_T = TypeVar("_T")
+# A topic is a record, and so are each of its partitions and configs; brokers may add some of their own.
+_RECORDS_AT_ONCE: Final = 5_000
+_TOO_MUCH: Final = frozenset({POLICY_VIOLATION, MESSAGE_TOO_LARGE})
+
+
+def ask_in_portions(
+    records: Mapping[_T, int],
+    name_of: Callable[[_T], str],
+    ask: Callable[[list[_T]], dict[str, FerryError]],
+) -> dict[str, FerryError]:
+    """Ask for changes, some at a time.
+
+    Args:
+        records: the changes, each of another topic, with about how many records the controller makes of it.
+        name_of: the topic of a change.
+        ask: makes changes, and returns an error for each topic that was refused.
+
+    Returns:
+        An error for each topic that is refused also when it is asked for alone, or for another reason.
+    """
+    errors: dict[str, FerryError] = {}
+    waiting = deque(_portions(records))
+    while waiting:
+        some = waiting.popleft()
+        found = ask(some)
+        refused = [change for change in some if _is_too_much(found.get(name_of(change)))]
+        if len(some) > 1 and refused:
+            half = (len(refused) + 1) // 2
+            waiting.extendleft(part for part in (refused[half:], refused[:half]) if part)
+            found = {name: error for name, error in found.items() if not _is_too_much(error)}
+        errors |= found
+    return errors
+
+
+def _is_too_much(error: FerryError | None) -> bool:
+    return isinstance(error, BrokerError) and error.code in _TOO_MUCH
+
+
+def _portions(records: Mapping[_T, int]) -> Iterator[list[_T]]:
+    some: list[_T] = []
+    total = 0
+    for change, count in records.items():
+        if some and total + count > _RECORDS_AT_ONCE:
+            yield some
+            some, total = [], 0
+        some.append(change)
+        total += count
+    if some:
+        yield some

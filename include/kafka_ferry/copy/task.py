@@ -16,6 +16,7 @@ from kafka_ferry.copy.record_changes import NO_CHANGES, ChangedRanges, RecordCha
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.target.backfill_progress import Backfilled
+from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.copy.target.transactional_writer import (
     TransactionalWriter,
     backfill_writer,
@@ -69,6 +70,7 @@ def copy_for_flow(
     wait_s = flow.partition_wait_ms / 1000
 
     changed = ChangedRanges(flow, ranges, changes)
+    recovery = LedgerRecovery(flow)
 
     def read(starts: Mapping[Range, Position]) -> Reader:
         how = ReadRules(
@@ -78,6 +80,7 @@ def copy_for_flow(
             # Records that old expire while they are copied: the ledger names them, and so does the proof.
             skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
             rewind=rewind,
+            epochs=lambda range_: recovery.epochs(range_.target, starts[range_]),
             # Before anything is read, the writer has asked for all of them.
             limits_by_topic=limits_by_topic.known,
             filters=_by_partition(

@@ -23,6 +23,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.epochs import EpochSpan
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.model.waits import NO_WAITS, Waits
@@ -77,6 +78,8 @@ class CopiedRange(_Model):
         lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
             taken before they were copied; their sum is ``reasons["lost"]``.
         leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
+        epochs: the leader epochs of its batches, each with the source offsets from and to which they are of it;
+            none where all are of ``leader_epoch``, or where that is not known.
         rewound_from: the position before it was set back to ``start``, because the source's log
             had been truncated to there (an unclean leader election); -1 where it was not.
         preserved: whether the records kept their offsets. They were written before this entry then,
@@ -109,6 +112,7 @@ class CopiedRange(_Model):
     digest: str
     lost: tuple[tuple[int, int], ...] = ()
     leader_epoch: int = Field(-1, ge=-1, lt=2**31)
+    epochs: tuple[EpochSpan, ...] = ()
     rewound_from: int = Field(-1, ge=-1, lt=2**63)
     preserved: bool = False
     producer: ProducerState | None = None

@@ -21,6 +21,7 @@ from kafka_ferry.ledger.record import (
     ReleaseEntry,
     VerificationEntry,
 )
+from kafka_ferry.model.epochs import EpochSpan
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
@@ -30,6 +31,7 @@ _SEGMENT: Final = pa.struct(
     [("source", pa.int64()), ("target", pa.int64()), ("records", pa.int64())]
 )
 _INTERVAL: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+_EPOCH: Final = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("epoch", pa.int32())])
 _ACCEPTED: Final = pa.struct(
     [
         ("ledger_offset", pa.int64()),
@@ -78,6 +80,7 @@ SCHEMA: Final = pa.schema(
         ("digest", pa.string()),
         ("lost", pa.list_(_INTERVAL)),
         ("leader_epoch", pa.int32()),
+        ("epochs", pa.list_(_EPOCH)),
         ("rewound_from", pa.int64()),
         ("preserved", pa.bool_()),
         ("producer", _PRODUCER),
@@ -163,6 +166,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row["reasons"] = list(copied.reasons.items())
             row["rebuilt"] = list(copied.rebuilt.items())
             row["segments"] = [segment._asdict() for segment in copied.segments]
+            row["epochs"] = [span._asdict() for span in copied.epochs]
             row["lost"] = [{"start": start, "end": end} for start, end in copied.lost]
             yield common | row | {"writer": entry.writer, "target_end": copied.target_end}
     elif isinstance(entry, OwnershipEntry):
@@ -195,6 +199,7 @@ def copied_range(row: Mapping[str, Any]) -> CopiedRange:
     fields["rebuilt"] = dict(row["rebuilt"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
     fields["lost"] = tuple((lost["start"], lost["end"]) for lost in row["lost"] or ())
+    fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"] or ())
     fields["origins"] = tuple(row["origins"] or ())
     if row["producer"]:
         fields["producer"] = ProducerState(**row["producer"])

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
 from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in, is_verification
+from kafka_ferry.ledger.epochs import epoch_history
 from kafka_ferry.ledger.record import Entry, LedgerError
 from kafka_ferry.ledger.rows import (
     SCHEMA,
@@ -43,6 +44,7 @@ from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.model.changes import Applied
 from kafka_ferry.model.cluster_state import Mark, Topic
+from kafka_ferry.model.epochs import EpochHistory
 from kafka_ferry.model.positions import Position, ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
@@ -244,6 +246,17 @@ class LedgerTable:
             )
             for row in rows.to_pylist()
         }
+
+    def epochs(self, target: TopicPartition, position: Position) -> EpochHistory:
+        """The source's leader epochs of what was copied to a *target* partition, up to ``position``."""
+        at = (pc.field("remote_topic") == target.topic) & (
+            pc.field("partition") == target.partition
+        )
+        of_topics = (pc.field("topic_id") == position.topic_id) & (
+            pc.field("remote_topic_id") == position.remote_topic_id
+        )
+        ranges = self._ranges(at & of_topics & (pc.field("type") == "transaction"))
+        return epoch_history(entry.copied for entry in ranges)
 
     def target_ends(
         self, topics: Iterable[Topic], *, before: int | None = None

@@ -130,8 +130,8 @@ class SourceLogs:
 
     Attributes:
         bounds: the log bounds, as visible at the flow's isolation level.
-        diverged: where the log diverges from the one that was copied: the end offset there of the
-            position's leader epoch, if that is below the position.
+        diverged: where the log parts from the one that was copied, if that is below the position; -1 where it is
+            another one and that is unknown.
         densities: about which share of the offsets that are still to be copied has a record, of topics
             whose offsets are or could be preserved; partitions that could not be sampled are absent.
         sizes: how many bytes the log takes; absent where the source does not say.

@@ -16,6 +16,7 @@ from kafka_ferry.batches import (
     converted_batches,
 )
 from kafka_ferry.copy.outcome import Failure
+from kafka_ferry.model.epochs import EpochHistory
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import Expected, Fetched
@@ -53,7 +54,8 @@ class ReadRules:
         wait_s: how long a partition may give nothing while leaders move and brokers restart.
         committed: whether only committed records are copied.
         skip_lost: go on at the log's start where records were deleted before they were copied.
-        rewind: go back to where the source's log was truncated, if that is below the position.
+        rewind: go back to where the source's log parts from the one that was copied.
+        epochs: the leader epochs of what was copied of a range up to a position, for that.
         limits_by_topic: what each remote topic takes.
         filters: by source partition, what leaves records of it out.
     """
@@ -63,6 +65,7 @@ class ReadRules:
     committed: bool = True
     skip_lost: bool = False
     rewind: bool = False
+    epochs: Callable[[Range], EpochHistory] = lambda _: EpochHistory()
     limits_by_topic: Mapping[str, TopicLimits] = field(default_factory=dict)
     filters: Mapping[TopicPartition, Sequence[BatchFilter]] = field(default_factory=dict)
 

@@ -24,6 +24,7 @@ from kafka_ferry.copy.source.cursor import Cursor, Read, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.epochs import EpochEnd, branch_end
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right
@@ -44,6 +45,7 @@ from kafka_ferry.wire.error_codes import (
     fault,
     is_transient,
 )
+from kafka_ferry.wire.partitions.epochs import epoch_ends_on
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.read_ahead import Depth, answer_bytes
 
@@ -325,7 +327,7 @@ class RangeFetcher:
         elif fetched.error != NONE:
             self._judge_error(cursor, fetched.error)
         elif fetched.diverged_at is not None:
-            self._judge_divergence(cursor, fetched.diverged_at)
+            self._judge_divergence(cursor, sent.fetch.node)
         elif cursor.at < cursor.range.end:
             look_ahead = partial(fates_after, self._aside, sent.fetch.node, source)
             found, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
@@ -377,17 +379,24 @@ class RangeFetcher:
             self._fail(cursor, message, transient=False)
         return []
 
-    def _judge_divergence(self, cursor: Cursor, diverged_at: int) -> None:
-        """Handle a log that was truncated below the cursor, and has other records since."""
+    def _judge_divergence(self, cursor: Cursor, node: int) -> None:
+        """Handle a log that is not the one that was read up to the cursor."""
+        source, at = cursor.range.source, cursor.at
         if self._rules.rewind and not cursor.begun:
-            cursor.at, cursor.leader_epoch, cursor.begun = min(diverged_at, cursor.at), -1, True
-            return
+
+            def end_of(epoch: int) -> EpochEnd | None:
+                return epoch_ends_on(self._aside, {source: node}, {source: epoch}).get(source)
+
+            end = branch_end(self._rules.epochs(cursor.range), end_of)
+            if end is not None:
+                cursor.at, cursor.leader_epoch, cursor.begun = min(end, at), -1, True
+                return
         message = (
-            f"the source's log was truncated to offset {diverged_at} (an unclean leader election?): "
-            f"offsets [{diverged_at}, {cursor.at}), as they were read, are no longer there."
+            f"the source's log is not the one that was read up to offset {at}, of leader epoch "
+            f"{cursor.leader_epoch} (an unclean leader election?)."
         )
-        advice = " With on.source.divergence=continue the position is set back to there."
-        self._fail(cursor, message + advice, transient=self._rules.rewind)
+        advice = " With on.source.divergence=continue the position is set back to where they part."
+        self._fail(cursor, message + advice, transient=self._rules.rewind and cursor.begun)
 
     def _judge_error(self, cursor: Cursor, code: int) -> None:
         """Retry or give up, depending on ``code``."""

@@ -17,7 +17,9 @@ from kafka_ferry.ledger import (
     ledger_topic,
     read_ledger,
 )
+from kafka_ferry.ledger.epochs import epoch_history
 from kafka_ferry.model import Topic
+from kafka_ferry.model.epochs import EpochHistory
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -87,6 +89,15 @@ class LedgerRecovery:
                     producer=copied.producer,
                 )
         return positions
+
+    def epochs(self, target: TopicPartition, position: Position) -> EpochHistory:
+        """The source's leader epochs of what was copied to a partition, up to ``position``."""
+        return epoch_history(
+            copied
+            for copied in self._newest_incarnation([target])
+            if (copied.topic_id, copied.remote_topic_id)
+            == (position.topic_id, position.remote_topic_id)
+        )
 
     def _newest_incarnation(
         self, partitions: Collection[TopicPartition], *, backfills: bool = False

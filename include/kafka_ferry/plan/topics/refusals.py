@@ -24,8 +24,8 @@ class Place:
     Attributes:
         offset: the next source offset to copy.
         bounds: what the source holds.
-        diverged: where the source's log diverges from the one that was copied, None where it does
-            not, or where that is unknown.
+        diverged: where the source's log parts from the one that was copied, None where it does not, -1 where it
+            does and that is unknown.
         remote_topic: the remote topic's name.
         preserved: whether records keep their offsets in it.
         remote_end: where the target's log ends then, None where unknown.
@@ -195,7 +195,7 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         advice="To copy them again, " + _ANEW,
     ),
     Situation(
-        holds=lambda it: it.diverged is not None and it.diverged < it.offset,
+        holds=lambda it: it.diverged is not None and 0 <= it.diverged < it.offset,
         reason="the source's log was truncated below the position {it.offset}: offsets "
         "[{it.diverged}, {it.offset}) were copied from a branch that the source has lost.",
         advice="Was there an unclean leader election? What the source has in their place is not "
@@ -205,6 +205,13 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         outcome="The target keeps them, and copying continues at {it.diverged}.",
         offset=lambda it: it.offset if it.diverged is None else it.diverged,
         if_preserved="Preserved offsets cannot be taken back: " + _ANEW,
+    ),
+    Situation(
+        holds=lambda it: it.diverged == -1,
+        reason="the source's log is not the one that was copied up to the position {it.offset}, and where they "
+        "part is unknown.",
+        advice="Was there an unclean leader election? To copy all of the topic again, delete the remote topic and "
+        "set on.target.topic.lost: recopy.",
     ),
     Situation(
         holds=lambda it: it.diverged is None and it.offset > it.bounds.end,

@@ -18,6 +18,7 @@ from kafka_ferry.model.cluster_state import (
     SourceState,
     TargetState,
 )
+from kafka_ferry.model.epochs import EpochEnd, branch_end
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
@@ -77,7 +78,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     # were left out for what is doubtful are not among those.
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
-    diverged = _diverged(flow, topics, remote_names, state.positions.known)
+    diverged = _diverged(flow, ledger, topics, remote_names, state.positions.known)
     state = replace(
         state,
         source=replace(state.source, logs=SourceLogs(bounds, diverged)),
@@ -275,11 +276,12 @@ def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic])
 
 def _diverged(
     flow: Flow,
+    ledger: LedgerTable,
     source_topics: Mapping[str, Topic],
     remote_names: Mapping[str, str],
     positions: Mapping[TopicPartition, Position],
 ) -> dict[TopicPartition, int]:
-    """Where the source's logs have diverged from those that were copied, below the positions."""
+    """Where the source's logs part from those that were copied, below the positions; -1 where that is unknown."""
     asked: dict[TopicPartition, Position] = {}
     for name, topic in source_topics.items():
         for number in range(topic.partitions):
@@ -291,7 +293,19 @@ def _diverged(
     epochs = {tp: position.leader_epoch for tp, position in asked.items()}
     with connected(flow.source) as cluster:
         ends = retry(lambda: epoch_ends(cluster, epochs))
-    return {tp: end for tp, end in ends.items() if end < asked[tp].offset}
+        found = {}
+        for source, there in ends.items():
+            position = asked[source]
+            if there.epoch == position.leader_epoch and there.end >= position.offset:
+                continue
+            target = TopicPartition(remote_names[source.topic], source.partition)
+
+            def end_of(epoch: int, source: TopicPartition = source) -> EpochEnd | None:
+                return retry(lambda: epoch_ends(cluster, {source: epoch})).get(source)
+
+            end = branch_end(ledger.epochs(target, position), end_of)
+            found[source] = -1 if end is None else min(end, position.offset)
+    return found
 
 
 def hidden_copies(target: ClusterControl, ledger: LedgerTable) -> frozenset[TopicPartition]:

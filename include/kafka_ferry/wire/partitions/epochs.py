@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
+from kafka_ferry.model.epochs import EpochEnd
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.by_topic import by_topic
@@ -25,16 +26,16 @@ _Partition = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPar
 
 def epoch_ends(
     cluster: WireCluster, epochs: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """The end offset of a leader epoch in each partition's log, or of the newest older one it has.
+) -> dict[TopicPartition, EpochEnd]:
+    """Where a leader epoch ends in each partition's log, or else the newest older one it has.
 
     Args:
         cluster: the cluster to ask.
         epochs: the leader epoch by partition.
 
     Returns:
-        The offset after the epoch's last one; partitions without a leader, and those that know
-        nothing of the epoch or any older one, are absent.
+        That epoch and its end; partitions without a leader, and those that know nothing of the epoch or any
+        older one, are absent.
 
     Raises:
         ClusterUnreachable: if a broker does not answer, or not for every partition.
@@ -48,10 +49,10 @@ def epoch_ends(
 
 def epoch_ends_on(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, EpochEnd]:
     """The same of the brokers that lead the partitions by ``nodes``; for the newest epoch it is the log's end."""
 
-    def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, int]]:
+    def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, EpochEnd]]:
         return _ends(cluster, node, {tp: epochs[tp] for tp in some})
 
     answers = ask_leaders(cluster, nodes, question, _AT_ONCE)
@@ -60,7 +61,7 @@ def epoch_ends_on(
 
 def _ends(
     cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
-) -> Question[dict[TopicPartition, int]]:
+) -> Question[dict[TopicPartition, EpochEnd]]:
     topics = by_topic(
         {
             tp: _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
@@ -72,7 +73,7 @@ def _ends(
         topics=[_Topic(topic=name, partitions=entries) for name, entries in topics.items()],
     )
 
-    def read(answer: Any) -> dict[TopicPartition, int]:
+    def read(answer: Any) -> dict[TopicPartition, EpochEnd]:
         answers = {
             TopicPartition(topic.topic, entry.partition): entry
             for topic in answer.topics
@@ -84,7 +85,9 @@ def _ends(
             entry = answers[tp]
             if entry.error_code == NONE:
                 if entry.end_offset != _UNKNOWN:
-                    ends[tp] = int(entry.end_offset)
+                    # Before 2.0, brokers do not say which epoch it is that ends there.
+                    epoch = epochs[tp] if entry.leader_epoch == _UNKNOWN else entry.leader_epoch
+                    ends[tp] = EpochEnd(int(epoch), int(entry.end_offset))
             elif not is_transient(entry.error_code):
                 doing = f"Reading where leader epochs of {tp} end on {cluster.alias}"
                 raise fault(entry.error_code, doing, Right.topic("READ", tp.topic))

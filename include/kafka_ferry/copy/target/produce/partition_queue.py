@@ -9,6 +9,7 @@ from typing import ClassVar
 from kafka_ferry.batches import Batch, ConvertedBatch, RangeDigest, Reason, SegmentList
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import Position, Range
+from kafka_ferry.model.epochs import EpochSpan, add_span
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class RangeTally:
     Attributes:
         rewound_from: the position before it was set back to ``start``, -1 where it was not.
         adopted: records that an earlier attempt had written.
+        epochs: the leader epochs of its batches.
     """
 
     start: int
@@ -60,12 +62,15 @@ class RangeTally:
     adopted: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
     lost: list[tuple[int, int]] = field(default_factory=list)
+    epochs: list[EpochSpan] = field(default_factory=list)
 
     def add(self, out: Outgoing) -> None:
         """Count a converted batch whose outcome is known."""
         converted = out.converted
         self.end = converted.end
         self.leader_epoch = converted.leader_epoch
+        if converted.leader_epoch >= 0:
+            add_span(self.epochs, EpochSpan(converted.start, converted.end, converted.leader_epoch))
         self.reasons.update({str(reason): count for reason, count in converted.reasons.items()})
         self.rebuilt.update({str(why): count for why, count in converted.rebuilt.items()})
         self.lost += [
@@ -80,6 +85,11 @@ class RangeTally:
                 self.adopted += converted.batch.header.records
             else:
                 self.add_stored(converted.batch)
+
+    @property
+    def is_of_one_epoch(self) -> bool:
+        """Whether ``leader_epoch`` is that of all of its batches."""
+        return [span.epoch for span in self.epochs] in ([], [self.leader_epoch])
 
     def add_stored(self, batch: Batch) -> None:
         """Count a batch as the target stores it."""
@@ -170,6 +180,7 @@ class PartitionQueue:
             digest=tally.digest.hexdigest(),
             lost=tuple(tally.lost),
             leader_epoch=tally.leader_epoch,
+            epochs=() if tally.is_of_one_epoch else tuple(tally.epochs),
             rewound_from=tally.rewound_from,
             adopted=tally.adopted,
             origins=range_.origins,

@@ -102,6 +102,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "digest": "10-50",
                 "lost": [],
                 "leader_epoch": -1,
+                "epochs": [],
                 "rewound_from": -1,
                 "preserved": False,
                 "producer": None,

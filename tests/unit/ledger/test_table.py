@@ -133,6 +133,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "digest": "0-10",
         "lost": [{"start": 3, "end": 7}],
         "leader_epoch": 5,
+        "epochs": [],
         "rewound_from": -1,
         "preserved": False,
         "adopted": 0,

@@ -60,6 +60,13 @@ VerifyAllOption = Annotated[
         "--verify-all", help="Verify all that the flow ever copied, not only what is new."
     ),
 ]
+ApproveOption = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        help="Approve what the run takes away on the target beyond removals.max; look at `ferry plan` first.",
+    ),
+]
 RateLimitOption = Annotated[
     int,
     typer.Option(
@@ -86,6 +93,7 @@ def run_options(
     dry_run: bool = False,
     verify_all: bool = False,
     rate_limit: int = 0,
+    yes: bool = False,
 ) -> RunOptions:
     """The run's options, from the command line's."""
     listed = (pattern.strip() for text in topics or () for pattern in text.split(","))
@@ -94,6 +102,7 @@ def run_options(
         dry_run=dry_run,
         verify_all=verify_all,
         max_bytes_per_s=rate_limit,
+        approve_removals=yes,
     )
 
 

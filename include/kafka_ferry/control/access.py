@@ -42,6 +42,10 @@ class AccessControl:
     def __exit__(self, *raised: Any) -> None:
         self._connections.__exit__(*raised)
 
+    def cluster_id(self) -> str:
+        """The id of the cluster that these very connections lead to."""
+        return retry(self._wire.cluster_id)
+
     def acls(self) -> frozenset[Acl]:
         """All ACLs on topics, groups, transactional ids and the cluster; needs DESCRIBE on the latter."""
         return retry(lambda: describe_acls(self._wire))

@@ -51,6 +51,10 @@ class GroupControl:
     def __exit__(self, *raised: Any) -> None:
         self._connections.__exit__(*raised)
 
+    def cluster_id(self) -> str:
+        """The id of the cluster that these very connections lead to."""
+        return retry(self._wire.cluster_id)
+
     def groups(self) -> list[Group]:
         """All groups that the principal may see: with DESCRIBE on the cluster all, otherwise its own.
 

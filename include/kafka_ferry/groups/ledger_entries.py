@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.ledger import GroupsEntry, SyncedOffset
@@ -26,7 +27,9 @@ def synced_key(remote_topic_id: str, target: TopicPartition) -> tuple[str, int]:
     return remote_topic_id or target.topic, target.partition
 
 
-def entries_of(synced: Iterable[Synced], *, flow: str, run: str, at: int) -> Iterator[GroupsEntry]:
+def entries_of(
+    synced: Iterable[Synced], *, flow: str, run: str, at: int, source_cluster_id: str
+) -> Iterator[GroupsEntry]:
     """Entries that hold all of ``synced``, in order, each of at most some 500 KB.
 
     Args:
@@ -34,19 +37,21 @@ def entries_of(synced: Iterable[Synced], *, flow: str, run: str, at: int) -> Ite
         flow: the flow's name.
         run: the run's id.
         at: when, in milliseconds since 1970.
+        source_cluster_id: the cluster on which the groups had committed, "" if unknown.
     """
+    frame = partial(GroupsEntry, flow=flow, run=run, at=at, source_cluster_id=source_cluster_id)
     groups: dict[str, dict[str, dict[int, SyncedOffset]]] = {}
     size = 0
     for group, topic_id, partition, offset in synced:
         needed = _bytes_of(groups, group, topic_id)
         if groups and size + needed > _BYTES:
-            yield GroupsEntry(flow=flow, run=run, at=at, synced=groups)
+            yield frame(synced=groups)
             groups, size = {}, 0
             needed = _bytes_of(groups, group, topic_id)
         groups.setdefault(group, {}).setdefault(topic_id, {})[partition] = offset
         size += needed
     if groups:
-        yield GroupsEntry(flow=flow, run=run, at=at, synced=groups)
+        yield frame(synced=groups)
 
 
 def _bytes_of(groups: Mapping[str, Mapping[str, object]], group: str, topic_id: str) -> int:

@@ -78,6 +78,7 @@ class GroupMoves(AsJson):
         transient: whether all failures may disappear without a change.
         done_at: when the run had written everything for groups, in milliseconds since 1970; 0 where
             nothing was to be written.
+        source_cluster_id: the id of the cluster that the offsets come from, "" if unknown.
     """
 
     WHAT: ClassVar = "a record of groups"
@@ -88,6 +89,7 @@ class GroupMoves(AsJson):
     failures: tuple[str, ...] = ()
     transient: bool = True
     done_at: int = 0
+    source_cluster_id: str = ""
 
     def partitions(self, *actions: Action) -> Iterator[tuple[GroupMove, PartitionMove]]:
         """Each partition of each group, or those with one of these actions."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from kafka_ferry.ledger.record import AppliedEntry
-from kafka_ferry.model.changes import Acl, Applied, Entity, QuotaChange
+from kafka_ferry.model.changes import Acl, Applied, Created, Entity, QuotaChange
 
 
 def fold_applied(entries: Iterable[str]) -> Applied:
@@ -18,6 +18,8 @@ def fold_applied(entries: Iterable[str]) -> Applied:
     pending: dict[str, dict[str, str | None]] = {}
     creations: dict[str, dict[str, str] | None] = {}
     sources: dict[str, str] = {}
+    created_for: dict[Created, str] = {}
+    clusters: set[str] = set()
     acls: set[Acl] = set()
     quotas: dict[tuple[Entity, str], frozenset[float | None]] = {}
     users: set[tuple[str, str]] = set()
@@ -29,6 +31,8 @@ def fold_applied(entries: Iterable[str]) -> Applied:
         creations |= entry.creations
         if entry.source_cluster_id:
             sources |= dict.fromkeys(entry.configs, entry.source_cluster_id)
+            clusters.add(entry.source_cluster_id)
+        created_for |= dict.fromkeys(_created(entry), _cluster_of(entry, clusters))
         for rule in entry.acls:
             (acls.add if rule.change == "grant" else acls.discard)(rule.acl)
         for quota in entry.quotas:
@@ -42,11 +46,33 @@ def fold_applied(entries: Iterable[str]) -> Applied:
         pending={topic_id: before for topic_id, before in pending.items() if before},
         creations={name: sets for name, sets in creations.items() if sets is not None},
         sources=sources,
+        created_for={
+            what: cluster
+            for what, cluster in created_for.items()
+            if cluster and (what in acls or what in quotas or what in users)
+        },
         acls=frozenset(acls),
         quotas=quotas,
         users=frozenset(users),
         missed=missed,
     )
+
+
+def _created(entry: AppliedEntry) -> Iterator[Created]:
+    """What the run of an entry is about to create, other than topics."""
+    yield from (it.acl for it in entry.acls if it.change == "grant")
+    # An entry with the same value twice confirms an earlier one, which another cluster may have asked for.
+    yield from ((it.entity, it.key) for it in entry.quotas if it.value not in (None, it.before))
+    yield from ((it.user, it.mechanism) for it in entry.users if it.change == "create")
+
+
+def _cluster_of(entry: AppliedEntry, named: Collection[str]) -> str:
+    """The source's cluster when an entry was written, "" if unknown.
+
+    Earlier releases named it with configs only: then it is the one that the ledger has named until then, if
+    that was always the same.
+    """
+    return entry.source_cluster_id or ("".join(named) if len(named) == 1 else "")
 
 
 def _fold_quota(

@@ -274,7 +274,7 @@ class AppliedEntry(_Entry):
             flow's own too, until a later entry about the topic; null where nothing was set.
         creations: by remote topic's name, the configs of topics that are about to be created; null once
             that is settled, and the id says more.
-        source_cluster_id: the cluster whose configs they are.
+        source_cluster_id: the source's cluster; earlier releases named it with configs only.
         acls: ACLs that the flow has created, or is about to, or with ``revoke`` deleted.
         quotas: quotas that the flow is about to set, or to delete where they have no value; once it
             has, again, with the new value as the one before.
@@ -306,10 +306,12 @@ class SyncedOffset(_Model):
     Attributes:
         source: what the group had committed on the source; -1 once the target's was deleted.
         target: what was committed on the target for it.
+        source_cluster_id: that of its entry.
     """
 
     source: int = Field(ge=-1, lt=2**63)
     target: int = Field(ge=-1, lt=2**63)
+    source_cluster_id: str = Field("", exclude=True)
 
 
 class GroupsEntry(_Entry):
@@ -317,10 +319,12 @@ class GroupsEntry(_Entry):
 
     Attributes:
         synced: by group, remote topic's id and partition.
+        source_cluster_id: the cluster on which the groups had committed; earlier releases did not say.
     """
 
     type: Literal["groups"] = "groups"
     synced: dict[str, dict[str, dict[_Int32, SyncedOffset]]] = {}
+    source_cluster_id: str = ""
 
 
 CopyingEntry = TransactionEntry | BackfillEntry

@@ -30,6 +30,7 @@ _SCHEMA: Final = pa.schema(
         ("partition", pa.int32()),
         ("source", pa.int64()),
         ("target", pa.int64()),
+        ("source_cluster_id", pa.string()),
     ]
 )
 
@@ -37,10 +38,14 @@ _SCHEMA: Final = pa.schema(
 def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
     """Bring ``synced`` up to date with later entries, each as JSON, in ledger order."""
     for text in entries:
-        for group, topics in GroupsEntry.model_validate_json(text).synced.items():
+        entry = GroupsEntry.model_validate_json(text)
+        for group, topics in entry.synced.items():
             known = synced.setdefault(group, {})
             for topic, partitions in topics.items():
-                known.update({(topic, number): offset for number, offset in partitions.items()})
+                for number, offset in partitions.items():
+                    known[topic, number] = _offset(
+                        offset.source, offset.target, entry.source_cluster_id
+                    )
 
 
 def stored_to(folder: StateFolder) -> int:
@@ -72,7 +77,7 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     """Store the result of all entries before the ledger offset ``end``, replacing the earlier file."""
     earlier = _names(folder)
     rows = [
-        (group, topic, number, offset.source, offset.target)
+        (group, topic, number, offset.source, offset.target, offset.source_cluster_id)
         for group, offsets in synced.items()
         for (topic, number), offset in offsets.items()
     ]
@@ -89,10 +94,16 @@ def _synced(content: bytes) -> Synced:
     synced: Synced = {}
     file = pa.BufferReader(content)
     rows = pq.read_table(file, schema=_SCHEMA, page_checksum_verification=True)
-    for group, topic, number, source, target in zip(*rows.to_pydict().values(), strict=True):
-        offset = SyncedOffset.model_construct(source=source, target=target)
-        synced.setdefault(group, {})[topic, number] = offset
+    columns = rows.to_pydict().values()
+    for group, topic, number, source, target, cluster in zip(*columns, strict=True):
+        # Earlier releases did not store the cluster.
+        synced.setdefault(group, {})[topic, number] = _offset(source, target, cluster or "")
     return synced
+
+
+def _offset(source: int, target: int, cluster: str) -> SyncedOffset:
+    # Both numbers were checked, and there may be millions.
+    return SyncedOffset.model_construct(source=source, target=target, source_cluster_id=cluster)
 
 
 def _names(folder: StateFolder) -> list[str]:

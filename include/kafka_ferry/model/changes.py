@@ -297,6 +297,10 @@ class UserChange:
         return f"{self.change} the {self.mechanism} user {self.user}"
 
 
+Created = Acl | tuple[Entity, str] | tuple[str, str]
+"""An ACL, a quota's entity and key, or a SCRAM user's name and mechanism."""
+
+
 @dataclass(frozen=True, slots=True)
 class Applied:
     """What a flow has applied on its target so far, by the ledger.
@@ -309,6 +313,8 @@ class Applied:
         creations: by remote topic's name, the configs of topics that were about to be created, if it
             is unknown whether they were.
         sources: by remote topic's id, the id of the cluster that it is a copy of.
+        created_for: by what is in ``acls``, ``quotas`` and ``users``, the id of the cluster for which the
+            flow has created it; absent where unknown.
         acls: the ACLs that the flow has created: only these are ever deleted.
         quotas: the quotas that the flow has set, with its own values: the newest, and as long as it is
             unknown whether that was set, the one before, None for no quota.
@@ -320,6 +326,7 @@ class Applied:
     pending: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     creations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    created_for: Mapping[Created, str] = field(default_factory=dict)
     acls: frozenset[Acl] = frozenset()
     quotas: Mapping[tuple[Entity, str], frozenset[float | None]] = field(default_factory=dict)
     users: frozenset[tuple[str, str]] = frozenset()

@@ -22,6 +22,7 @@ from kafka_ferry.model.changes import (
 )
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import PlanRemarks
+from kafka_ferry.model.removals import Removals
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
 from kafka_ferry.model.schemas import SchemaChanges
 
@@ -226,6 +227,7 @@ class Plan(Flat, AsJson):
         topics: what changes about remote topics.
         access: what changes about ACLs, quotas and users.
         schemas: what changes about schemas.
+        removals: what is taken away, other than among these changes, and what of all that needs an approval.
         remarks: what it says of topics and partitions.
     """
 
@@ -249,6 +251,7 @@ class Plan(Flat, AsJson):
     topics: TopicChanges = TopicChanges()
     access: AccessChanges = AccessChanges()
     schemas: SchemaChanges = field(default_factory=SchemaChanges)
+    removals: Removals = field(default_factory=Removals)
     remarks: PlanRemarks = field(default_factory=PlanRemarks)
 
     def of_shard(self, shard: int | None) -> tuple[Range, ...]:
@@ -294,7 +297,8 @@ class Plan(Flat, AsJson):
         """What a run changes other than records and positions: the number of each kind."""
         # That of a new topic is no change of what is there.
         rules = {"transform rules to change": sum(it.before is not None for it in self.rules)}
-        counts = self.topics.counts(self.at) | self.access.counts | self.schemas.counts | rules
+        counts = self.topics.counts(self.at) | self.access.counts | self.schemas.counts
+        counts |= rules | self.removals.counts
         return {kind: count for kind, count in counts.items() if count}
 
     @property

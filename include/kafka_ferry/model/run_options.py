@@ -52,6 +52,7 @@ class RunOptions:
         verify_all: whether all that the flow ever copied is verified again, not only what is new.
         max_bytes_per_s: the most bytes that the run's writers together send to the target in a
             second; 0 for no limit.
+        approve_removals: whether a person has approved of removals that are more than ``removals.max``.
         window: of a backfill, the timestamps of the records to copy; None for an ordinary run.
     """
 
@@ -59,6 +60,7 @@ class RunOptions:
     dry_run: bool = False
     verify_all: bool = False
     max_bytes_per_s: int = 0
+    approve_removals: bool = False
     window: Window | None = None
 
     @property

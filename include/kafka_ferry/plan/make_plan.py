@@ -29,6 +29,7 @@ from kafka_ferry.model.plan import (
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import Note, PlanRemarks, Refusal, Skipped
+from kafka_ferry.model.removals import Removals
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.access.acls import advised_acls
@@ -43,6 +44,7 @@ from kafka_ferry.plan.offsets.start_offsets import (
     start_of,
     unfilled_to,
 )
+from kafka_ferry.plan.removals import excesses_of, gated
 from kafka_ferry.plan.schedule.estimates import estimates
 from kafka_ferry.plan.schedule.priority import with_expiries
 from kafka_ferry.plan.schedule.retention_risks import risks
@@ -100,6 +102,7 @@ def make_plan(
     chosen = [step for step in steps if isinstance(step, OffsetsChoice)]
     access = access_steps(flow, state, chosen)
     steps += access_of(chosen, access) if options.topics else access
+    steps = gated(flow, state, steps)
     ranges = with_expiries(flow, state.source, _all_of(steps, Range), at)
     choices = _all_of(steps, OffsetsChoice)
     sizes = tuple(estimates(state.source.logs, ranges))
@@ -124,6 +127,7 @@ def make_plan(
             user_changes=_all_of(steps, UserChange),
             advised_acls=tuple(advised_acls(flow, choices)),
         ),
+        removals=Removals(excesses=excesses_of(flow, state, steps, at)),
         remarks=replace(
             _remarks(steps), risks=tuple(risks(flow, state.source, choices, ranges, at))
         ),

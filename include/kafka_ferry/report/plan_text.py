@@ -47,6 +47,7 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines(_choices(plan))
     yield from _lines(map(str, plan.rules))
     yield from _lines(_changes(plan))
+    yield from _lines((f"APPROVAL {excess}" for excess in plan.removals.excesses), "warning")
     yield from _lines(map(str, plan.schemas.translated_ids), "aside")
     yield from _lines(_advice(plan.access.advised_acls), "aside")
     yield from _lines(_skipped(plan.remarks.skipped, verbose=verbose), "aside")
@@ -156,6 +157,7 @@ def _changes(plan: Plan) -> Iterator[str]:
     yield from map(_acl, plan.access.acl_changes)
     yield from map(_quota, plan.access.quota_changes)
     yield from map(_user, plan.access.user_changes)
+    yield from map(str, plan.removals.offset_deletions)
     yield from map(str, (*plan.schemas.schema_registrations, *plan.schemas.subject_settings))
 
 

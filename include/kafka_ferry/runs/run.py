@@ -358,6 +358,11 @@ class Run:
 
             with self._retry_time():
                 plan = planned_schemas(self._context, plan)
+        if self.flow.on_source_group_deleted == "delete":
+            from kafka_ferry.runs.sync_groups.delete_offsets import planned_deletions
+
+            with self._retry_time():
+                plan = planned_deletions(self._context, plan)
         self._check_rules(plan, spark)
         return plan
 

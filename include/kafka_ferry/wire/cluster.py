@@ -325,6 +325,10 @@ class WireCluster:
         self._connections.clear()
         self.forget_routes()
 
+    def cluster_id(self) -> str:
+        """The id of the cluster that these connections lead to."""
+        return str(self._metadata(()).cluster_id)
+
     def _metadata(self, topics: Iterable[str]) -> Any:
         asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         answer = self.ask_any(

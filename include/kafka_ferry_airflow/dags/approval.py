@@ -68,7 +68,6 @@ class PlanApprovalOperator(ApprovalOperator):
         answered = super().execute_complete(context, event)
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
-        if name := person.get("name"):
-            with airflow_errors():
-                Run(self.flow, context["run_id"]).approve(str(name))
+        with airflow_errors():
+            Run(self.flow, context["run_id"]).approve(str(person.get("name") or "a user"))
         return answered

@@ -61,6 +61,13 @@ def _form() -> dict[str, Param]:
             title="Verify everything",
             description="Verify again everything that the flow ever copied, not only what is new.",
         ),
+        "approve_removals": Param(
+            False,
+            type=["null", "boolean"],
+            title="Approve removals",
+            description="Take away on the target what the source lacks, even if that is more than removals.max "
+            "allows. Look at a dry run first.",
+        ),
         "rate_limit": Param(
             None,
             type=["null", "string"],
@@ -94,6 +101,7 @@ def options_of(context: Context) -> RunOptions:
         dry_run=bool(params.get("dry_run")),
         verify_all=bool(params.get("verify_all")),
         max_bytes_per_s=read_bytes(rate) if rate else 0,
+        approve_removals=bool(params.get("approve_removals")),
         window=_window(context["dag_run"], params.get("since"), params.get("until")),
     )
 

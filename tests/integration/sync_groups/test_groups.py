@@ -17,6 +17,7 @@ from kafka_ferry.groups.decisions import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition as Partition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.removals import OffsetDeletion
 from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -426,6 +427,11 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
     this = copied(flow, "run-1")
     this.sync_groups()
     forget(flow, group)
+    assert {one.action for _, one in this.sync_groups().partitions()} == {"held"}
+    this = copied(flow, "run-2")
+    assert this.planned().removals.offset_deletions == (
+        OffsetDeletion(group, remote(flow, topic), (0, 1)),
+    )
 
     moves = this.sync_groups()
 
@@ -433,6 +439,7 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
     assert group not in groups_of(backup)
     # Nothing of it is left to delete, and a new one of its name begins again.
     assert this.sync_groups().groups == ()
+    assert copied(flow, "run-3").planned().changes == {}
     commit(primary, group, {(topic, 0): 2})
     assert only(this.sync_groups()).action == "written"
     assert committed(backup, group) == {(remote(flow, topic), 0): 2}
@@ -454,7 +461,7 @@ def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(
     forget(flow, group, (topic, 0), (topic, 1))
     commit(backup, group, {(there, 1): 7})
 
-    (move,) = this.sync_groups().groups
+    (move,) = copied(flow, "run-2").sync_groups().groups
 
     assert [one.action for one in move.partitions] == ["deleted", "held", "unchanged"]
     assert move.partitions[1].reason == (
@@ -476,7 +483,7 @@ def test_offsets_of_a_topic_that_is_gone_from_the_source_are_deleted_by_policy(
     # The coordinator hears of it a moment later.
     wait_until(lambda: (gone, 0) not in committed(pair.primary, group))
 
-    (move,) = this.sync_groups().groups
+    (move,) = copied(flow, "run-2").sync_groups().groups
 
     assert [(one.source.topic, one.action) for one in move.partitions] == [
         (gone, "deleted"),

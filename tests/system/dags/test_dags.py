@@ -227,6 +227,7 @@ def test_a_run_that_is_started_by_hand_has_a_form(load: Load) -> None:
         "topics",
         "dry_run",
         "verify_all",
+        "approve_removals",
         "rate_limit",
         "since",
         "until",

@@ -65,9 +65,17 @@ def test_a_backfills_run_asks_for_the_records_of_its_interval() -> None:
 
 def test_a_form_asks_for_what_it_is_filled_with() -> None:
     assert asked(
-        topics=["orders", "pay.*"], dry_run=True, verify_all=True, rate_limit="10MiB"
+        topics=["orders", "pay.*"],
+        dry_run=True,
+        verify_all=True,
+        approve_removals=True,
+        rate_limit="10MiB",
     ) == RunOptions(
-        topics=("orders", "pay.*"), dry_run=True, verify_all=True, max_bytes_per_s=10 * MIB
+        topics=("orders", "pay.*"),
+        dry_run=True,
+        verify_all=True,
+        max_bytes_per_s=10 * MIB,
+        approve_removals=True,
     )
 
 

@@ -67,6 +67,8 @@ def test_what_is_synced_by_default_is_what_mirrormaker_2_syncs() -> None:
         "sync_scram_users_enabled": False,
         "scram_passwords_file": None,
         "approval": "never",
+        "removals_max": 0.1,
+        "removals_cluster_id": None,
         "retire_after_ms": 7 * 24 * 60 * 60 * 1000,
         "admin_timeout_ms": 60_000,
     }
@@ -175,6 +177,9 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("use_defaults_from", "both", "source"),
         ("acls_mode", "off", "read-only"),
         ("approval", "sometimes", "changes"),
+        ("removals_max", 10, "less"),
+        ("removals_max", -0.1, "greater"),
+        ("removals_cluster_id", "", "at least 1"),
         ("retire_after_ms", -1, "greater"),
         ("admin_timeout_ms", 0, "greater"),
         ("on_source_topic_recreated", "continue", "append"),

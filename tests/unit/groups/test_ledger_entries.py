@@ -13,7 +13,7 @@ FAR = 2**63 - 1
 
 
 def split(synced: list[Synced]) -> list[GroupsEntry]:
-    return list(entries_of(synced, flow="eu->us", run="r", at=1))
+    return list(entries_of(synced, flow="eu->us", run="r", at=1, source_cluster_id="S"))
 
 
 def joined(entries: list[GroupsEntry]) -> list[Synced]:
@@ -35,7 +35,7 @@ def test_a_few_offsets_are_one_entry() -> None:
     gone = SyncedOffset(source=-1, target=-1)
     (entry,) = split([("a", "t1", 0, one), ("a", "t1", 1, one), ("a", "t2", 0, gone)])
     assert entry.synced == {"a": {"t1": {0: one, 1: one}, "t2": {0: gone}}}
-    assert (entry.flow, entry.run, entry.at) == ("eu->us", "r", 1)
+    assert (entry.flow, entry.run, entry.at, entry.source_cluster_id) == ("eu->us", "r", 1, "S")
 
 
 def test_many_offsets_are_several_entries_of_half_a_megabyte() -> None:

@@ -73,5 +73,32 @@ def test_users_are_known_by_name_and_mechanism() -> None:
     assert folded(*made, changed("SCRAM-SHA-256", "delete")).users == {("anna", "SCRAM-SHA-512")}
 
 
+GRANTED: dict[str, object] = {"acls": (AclChange(ANNA, "grant"),)}
+CREATED: dict[str, object] = {"users": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}
+
+
+def test_each_thing_was_created_for_the_cluster_that_its_newest_entry_names() -> None:
+    both = GRANTED | CREATED | {"quotas": (QuotaChange(USER, RATE, 1.0, None),)}
+    again = {"acls": (AclChange(ANNA, "grant"),), "source_cluster_id": "T"}
+    # It confirms what was set before.
+    confirmed = {"quotas": (QuotaChange(USER, RATE, 1.0, 1.0),), "source_cluster_id": "T"}
+    applied = folded(both | {"source_cluster_id": "S"}, again, confirmed)
+    assert applied.created_for == {ANNA: "T", ("anna", "SCRAM-SHA-512"): "S", (USER, RATE): "S"}
+
+
+def test_what_is_gone_was_created_for_none() -> None:
+    revoked = {"acls": (AclChange(ANNA, "revoke"),), "source_cluster_id": "S"}
+    assert folded(GRANTED | {"source_cluster_id": "S"}, revoked).created_for == {}
+
+
+def test_an_entry_that_names_no_cluster_is_of_the_only_one_that_was_named_before() -> None:
+    of_s, of_t = ({"configs": {"a": {}}, "source_cluster_id": it} for it in ("S", "T"))
+    assert folded(GRANTED).created_for == {}
+    assert folded(GRANTED, of_s).created_for == {}
+    assert folded(of_s, GRANTED).created_for == {ANNA: "S"}
+    assert folded(of_s, GRANTED, of_t).created_for == {ANNA: "S"}
+    assert folded(of_s, of_t, GRANTED).created_for == {}
+
+
 def test_a_topic_that_is_back_is_not_missed() -> None:
     assert folded({"missed": {"a": 5, "b": 6}}, {"missed": {"a": 0}}).missed == {"b": 6}

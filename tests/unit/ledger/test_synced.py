@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +129,7 @@ def test_a_table_that_is_deleted_comes_back_whole(
                 SyncedOffset,
                 source=st.integers(-1, 2**63 - 1),
                 target=st.integers(-1, 2**63 - 1),
+                source_cluster_id=st.sampled_from(["", "S", "T"]),
             ),
             min_size=1,
         ),
@@ -148,6 +150,22 @@ def test_folding_nothing_changes_nothing() -> None:
     synced = {"a": {("t", 0): SyncedOffset(source=2, target=1)}}
     fold_synced(synced, [])
     assert targets(synced) == {"a": {("t", 0): 1}}
+
+
+def test_each_offset_is_of_the_cluster_that_its_newest_entry_names(ledger: Ledger) -> None:
+    first, second, _ = ENTRIES
+    ledger.append(first.model_copy(update={"source_cluster_id": "S"}), second)
+    known = ledger.table.synced_groups()["a"]
+    clusters = {key: offset.source_cluster_id for key, offset in known.items()}
+    assert clusters == {("t", 0): "S", ("t", 1): "", ("u", 0): ""}
+
+
+def test_a_file_of_an_earlier_release_names_no_cluster(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path))
+    store_synced(folder, 9, {"a": {("t", 0): SyncedOffset(source=2, target=1)}})
+    (file,) = tmp_path.iterdir()
+    pq.write_table(pq.read_table(file).drop_columns(["source_cluster_id"]), file)
+    assert stored_synced(folder) == (9, {"a": {("t", 0): SyncedOffset(source=2, target=1)}})
 
 
 @pytest.mark.parametrize("left", [b"", b"PAR1", bytes(500)], ids=["empty", "cut off", "zeros"])

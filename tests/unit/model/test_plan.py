@@ -34,6 +34,7 @@ from kafka_ferry.model.changes import (
     RuleChange,
     UserChange,
 )
+from kafka_ferry.model.removals import Excess, OffsetDeletion
 from kafka_ferry.model.schemas import (
     SchemaRegistration,
     SchemaVersion,
@@ -64,6 +65,7 @@ KEYS = (
     *("creations", "growths", "config_changes", "set_configs", "drifts", "misplacements"),
     *("retirements", "acl_changes", "quota_changes", "user_changes", "advised_acls"),
     *("schema_registrations", "subject_settings", "translated_ids"),
+    *("offset_deletions", "excesses"),
     *("skipped", "refused", "notes", "risks", "unapplied"),
 )
 CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -89,6 +91,10 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
         "settings of subjects to change",
     ),
     ({"rules": (RuleChange("orders", 1, "now", "before"),)}, "transform rules to change"),
+    (
+        {"offset_deletions": (OffsetDeletion("billing", "primary.orders", (0, 2)),)},
+        "groups to delete offsets of",
+    ),
     ({"user_changes": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}, "users to change"),
 ]
 OTHER_DIFFERENCES: list[tuple[dict[str, Any], str]] = [
@@ -110,6 +116,7 @@ NOTHING: list[dict[str, Any]] = [
     {"retirements": (replace(GONE, due=AT + 1),)},
     {"translated_ids": (TranslatedIds("orders", "value 12"),)},
     {"risks": (Risk("orders", 0, 1, 4, "it may go.", "Hurry."),)},
+    {"excesses": (Excess("ACL", ("one", "another"), 3, 1),)},
     {"estimates": (Estimate("orders", 0, 4, None),)},
 ]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.model import ClusterState, LogBounds, Plan, Position, Topic, TopicPartition
+from kafka_ferry.model.changes import Applied
 from kafka_ferry.model.cluster_state import (
     FlowPositions,
     LedgerState,
@@ -85,6 +86,14 @@ def a_state(
         FlowPositions(positions or {}),
     )
     return changed(state, **more)
+
+
+def applied_here(**more: Any) -> Applied:
+    """What a flow has applied, all of it for the cluster of ``a_state``'s source."""
+    applied = Applied(**more)
+    created = (*applied.acls, *applied.quotas, *applied.users)
+    sources = dict.fromkeys((*applied.configs, *applied.missed), "S") | dict(applied.sources)
+    return replace(applied, created_for=dict.fromkeys(created, "S"), sources=sources)
 
 
 def changed(state: ClusterState, **values: Any) -> ClusterState:

@@ -29,6 +29,7 @@ from kafka_ferry.model.changes import (
     UserChange,
 )
 from kafka_ferry.model.plan import PLAINLY_TRANSLATED
+from kafka_ferry.model.removals import Excess, OffsetDeletion
 from kafka_ferry.report.plan_text import plan_text, summary
 from tests.support.runs.reports import changed
 
@@ -43,6 +44,24 @@ def a_range(topic: str, partition: int, start: int, end: int) -> Range:
 
 def lines(plan: Plan, *, verbose: bool = False) -> list[str]:
     return [line.text for line in plan_text(plan, verbose=verbose)]
+
+
+def test_a_plan_lists_the_offsets_of_groups_that_it_deletes_and_what_needs_an_approval() -> None:
+    plan = changed(
+        PLAN,
+        offset_deletions=(
+            OffsetDeletion("billing", "primary.orders", (0, 2)),
+            OffsetDeletion("billing", "primary.payments", (1,)),
+        ),
+        excesses=(Excess("group's offsets", ("billing", "shipping"), 7, 1),),
+    )
+    assert lines(plan) == [
+        "primary->backup: groups to delete offsets of: 1",
+        "delete the offsets of the group billing in primary.orders (2 partitions)",
+        "delete the offsets of the group billing in primary.payments (partition 1)",
+        "APPROVAL the offsets of 2 groups of the 7 that this flow has created would be taken away on the "
+        "target, and removals.max allows 1 without an approval: billing; shipping.",
+    ]
 
 
 def test_a_plan_that_changes_nothing_says_so() -> None:

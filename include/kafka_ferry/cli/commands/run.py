@@ -12,6 +12,7 @@ import typer
 from kafka_ferry.cli.commands.plan import plan_json
 from kafka_ferry.cli.flows import Attempts, flows_of, for_each
 from kafka_ferry.cli.options import (
+    ApproveOption,
     ClustersOption,
     ConfigOption,
     DryRunOption,
@@ -46,10 +47,13 @@ def run(
     dry_run: DryRunOption = False,
     verify_all: VerifyAllOption = False,
     rate_limit: RateLimitOption = 0,
+    yes: ApproveOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Plan, create topics, copy, verify, sync groups and publish. Exits with 0 only if all of it is proved."""
-    asked = run_options(topics, dry_run=dry_run, verify_all=verify_all, rate_limit=rate_limit)
+    asked = run_options(
+        topics, dry_run=dry_run, verify_all=verify_all, rate_limit=rate_limit, yes=yes
+    )
     run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
 
 

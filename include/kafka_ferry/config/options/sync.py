@@ -101,6 +101,21 @@ class SyncOptions(Options):
         "always, or only where it changes more than records and positions (topics, configs, "
         "ACLs, quotas, users).",
     )
+    removals_max: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="Which share of the ACLs, client quotas, SCRAM users, configs, topics and groups' offsets "
+        "that the flow has created on the target one run may take away there, since the source lacks them, "
+        "without an approval; five of each kind always may go. 1 asks for none.",
+    )
+    removals_cluster_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The cluster id of a source that has taken the former one's place, such as one that was "
+        "rebuilt: what was created for the former one and is missing on this one is then taken away on the "
+        "target. By default nothing is, while the source is another cluster than at that time.",
+    )
     retire_after_ms: Number = Field(
         default=_WEEK_MS,
         ge=0,

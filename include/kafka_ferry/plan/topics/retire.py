@@ -5,7 +5,7 @@ A remote topic is deleted only if all of this holds, and otherwise stays, with a
 (a) the source says that it does not have the topic: a missing permission to see it is no proof;
 (b) the topic has been missing for ``retire.after.ms``, in every run in between;
 (c) this flow has created the remote topic, by its mark on that topic's id;
-(d) the remote topic is a copy of the cluster that the source's alias stands for now;
+(d) the remote topic is a copy of the cluster that the source's alias stands for now (``plan.removals``);
 (e) no other flow copies to it.
 
 A source topic that returns before that is copied again, and the time starts over if it disappears again.
@@ -41,13 +41,6 @@ _KEEPS: Final[tuple[tuple[Callable[[Pair, ClusterState], bool], str], ...]] = (
     (
         lambda pair, _: pair.remote is not None and not pair.remote.topic_id,
         "brokers before 2.8 give topics no ids, and without an id it is not safe to delete one.",
-    ),
-    (
-        lambda pair, state: (
-            state.ledger.applied.sources.get(_id(pair), state.source.cluster_id)
-            != state.source.cluster_id
-        ),
-        "it is a copy of a cluster other than the one that the source's alias stands for now.",
     ),
     (
         lambda pair, state: state.other_flows.shared.get(pair.remote_topic) == NOBODY_KNOWS,

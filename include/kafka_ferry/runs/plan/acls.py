@@ -9,7 +9,13 @@ from typing import TypeVar
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.password_files import read_passwords
 from kafka_ferry.control.access import AccessControl
-from kafka_ferry.errors import AccessDenied, BrokerError, ConfigError, FerryError
+from kafka_ferry.errors import (
+    AccessDenied,
+    BrokerError,
+    ClusterUnreachable,
+    ConfigError,
+    FerryError,
+)
 from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.wire.any_broker import TooOld
@@ -18,13 +24,17 @@ from kafka_ferry.wire.error_codes import SECURITY_DISABLED
 _T = TypeVar("_T")
 
 
-def discover_access(flow: Flow) -> Access:
+def discover_access(flow: Flow, source_cluster_id: str) -> Access:
     """Read both clusters' ACLs, quotas and users, as far as the flow syncs them; what cannot be read is a note.
 
+    Args:
+        flow: the flow.
+        source_cluster_id: the source's cluster id, by the rest of the plan.
+
     Raises:
-        ClusterUnreachable: if one of them does not answer.
+        ClusterUnreachable: if one of them does not answer, or the source is another cluster by now.
     """
-    looking = _Looking(flow)
+    looking = _Looking(flow, source_cluster_id)
     found = Access()
     if flow.sync_topic_acls_enabled:
         rules = looking.at_both("ACLs", ("DESCRIBE", "ALTER"), AccessControl.acls)
@@ -47,6 +57,7 @@ class _Looking:
     """Collects notes on what could not be read."""
 
     flow: Flow
+    source_cluster_id: str
     notes: list[str] = field(default_factory=list)
 
     def at_both(
@@ -64,12 +75,23 @@ class _Looking:
             try:
                 with AccessControl(cluster) as access:
                     seen.append(look(access))
+                    if cluster == self.flow.source:
+                        self._require_same(access)
             except FerryError as error:
                 if error.transient:
                     raise
                 self.notes.append(_why_not(cluster.alias, what, right, error))
                 return None, None
         return seen[0], seen[1]
+
+    def _require_same(self, source: AccessControl) -> None:
+        """What these connections did not see is missing on the cluster that they lead to."""
+        cluster_id = source.cluster_id()
+        if cluster_id != self.source_cluster_id:
+            raise ClusterUnreachable(
+                f"{self.flow.source.alias} was the cluster {self.source_cluster_id} when the plan was begun, and "
+                f"is {cluster_id} now."
+            )
 
     def for_passwords(self) -> frozenset[str] | None:
         """The users whose passwords are known; None if their file cannot be read."""

@@ -83,7 +83,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         state,
         source=replace(state.source, logs=SourceLogs(bounds, diverged)),
         other_flows=OtherFlows({**origins, **upstream.origins}),
-        access=discover_access(flow),
+        access=discover_access(flow, source_id),
         unknown=tuple(dict.fromkeys((*doubts, *upstream.unknown))),
     )
     state = _with_returned(flow, state, upstream, remote_names)

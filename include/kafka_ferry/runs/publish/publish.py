@@ -153,6 +153,7 @@ def _topics(plan: Plan) -> RunTopics:
         *plan.access.acl_changes,
         *plan.access.quota_changes,
         *plan.access.user_changes,
+        *plan.removals.offset_deletions,
         *plan.schemas.schema_registrations,
         *plan.schemas.subject_settings,
     )

@@ -50,7 +50,7 @@ def commit_moves(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str
     """
     topics = {one.target.topic for _, one in moves.partitions() if one.target}
     remote_ids = ClusterControl(flow.target).topic_ids(topics)
-    committer = _Committer(flow, ledger, remote_ids, run)
+    committer = _Committer(flow, ledger, remote_ids, run, moves.source_cluster_id)
     wanted = [group for group in moves.groups if group.partitions]
     done: dict[str, GroupMove] = {}
     with GroupControl(flow.target) as target:
@@ -68,9 +68,15 @@ class _Committer:
     """Commits group by group, and collects failures."""
 
     def __init__(
-        self, flow: Flow, ledger: LedgerTable, remote_ids: Mapping[str, str], run: str
+        self,
+        flow: Flow,
+        ledger: LedgerTable,
+        remote_ids: Mapping[str, str],
+        run: str,
+        source_cluster_id: str,
     ) -> None:
         self._flow, self._run = flow, run
+        self._source_cluster_id = source_cluster_id
         self._remote_ids = remote_ids
         self._names = {synced_key(i, TopicPartition(n, 0))[0]: n for n, i in remote_ids.items()}
         self._synced = ledger.synced_groups()
@@ -167,7 +173,13 @@ class _Committer:
 
     def _tell_the_ledger(self, groups: Sequence[GroupMove]) -> None:
         synced = chain.from_iterable(map(self._written, groups))
-        for entry in entries_of(synced, flow=self._flow.name, run=self._run, at=now_ms()):
+        for entry in entries_of(
+            synced,
+            flow=self._flow.name,
+            run=self._run,
+            at=now_ms(),
+            source_cluster_id=self._source_cluster_id,
+        ):
             append_entry(self._flow, entry)
 
     def _written(self, move: GroupMove) -> Iterator[Synced]:

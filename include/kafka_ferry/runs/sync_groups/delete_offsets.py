@@ -1,10 +1,16 @@
-"""Deletes on the target the offsets that runs have committed, once they are gone from the source."""
+"""Deletes on the target the offsets that runs have committed, once they are gone from the source.
+
+The plan names each deletion, by the same look at both clusters, and a run deletes only what its plan names.
+An offset counts as gone only from the cluster on which it was committed, and from the topic whose records
+were copied (``plan.removals``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
@@ -19,15 +25,71 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import SyncedOffset, append_entry
 from kafka_ferry.model.groups import Committed, Group, is_own_group
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.remarks import Note
+from kafka_ferry.model.removals import OffsetDeletion
+from kafka_ferry.plan.removals import Kept, excess_of, may_remove
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Plan
+    from kafka_ferry.runs.state.run_context import RunContext
 
 _GONE: Final = SyncedOffset(source=-1, target=-1)
+_RECREATED: Final = (
+    "its topic was recreated on the source, which says nothing about the records that were copied."
+)
+_NOT_PLANNED: Final = "gone from the source, and its deletion is not in the plan of this run: "
+_NOT_APPROVED: Final = _NOT_PLANNED + "it waits for an approval (removals.max)."
+_NEXT_RUN: Final = _NOT_PLANNED + "the next run deletes it."
 
 
-def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> GroupMoves:
+def deletes_offsets(flow: Flow) -> bool:
+    """Whether a flow deletes offsets on the target that are gone from the source."""
+    return flow.sync_group_offsets_enabled and flow.on_source_group_deleted == "delete"
+
+
+def planned_deletions(run: RunContext, plan: Plan) -> Plan:
+    """The plan with the offsets that its run is to delete; changes nothing.
+
+    It asks both clusters about the groups of which offsets were committed, if the flow deletes any.
+
+    Raises:
+        ClusterUnreachable: if one of them does not answer.
+    """
+    flow = run.flow
+    if not deletes_offsets(flow) or not plan.ledger_end or plan.options.window:
+        return plan
+    synced = _synced(flow, run.ledger)
+    try:
+        with GroupControl(flow.target) as target:
+            found = _gone(flow, synced, GroupMoves(plan.at), target)
+    except FerryError as error:
+        if error.transient:
+            raise
+        note = Note("", f"Offsets of groups that are gone from the source are not deleted. {error}")
+        return _with_notes(plan, [note])
+    due = [
+        OffsetDeletion(move.group.name, topic, tuple(at.partition for at in partitions))
+        for move in found.groups
+        for topic, partitions in groupby(found.deletable(move), attrgetter("topic"))
+    ]
+    names = sorted({deletion.group for deletion in due})
+    excess = excess_of(flow, "group's offsets", names, len(synced))
+    removals = replace(
+        plan.removals,
+        offset_deletions=tuple(due),
+        excesses=(*plan.removals.excesses, *filter(None, [excess])),
+    )
+    notes = found.kept.notes(flow, found.source_cluster_id)
+    return _with_notes(replace(plan, removals=removals), notes)
+
+
+def _with_notes(plan: Plan, notes: list[Note]) -> Plan:
+    return replace(plan, remarks=replace(plan.remarks, notes=(*plan.remarks.notes, *notes)))
+
+
+def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, plan: Plan) -> GroupMoves:
     """Delete offsets that runs have committed, where the group or its offset is gone from the source.
 
     Offsets that another client has committed since stay, and so do those that may only be hidden.
@@ -36,7 +98,7 @@ def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str)
         flow: the flow.
         ledger: its ledger; deletions are recorded in it.
         moves: the groups that are still on the source.
-        run: the run that deletes.
+        plan: the plan of the run that deletes.
 
     Returns:
         The same, with the partitions that were deleted, held or refused.
@@ -45,22 +107,20 @@ def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str)
         FerryError: if a cluster cannot be reached at all.
     """
     synced = _synced(flow, ledger)
-    gone = _gone_from_source(flow, synced, moves)
-    if not gone:
-        return moves
-    keys = {tp: key for offsets in synced.values() for tp, (_, key, _) in offsets.items()}
     with GroupControl(flow.target) as target:
-        names = [move.group.name for move in gone]
-        states = target.described(names)
-        free = [state for state in states.values() if isinstance(state, Group)]
-        there = target.committed([state for state in free if state.state != "Dead"])
-        decided = [
-            _decided(move, states[move.group.name], there.get(move.group.name, {}), synced, target)
-            for move in gone
-        ]
-        done, errors = _deleted(target, decided, there)
+        found = _gone(flow, synced, moves, target)
+        if not found.groups:
+            return moves
+        done, errors = _deleted(target, found.as_planned(plan), found.there)
+    keys = {tp: known.key for offsets in synced.values() for tp, known in offsets.items()}
     cleared = chain.from_iterable(_cleared(move, keys) for move in done)
-    for entry in entries_of(cleared, flow=flow.name, run=run, at=now_ms()):
+    for entry in entries_of(
+        cleared,
+        flow=flow.name,
+        run=plan.run,
+        at=now_ms(),
+        source_cluster_id=found.source_cluster_id,
+    ):
         append_entry(flow, entry)
     return replace(
         moves,
@@ -70,47 +130,134 @@ def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str)
     )
 
 
-_Known = dict[str, dict[TopicPartition, tuple[TopicPartition, tuple[str, int], SyncedOffset]]]
-"""By group and *target* partition: the source's, the ledger's key, and what was committed last."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An offset that a run has committed on the target.
+
+    Attributes:
+        source: the partition on the source.
+        topic_ids: the ids of the source's topics whose records went to the remote topic.
+        key: the ledger's key.
+        offset: what was committed last.
+        created_for: the cluster on which the group had committed, "" where unknown.
+    """
+
+    source: TopicPartition
+    topic_ids: frozenset[str]
+    key: tuple[str, int]
+    offset: SyncedOffset
+    created_for: str
 
 
-def _synced(flow: Flow, ledger: LedgerTable) -> _Known:
+_Offsets = dict[str, dict[TopicPartition, _Known]]
+"""By group and *target* partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """What is gone from the source.
+
+    Attributes:
+        groups: the groups, their partitions ``deleted`` or ``held``.
+        there: what each of them has committed on the target.
+        source_cluster_id: the source's cluster id.
+        kept: the groups of which something stays, since the source is another cluster.
+    """
+
+    groups: list[GroupMove]
+    there: Mapping[str, Mapping[TopicPartition, Committed] | FerryError]
+    source_cluster_id: str
+    kept: Kept
+
+    def deletable(self, move: GroupMove) -> list[TopicPartition]:
+        """The *target* partitions of a group whose offsets can be deleted, as far as there are any."""
+        there = self.there.get(move.group.name, {})
+        wanted = {one.target for one in move.partitions if one.action == "deleted"}
+        return sorted(there.keys() & wanted) if isinstance(there, Mapping) else []
+
+    def as_planned(self, plan: Plan) -> list[GroupMove]:
+        """The groups; what the plan does not delete is ``held``."""
+        planned = {
+            (it.group, TopicPartition(it.remote_topic, number))
+            for it in plan.removals.offset_deletions
+            for number in it.partitions
+        }
+        waits = any(it.kind == "group's offsets" for it in plan.removals.excesses)
+        why = _NOT_APPROVED if waits else _NEXT_RUN
+
+        def decided(move: GroupMove) -> GroupMove:
+            deletable = {tp for tp in self.deletable(move) if (move.group.name, tp) not in planned}
+            partitions = (
+                replace(one, action="held", reason=why) if one.target in deletable else one
+                for one in move.partitions
+            )
+            return replace(move, partitions=tuple(partitions))
+
+        return [decided(move) for move in self.groups]
+
+
+def _synced(flow: Flow, ledger: LedgerTable) -> _Offsets:
     """What runs have committed in topics that still exist, for the groups that the flow moves."""
-    columns = ["topic", "remote_topic", "remote_topic_id"]
+    columns = ["topic", "topic_id", "remote_topic", "remote_topic_id"]
     rows = ledger.read(pc.field("type") == "transaction", columns)
-    names = {
-        row["remote_topic_id"] or row["remote_topic"]: (row["topic"], row["remote_topic"])
-        for row in rows.group_by(columns).aggregate([]).to_pylist()
-    }
+    names: dict[str, tuple[str, str]] = {}
+    copied: dict[str, set[str]] = {}
+    for row in rows.group_by(columns, use_threads=False).aggregate([]).to_pylist():
+        key = row["remote_topic_id"] or row["remote_topic"]
+        names[key] = row["topic"], row["remote_topic"]
+        copied.setdefault(key, set()).add(row["topic_id"])
     ids = ClusterControl(flow.target).topic_ids({remote for _, remote in names.values()})
     present = {key: named for key, named in names.items() if (ids.get(named[1]) or named[1]) == key}
-    wanted = flow.group_filter
-    known: _Known = {}
+    wanted, sources = flow.group_filter, ledger.applied().sources
+    known: _Offsets = {}
     for group, offsets in ledger.synced_groups().items():
         if wanted.matches(group) and not is_own_group(group):
             for (topic, number), offset in offsets.items():
                 if offset.source >= 0 and topic in present:
                     source, remote = present[topic]
-                    at = TopicPartition(remote, number)
-                    of = TopicPartition(source, number)
-                    known.setdefault(group, {})[at] = (of, (topic, number), offset)
+                    known.setdefault(group, {})[TopicPartition(remote, number)] = _Known(
+                        TopicPartition(source, number),
+                        frozenset(copied[topic]),
+                        (topic, number),
+                        offset,
+                        # Earlier releases did not store with an offset for which cluster it is.
+                        offset.source_cluster_id or sources.get(topic, ""),
+                    )
     return known
 
 
-def _gone_from_source(flow: Flow, synced: _Known, moves: GroupMoves) -> list[GroupMove]:
-    """The groups with something gone, with just these partitions."""
+def _gone(flow: Flow, synced: _Offsets, moves: GroupMoves, target: GroupControl) -> _Gone:
+    """What is gone from the source, decided; ``moves`` are the groups that are known to be there."""
+    kept = Kept()
+    groups, source_cluster_id = _gone_from_source(flow, synced, moves, kept)
+    names = [move.group.name for move in groups]
+    states = target.described(names)
+    free = [state for state in states.values() if isinstance(state, Group)]
+    there = target.committed([state for state in free if state.state != "Dead"])
+    decided = [
+        _decided(move, states[move.group.name], there.get(move.group.name, {}), synced, target)
+        for move in groups
+    ]
+    return _Gone(decided, there, source_cluster_id, kept)
+
+
+def _gone_from_source(
+    flow: Flow, synced: _Offsets, moves: GroupMoves, kept: Kept
+) -> tuple[list[GroupMove], str]:
+    """The groups with something gone, with just these partitions, and the source's cluster id."""
     there = {move.group.name: {one.source for one in move.partitions} for move in moves.groups}
     missing = {
-        group: {of for of, _, _ in offsets.values()} - there.get(group, set())
+        group: {known.source for known in offsets.values()} - there.get(group, set())
         for group, offsets in synced.items()
     }
     missing = {group: partitions for group, partitions in missing.items() if partitions}
     if not missing:
-        return []
+        return [], ""
     topics = {tp.topic for partitions in missing.values() for tp in partitions}
     control = ClusterControl(flow.source)
+    topic_ids = control.topic_ids(topics)
     # Brokers silently hide the offsets of topics that may not be seen.
-    seen = control.topic_ids(topics).keys() | control.unknown(topics)
+    seen = topic_ids.keys() | control.unknown(topics)
     with GroupControl(flow.source) as source:
         states = {
             name: state
@@ -118,28 +265,50 @@ def _gone_from_source(flow: Flow, synced: _Known, moves: GroupMoves) -> list[Gro
             if isinstance(state, Group)
         }
         offsets = source.committed([state for state in states.values() if state.state != "Dead"])
+        # Of the very connections by which something was not found.
+        source_cluster_id = source.cluster_id()
     gone = []
     for name, state in sorted(states.items()):
         still = offsets.get(name, {})
         if isinstance(still, FerryError):
             continue
+        absent = {
+            at: known
+            for at, known in sorted(synced[name].items())
+            if known.source in missing[name]
+            and known.source not in still
+            and (state.state == "Dead" or known.source.topic in seen)
+        }
+        others = {
+            known.created_for
+            for known in absent.values()
+            if not may_remove(flow, known.created_for, source_cluster_id)
+        }
+        for cluster in sorted(others)[:1]:
+            kept.add("group's offsets", cluster)
         partitions = tuple(
-            PartitionMove(of, None, target=at)
-            for at, (of, _, _) in sorted(synced[name].items())
-            if of in missing[name]
-            and of not in still
-            and (state.state == "Dead" or of.topic in seen)
+            _absent(at, known, topic_ids.get(known.source.topic, ""))
+            for at, known in absent.items()
+            if known.created_for not in others
         )
         if partitions:
             gone.append(GroupMove(state, partitions, at=moves.at))
-    return gone
+    return gone, source_cluster_id
+
+
+def _absent(at: TopicPartition, known: _Known, topic_id: str) -> PartitionMove:
+    """A partition whose offset is gone; held if the topic on the source is another one by now."""
+    move = PartitionMove(known.source, None, target=at)
+    if topic_id and topic_id not in known.topic_ids:
+        return replace(move, action="held", reason=_RECREATED)
+    return move
 
 
 def _decided(
     move: GroupMove,
     state: Group | FerryError,
     there: Mapping[TopicPartition, Committed] | FerryError,
-    synced: _Known,
+    synced: _Offsets,
     target: GroupControl,
 ) -> GroupMove:
     """The group, its partitions ``deleted`` or ``held``."""
@@ -154,7 +323,9 @@ def _decided(
 
     def decided(one: PartitionMove) -> PartitionMove:
         assert one.target is not None
-        was, last = there.get(one.target), synced[move.group.name][one.target][2]
+        if one.action == "held":
+            return one
+        was, last = there.get(one.target), synced[move.group.name][one.target].offset
         if was is None or was.offset == last.target:
             return replace(one, action="deleted")
         reason = (

@@ -25,7 +25,7 @@ from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
-from kafka_ferry.runs.sync_groups.delete_offsets import delete_gone
+from kafka_ferry.runs.sync_groups.delete_offsets import delete_gone, deletes_offsets
 from kafka_ferry.runs.sync_groups.mm2_topics import emit
 from kafka_ferry.wire.any_broker import TooOld
 
@@ -50,6 +50,8 @@ def sync_groups(run: RunContext) -> GroupMoves:
     run.project_ledger()
     if write or flow.emit_checkpoints_enabled:
         moves = move_groups(flow, ledger, run=run.run_id, write=write, from_target=True)
+        if deletes_offsets(flow) and not moves.failures:
+            moves = delete_gone(flow, ledger, moves, run.folder.plan())
     else:
         moves = GroupMoves(now_ms())
     emitting, unread = emit(flow, ledger, moves, run=run.run_id)
@@ -91,8 +93,6 @@ def move_groups(
     found = _read(flow, ledger, only, write=write, from_target=from_target)
     if write and found.groups:
         found = commit_moves(flow, ledger, found, run=run)
-    if write and not only and flow.on_source_group_deleted == "delete" and not found.failures:
-        found = delete_gone(flow, ledger, found, run=run)
     return found
 
 
@@ -148,8 +148,9 @@ def _read(
         try:
             groups = _chosen(flow, source, only, errors)
             committed = source.committed(groups) if groups else {}
+            source_cluster_id = source.cluster_id()
         except AccessDenied as error:
-            groups, committed = [], {}
+            groups, committed, source_cluster_id = [], {}, ""
             errors.append(error)
     for group in groups:
         found = committed[group.name]
@@ -162,7 +163,11 @@ def _read(
             offsets[group] = found
     known = translate_groups(flow, ledger, offsets, at=at, from_target=from_target)
     moves = (*known, *unread)
-    found_all = GroupMoves(at, tuple(sorted(moves, key=lambda move: move.group.name)))
+    found_all = GroupMoves(
+        at,
+        tuple(sorted(moves, key=lambda move: move.group.name)),
+        source_cluster_id=source_cluster_id,
+    )
     sentences = tuple(map(str, errors))
     if not (write or only):
         return replace(found_all, notes=sentences)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal, TypeVar
 
 from kafka_ferry.batched import batched
@@ -58,7 +59,8 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
         FerryError: if the target does not answer, or rejects the ledger's record.
     """
     run.project_ledger()
-    granting = _Granting(run.flow, plan.run, plan.access, run.ledger.applied())
+    applied = run.ledger.applied()
+    granting = _Granting(run.flow, plan.run, plan.source_cluster_id, plan.access, applied)
     sentences: list[str] = []
     for change, planned in (
         (granting.change_rules, plan.access.acl_changes),
@@ -80,6 +82,7 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
 class _Granting:
     flow: Flow
     run: str
+    source_cluster_id: str
     planned: AccessChanges
     applied: Applied
 
@@ -163,13 +166,18 @@ class _Granting:
         users: Iterable[UserChange] = (),
     ) -> None:
         """Append to the ledger what is about to be changed, or was changed."""
-        flow, run = self.flow.name, self.run
+        entry = partial(
+            AppliedEntry,
+            flow=self.flow.name,
+            run=self.run,
+            source_cluster_id=self.source_cluster_id,
+        )
         for part in batched(acls, _AT_ONCE):
-            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), acls=part))
+            append_entry(self.flow, entry(at=now_ms(), acls=part))
         for some in batched(quotas, _AT_ONCE):
-            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), quotas=some))
+            append_entry(self.flow, entry(at=now_ms(), quotas=some))
         for those in batched(users, _AT_ONCE):
-            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), users=those))
+            append_entry(self.flow, entry(at=now_ms(), users=those))
 
 
 def _change_acls(

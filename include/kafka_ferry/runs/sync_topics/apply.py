@@ -13,6 +13,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.model import Note, Plan, Refusal
+from kafka_ferry.plan.removals import held_back, withhold
 from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
@@ -41,6 +42,9 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     Raises:
         FerryError: if the target rejects the ledger's record.
     """
+    unapplied: list[str] = []
+    if not (plan.options.approve_removals or run.folder.approved_by()):
+        unapplied, plan = held_back(plan), withhold(plan)
     configs = ConfigChanges(run, target, plan)
     configs.announce()
     errors = configs.create() | target.grow_topics(plan.topics.growths)
@@ -48,7 +52,7 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     configs.alter()
     configs.confirm(without=errors.keys())
     plan = _refuse(plan, errors)
-    unapplied = configs.unapplied
+    unapplied += configs.unapplied
     unapplied += apply_access(run, plan)
     if run.flow.sync_schemas != "none":
         from kafka_ferry.runs.sync_topics.schemas import mirror_schemas  # noqa: PLC0415  (no flow without needs it)

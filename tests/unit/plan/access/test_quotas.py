@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kafka_ferry.model import Plan
-from kafka_ferry.model.changes import Applied, Entity, QuotaChange
+from kafka_ferry.model.changes import Entity, QuotaChange
 from kafka_ferry.model.cluster_state import Access
-from tests.unit.plan.builders import a_flow, a_source, a_state, planned
+from tests.unit.plan.builders import a_flow, a_source, a_state, applied_here, planned
 
 ANNA = (("user", "anna"),)
 RATE = "producer_byte_rate"
@@ -28,7 +28,7 @@ def quotas_of(
         source_quotas={} if source is None else {what: source},
         target_quotas={} if target is None else {what: target},
     )
-    applied = Applied(quotas={what: frozenset(ours)} if ours else {})
+    applied = applied_here(quotas={what: frozenset(ours)} if ours else {})
     return planned(a_state(a_source(), access=access, applied=applied), a_flow(**options))
 
 

@@ -6,9 +6,17 @@ from collections.abc import Iterable
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model import Plan
-from kafka_ferry.model.changes import Applied, UserChange
+from kafka_ferry.model.changes import UserChange
 from kafka_ferry.model.cluster_state import Access
-from tests.unit.plan.builders import a_flow, a_flow_that_logs_in, a_source, a_state, planned, said
+from tests.unit.plan.builders import (
+    a_flow,
+    a_flow_that_logs_in,
+    a_source,
+    a_state,
+    applied_here,
+    planned,
+    said,
+)
 
 SHA = "SCRAM-SHA-512"
 
@@ -25,7 +33,7 @@ def users_of(
         target_users={(user, SHA): 8192 for user in target},
         passwords=None if passwords is None else frozenset(passwords),
     )
-    made = Applied(users=frozenset((user, SHA) for user in applied))
+    made = applied_here(users=frozenset((user, SHA) for user in applied))
     return planned(a_state(a_source(), access=access, applied=made), flow)
 
 

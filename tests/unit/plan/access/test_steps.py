@@ -8,10 +8,18 @@ from typing import Any
 import pytest
 
 from kafka_ferry.model import Plan
-from kafka_ferry.model.changes import Acl, Applied
+from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import Access
 from tests.support.brokers.access import an_acl, some_acls
-from tests.unit.plan.builders import a_flow, a_flow_that_logs_in, a_source, a_state, planned, said
+from tests.unit.plan.builders import (
+    a_flow,
+    a_flow_that_logs_in,
+    a_source,
+    a_state,
+    applied_here,
+    planned,
+    said,
+)
 
 
 def plan_with(
@@ -23,7 +31,7 @@ def plan_with(
 ) -> Plan:
     access = Access(source_acls=some_acls(*source), target_acls=some_acls(*target))
     state = a_state(
-        *map(a_source, topics), access=access, applied=Applied(acls=some_acls(*applied))
+        *map(a_source, topics), access=access, applied=applied_here(acls=some_acls(*applied))
     )
     return planned(state, a_flow(**{"topics": ["orders", "app-.*"]} | options))
 
@@ -222,7 +230,7 @@ def test_without_both_sides_nothing_changes() -> None:
         Access(source_acls=some_acls("topic orders: anna ALLOW READ"), target_acls=None),
         Access(),
     ):
-        plan = planned(a_state(a_source(), access=access, applied=Applied(acls=mine)))
+        plan = planned(a_state(a_source(), access=access, applied=applied_here(acls=mine)))
         assert not plan.access.acl_changes
         assert [str(note) for note in plan.remarks.notes] == list(access.notes)
 

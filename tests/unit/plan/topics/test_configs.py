@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import Applied, ConfigChange, Drift, SetConfigs
 from kafka_ferry.plan.topics.configs import Fate, fate_of, refused_names, wanted_configs
-from tests.unit.plan.builders import a_flow, a_source, a_state, planned
+from tests.unit.plan.builders import a_flow, a_source, a_state, applied_here, planned
 
 NAME = "retention.ms"
 ID = "id of primary.orders"
@@ -125,7 +125,7 @@ def plan_of(
 
 
 def applied_of(value: str | None, pending: Mapping[str, str | None] | None = None) -> Applied:
-    return Applied(
+    return applied_here(
         configs={ID: {NAME: value} if value else {}}, pending={ID: pending} if pending else {}
     )
 

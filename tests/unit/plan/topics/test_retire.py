@@ -20,6 +20,7 @@ from tests.unit.plan.builders import (
     a_source,
     a_state,
     planned,
+    said,
 )
 
 ID = "id of primary.orders"
@@ -33,6 +34,7 @@ def gone(**more: Any) -> ClusterState:
         "copied": {"orders": "primary.orders"},
         "marks": {"primary.orders": MARK},
         "gone": frozenset({"orders"}),
+        "applied": Applied(sources={ID: "S"}),
     }
     return a_state(a_source("payments"), **state | more)
 
@@ -42,18 +44,18 @@ def retiring(state: ClusterState, **options: Any) -> Plan:
 
 
 def missed(since: int) -> Applied:
-    return Applied(missed={ID: since})
+    return Applied(missed={ID: since}, sources={ID: "S"})
 
 
 @pytest.mark.parametrize(
     ("applied", "options", "since", "is_due"),
     [
-        (Applied(), {}, NOW, False),
+        (Applied(sources={ID: "S"}), {}, NOW, False),
         (missed(NOW - 6 * DAY), {}, NOW - 6 * DAY, False),
         (missed(NOW - 7 * DAY), {}, NOW - 7 * DAY, True),
         (missed(NOW - HOUR), {"retire_after_ms": HOUR}, NOW - HOUR, True),
-        (Applied(), {"retire_after_ms": 0}, NOW, True),
-        (Applied(missed={"another id": 0}), {}, NOW, False),
+        (Applied(sources={ID: "S"}), {"retire_after_ms": 0}, NOW, True),
+        (Applied(missed={"another id": 0}, sources={ID: "S"}), {}, NOW, False),
     ],
     ids=["at first", "not yet", "after a week", "by the option", "at once", "another topic"],
 )
@@ -117,10 +119,6 @@ KEPT = {
         ),
         "give topics no ids",
     ),
-    "of another cluster": (
-        gone(applied=Applied(missed={ID: 1}, sources={ID: "another"})),
-        "a copy of a cluster other than",
-    ),
     "others unknown": (
         gone(shared={"primary.orders": NOBODY_KNOWS}),
         "whether other flows copy to it is unknown",
@@ -144,8 +142,11 @@ def test_every_line_of_the_table_is_tried(_: object, words: str) -> None:
     assert any(why in words.replace("{other}", "b->c") for _, why in KEPT.values())
 
 
-def test_of_the_same_source_cluster_a_copy_goes() -> None:
-    assert len(retiring(gone(applied=Applied(sources={ID: "S"}))).topics.retirements) == 1
+@pytest.mark.parametrize("sources", [{ID: "another"}, {}], ids=["of another", "unknown"])
+def test_a_copy_of_another_cluster_stays(sources: dict[str, str]) -> None:
+    plan = retiring(gone(applied=Applied(missed={ID: 1}, sources=sources)), retire_after_ms=0)
+    assert plan.topics.retirements == ()
+    assert "and a topic stay there" in said(plan) or "a topic stays there" in said(plan)
 
 
 def test_a_sentence_says_since_when_and_until_when() -> None:

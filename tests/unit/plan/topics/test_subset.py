@@ -2,7 +2,7 @@ import pytest
 
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import ClusterState, Plan, RunOptions, Window
-from kafka_ferry.model.changes import Acl
+from kafka_ferry.model.changes import Acl, Applied
 from kafka_ferry.model.cluster_state import Access, Mark
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.model.run_options import rate_of
@@ -84,6 +84,7 @@ def test_nothing_is_retired_by_a_run_that_did_not_look_at_all_topics() -> None:
         copied={"gone": remote.name},
         gone=frozenset({"gone"}),
         marks={remote.name: mark},
+        applied=Applied(sources={remote.topic_id: "S"}),
     )
     retiring = {"on_source_topic_deleted": "retire"}
     assert about("orders", both=gone, **retiring).topics.retirements == ()

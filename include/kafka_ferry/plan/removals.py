@@ -1,0 +1,293 @@
+"""The gate for all that a run takes away on the target because the source lacks it. Pure.
+
+(a) An absence counts only on the cluster for which the thing was created, by the ledger. If the source's
+    alias stands for another cluster, or the ledger does not say for which one the thing was created, it
+    stays, and a note says why. ``removals.cluster.id`` names a cluster that has taken the former one's place.
+(b) If more of a kind is to go than ``removals.max`` allows, none of that kind goes without an approval.
+
+Offsets of groups come to the plan later (``runs.sync_groups.delete_offsets``), by the same rules. What is
+bound to a topic's id needs no gate here: a position of another incarnation, or of another cluster's topic
+where there are no ids, moves neither the start of a log nor a position (``Pair.is_of_source``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from kafka_ferry.model.changes import (
+    AclChange,
+    ConfigChange,
+    QuotaChange,
+    Retirement,
+    SetConfigs,
+    UserChange,
+    quota_name,
+)
+from kafka_ferry.model.remarks import Note
+from kafka_ferry.model.removals import Excess, RemovalKind, counted
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.changes import Applied
+    from kafka_ferry.model.cluster_state import ClusterState
+    from kafka_ferry.model.plan import Plan
+
+KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
+_ALWAYS_ALLOWED: Final = 5
+_APPROVE: Final = (
+    "If that is right, approve it: `ferry run --yes`, the field Approve removals of a run in Airflow, or a "
+    "flow with approval: changes. If not, look at the source first."
+)
+
+
+def may_remove(flow: Flow, created_for: str, source_id: str) -> bool:
+    """Whether the absence of something on the source is a reason to take it away on the target.
+
+    Args:
+        flow: the flow.
+        created_for: the id of the cluster for which the flow has created it, "" where unknown.
+        source_id: the id of the cluster that the source's alias stands for.
+    """
+    return source_id == (flow.removals_cluster_id or created_for)
+
+
+@dataclass
+class Kept:
+    """What stays although the source lacks it.
+
+    Attributes:
+        counts: how many things of each kind.
+        clusters: the ids of the clusters for which they were created, "" for an unknown one.
+    """
+
+    counts: Counter[RemovalKind] = field(default_factory=Counter)
+    clusters: set[str] = field(default_factory=set)
+
+    def add(self, kind: RemovalKind, created_for: str) -> None:
+        """Count one more."""
+        self.counts[kind] += 1
+        self.clusters.add(created_for)
+
+    def notes(self, flow: Flow, source_id: str) -> list[Note]:
+        """A note that says what stays, why, and what to do after a rebuild; none if nothing does."""
+        if not self.counts:
+            return []
+        source = flow.source.alias
+        *most, last = [counted(kind, self.counts[kind]) for kind in KINDS if self.counts[kind]]
+        things = f"{', '.join(most)} and {last}" if most else last
+        if flow.removals_cluster_id:
+            why = f"removals.cluster.id is {flow.removals_cluster_id}"
+        else:
+            named = ", ".join(sorted(self.clusters - {""}))
+            unknown = "the ledger does not say for which cluster all of them were created"
+            why = f"they were created for the cluster {named}" if named else unknown
+            why = f"{why}, or {unknown}" if named and "" in self.clusters else why
+        text = (
+            f"{source} is the cluster {source_id}, and {why}. So what {source} lacks is no reason to take "
+            f"anything away on {flow.target.alias}, and {things} stay there. If {source_id} has taken the place "
+            f"of the former cluster, set removals.cluster.id: {source_id}, and look at the next plan before you "
+            f"run it. If not, correct the bootstrap.servers of {source}."
+        )
+        return [Note("", text)]
+
+
+def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
+    """The steps of a plan without those that take something away and may not, and with a note on these.
+
+    Args:
+        flow: the flow.
+        state: the state of both clusters.
+        steps: the plan's steps.
+    """
+    source_id, kept = state.source.cluster_id, Kept()
+    foreign, passed = set[str](), []
+    for step in steps:
+        kind = _kind_of(step)
+        created_for = _created_for(step, state) if kind else ""
+        if kind is None or may_remove(flow, created_for, source_id):
+            passed.append(step)
+            continue
+        kept.add(kind, created_for)
+        if isinstance(step, ConfigChange):
+            foreign.add(step.remote_topic)
+    # A change of their other configs would say in the ledger that they are copies of this cluster's topics.
+    left = (it for it in passed if not (_is_of_configs(it) and it.remote_topic in foreign))
+    return [*left, *kept.notes(flow, source_id)]
+
+
+def excesses_of(
+    flow: Flow, state: ClusterState, steps: Iterable[Any], at: int
+) -> tuple[Excess, ...]:
+    """The kinds of which a plan takes so much away that it needs an approval.
+
+    Args:
+        flow: the flow.
+        state: the state of both clusters.
+        steps: the plan's steps that passed the gate.
+        at: when it is planned, in milliseconds since 1970.
+    """
+    names: dict[RemovalKind, list[str]] = defaultdict(list)
+    for step in steps:
+        kind = _kind_of(step)
+        if kind and not (isinstance(step, Retirement) and not step.is_due(at)):
+            names[kind].append(_name_of(step))
+    created = _created(state)
+    found = (excess_of(flow, kind, names[kind], created[kind]) for kind in KINDS if kind in names)
+    return tuple(excess for excess in found if excess)
+
+
+def excess_of(flow: Flow, kind: RemovalKind, names: Sequence[str], created: int) -> Excess | None:
+    """The excess if so many things of a kind are to go; None if they may go without an approval.
+
+    Args:
+        flow: the flow.
+        kind: their kind.
+        names: each of them.
+        created: how many of them the flow has created.
+    """
+    allowed = max(_ALWAYS_ALLOWED, int(flow.removals_max * created))
+    return Excess(kind, tuple(names), created, allowed) if len(names) > allowed else None
+
+
+def withhold(plan: Plan) -> Plan:
+    """The plan without the removals that need an approval; a repetition changes nothing."""
+    kinds = {excess.kind for excess in plan.removals.excesses}
+    if not kinds:
+        return plan
+
+    def stays(step: object) -> bool:
+        return _kind_of(step) not in kinds
+
+    topics, access = plan.topics, plan.access
+    unset: dict[str, set[str]] = defaultdict(set)
+    for change in topics.config_changes:
+        if not stays(change):
+            unset[change.remote_topic].add(change.name)
+    changes = tuple(filter(stays, topics.config_changes))
+    changed = {change.remote_topic for change in changes}
+    kept = (_with_configs(sets, unset.get(sets.remote_topic, ())) for sets in topics.set_configs)
+    due = [it for it in topics.retirements if not stays(it) and it.is_due(plan.at)]
+    return replace(
+        plan,
+        topics=replace(
+            topics,
+            config_changes=changes,
+            set_configs=tuple(
+                it
+                for it in kept
+                if it.remote_topic in changed
+                or it.remote_topic not in unset
+                or it.configs != it.before
+            ),
+            drifts=tuple(
+                replace(
+                    it, overwritten=it.overwritten and it.name not in unset.get(it.remote_topic, ())
+                )
+                for it in topics.drifts
+            ),
+            # They stay missed: else their time would begin again.
+            retirements=tuple(
+                replace(it, due=max(it.due, plan.at + 1)) if it in due else it
+                for it in topics.retirements
+            ),
+        ),
+        access=replace(
+            access,
+            acl_changes=tuple(filter(stays, access.acl_changes)),
+            quota_changes=tuple(filter(stays, access.quota_changes)),
+            user_changes=tuple(filter(stays, access.user_changes)),
+        ),
+        removals=replace(
+            plan.removals,
+            offset_deletions=() if "group's offsets" in kinds else plan.removals.offset_deletions,
+        ),
+    )
+
+
+def held_back(plan: Plan) -> list[str]:
+    """A sentence for each kind of removals that wait for an approval."""
+    return [f"Held back: {excess} {_APPROVE}" for excess in plan.removals.excesses]
+
+
+def _kind_of(step: object) -> RemovalKind | None:
+    """What a step takes away, None for any other step."""
+    match step:
+        case AclChange(change="revoke"):
+            return "ACL"
+        case QuotaChange(value=None):
+            return "client quota"
+        case UserChange(change="delete"):
+            return "SCRAM user"
+        case ConfigChange(value=None):
+            return "config"
+        case Retirement():
+            return "topic"
+    return None
+
+
+def _name_of(step: object) -> str:
+    match step:
+        case AclChange():
+            return str(step.acl)
+        case QuotaChange():
+            return quota_name(step.entity, step.key)
+        case UserChange():
+            return f"{step.user} ({step.mechanism})"
+        case ConfigChange():
+            return f"{step.name} of {step.remote_topic}"
+        case Retirement():
+            return step.remote_topic
+    return str(step)
+
+
+def _created_for(step: object, state: ClusterState) -> str:
+    """The cluster for which the flow has created what a step takes away, "" where unknown."""
+    applied = state.ledger.applied
+    match step:
+        case AclChange():
+            return applied.created_for.get(step.acl, "")
+        case QuotaChange():
+            return applied.created_for.get((step.entity, step.key), "")
+        case UserChange():
+            return applied.created_for.get((step.user, step.mechanism), "")
+        case Retirement():
+            return applied.sources.get(step.remote_topic_id, "")
+        case ConfigChange():
+            return _copied_from(step.remote_topic, state)
+    return ""
+
+
+def _copied_from(remote_topic: str, state: ClusterState) -> str:
+    """The cluster whose configs a remote topic has; the present one's, if it has none of the flow's yet."""
+    topic = state.target.topics.get(remote_topic)
+    key = (topic.topic_id or topic.name) if topic else ""
+    applied = state.ledger.applied
+    unknown = "" if key in applied.configs else state.source.cluster_id
+    return applied.sources.get(key, unknown)
+
+
+def _created(state: ClusterState) -> Mapping[RemovalKind, int]:
+    """How many things of each kind the flow has created."""
+    applied: Applied = state.ledger.applied
+    there = {topic.topic_id or topic.name for topic in state.target.topics.values()}
+    marks = state.ledger.marks.values()
+    return {
+        "ACL": len(applied.acls),
+        "client quota": len(applied.quotas),
+        "SCRAM user": len(applied.users),
+        "config": sum(len(applied.configs.get(key, ())) for key in there),
+        "topic": sum(mark.created and mark.remote_topic_id in there for mark in marks),
+    }
+
+
+def _with_configs(sets: SetConfigs, names: Collection[str]) -> SetConfigs:
+    """The entry, by which the flow still has the configs of these names."""
+    still = {name: value for name, value in sets.before.items() if name in names}
+    return replace(sets, configs={**sets.configs, **still})
+
+
+def _is_of_configs(step: object) -> bool:
+    return isinstance(step, ConfigChange | SetConfigs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 RemovalKind = Literal["ACL", "client quota", "SCRAM user", "config", "topic", "group's offsets"]
 """What is taken away, in the singular."""
 
-_NAMES_SHOWN = 20
+_NAMES_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -48,12 +49,10 @@ class Excess:
     allowed: int
 
     def __str__(self) -> str:
-        shown = "; ".join(self.names[:_NAMES_SHOWN])
-        more = len(self.names) - _NAMES_SHOWN
         return (
             f"{counted(self.kind, len(self.names))} of the {self.created:,} that this flow has created would "
             f"be taken away on the target, and removals.max allows {self.allowed:,} without an approval: "
-            f"{shown}{f'; and {more:,} more' if more > 0 else ''}."
+            f"{first_of(self.names, _NAMES_SHOWN)}."
         )
 
 
@@ -73,6 +72,12 @@ class Removals:
     def counts(self) -> dict[str, int]:
         """The number of groups whose offsets are deleted."""
         return {"groups to delete offsets of": len({it.group for it in self.offset_deletions})}
+
+
+def first_of(names: Sequence[str], shown: int) -> str:
+    """The first so many of the names as text, and how many more there are."""
+    more = len(names) - shown
+    return "; ".join(names[:shown]) + (f"; and {more:,} more" if more > 0 else "")
 
 
 def counted(kind: RemovalKind, count: int) -> str:

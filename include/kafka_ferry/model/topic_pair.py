@@ -27,6 +27,7 @@ class Pair:
         mark: the flow's mark on exactly this remote topic.
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
+        source_cluster_id: the source's cluster id.
     """
 
     topic: str
@@ -40,6 +41,7 @@ class Pair:
     mark: Mark | None = None
     preserved: bool = False
     released: bool = False
+    source_cluster_id: str = ""
 
     @classmethod
     def of(cls, topic: str, remote_topic: str, state: ClusterState) -> Pair:
@@ -62,6 +64,7 @@ class Pair:
             else "",
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
             released=remote is not None and remote.topic_id in state.ledger.released,
+            source_cluster_id=state.source.cluster_id,
         )
         positions = {}
         for number in range(pair.source.partitions if pair.source else 0):
@@ -77,6 +80,19 @@ class Pair:
     def is_of_source(self, position: Position) -> bool:
         """Whether ``position`` is an offset of this source topic, as far as it says."""
         return self.source is not None and position.topic_id in ("", self.source.topic_id)
+
+    @property
+    def other_clusters(self) -> frozenset[str]:
+        """The clusters that the records before the positions came through, if this source is none of them.
+
+        Empty where topics have ids, which say more, and where no position says so (earlier releases).
+        """
+        others = (
+            frozenset(position.origins)
+            for position in self.positions.values()
+            if not position.topic_id and position.origins
+        )
+        return next((some for some in others if self.source_cluster_id not in some), frozenset())
 
     def is_of_remote(self, position: Position) -> bool:
         """Whether the records before ``position`` went into this remote topic, as far as it says."""

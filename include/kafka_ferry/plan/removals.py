@@ -6,13 +6,13 @@
 (b) If more of a kind is to go than ``removals.max`` allows, none of that kind goes without an approval.
 
 Offsets of groups come to the plan later (``runs.sync_groups.delete_offsets``), by the same rules. What is
-bound to a topic's id needs no gate here: a position of another incarnation, or of another cluster's topic
-where there are no ids, moves neither the start of a log nor a position (``Pair.is_of_source``).
+bound to a topic's id needs no gate here: with positions of another topic, or of another cluster's where
+brokers give no ids, a topic is refused before the start of a log or a position moves (``plan.topics.refusals``).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -27,7 +27,7 @@ from kafka_ferry.model.changes import (
     quota_name,
 )
 from kafka_ferry.model.remarks import Note
-from kafka_ferry.model.removals import Excess, RemovalKind, counted
+from kafka_ferry.model.removals import Excess, RemovalKind, counted, first_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
 _ALWAYS_ALLOWED: Final = 5
+_SHOWN: Final = 3
 _APPROVE: Final = (
     "If that is right, approve it: `ferry run --yes`, the field Approve removals of a run in Airflow, or a "
     "flow with approval: changes. If not, look at the source first."
@@ -51,7 +52,7 @@ def may_remove(flow: Flow, created_for: str, source_id: str) -> bool:
         created_for: the id of the cluster for which the flow has created it, "" where unknown.
         source_id: the id of the cluster that the source's alias stands for.
     """
-    return source_id == (flow.removals_cluster_id or created_for)
+    return source_id != "" and source_id == (flow.removals_cluster_id or created_for)
 
 
 @dataclass
@@ -59,39 +60,43 @@ class Kept:
     """What stays although the source lacks it.
 
     Attributes:
-        counts: how many things of each kind.
+        names: those of things of each kind.
         clusters: the ids of the clusters for which they were created, "" for an unknown one.
     """
 
-    counts: Counter[RemovalKind] = field(default_factory=Counter)
+    names: dict[RemovalKind, list[str]] = field(default_factory=lambda: defaultdict(list))
     clusters: set[str] = field(default_factory=set)
 
-    def add(self, kind: RemovalKind, created_for: str) -> None:
-        """Count one more."""
-        self.counts[kind] += 1
+    def add(self, kind: RemovalKind, name: str, created_for: str) -> None:
+        """Add one thing."""
+        self.names[kind].append(name)
         self.clusters.add(created_for)
 
     def notes(self, flow: Flow, source_id: str) -> list[Note]:
         """A note that says what stays, why, and what to do after a rebuild; none if nothing does."""
-        if not self.counts:
+        if not self.names:
             return []
-        source = flow.source.alias
-        *most, last = [counted(kind, self.counts[kind]) for kind in KINDS if self.counts[kind]]
-        things = f"{', '.join(most)} and {last}" if most else last
-        if flow.removals_cluster_id:
-            why = f"removals.cluster.id is {flow.removals_cluster_id}"
-        else:
-            named = ", ".join(sorted(self.clusters - {""}))
-            unknown = "the ledger does not say for which cluster all of them were created"
-            why = f"they were created for the cluster {named}" if named else unknown
-            why = f"{why}, or {unknown}" if named and "" in self.clusters else why
+        kept = [(kind, self.names[kind]) for kind in KINDS if kind in self.names]
+        things = ", ".join(
+            f"{counted(kind, len(it))} ({first_of(it, _SHOWN)})" for kind, it in kept
+        )
+        source, target = flow.source.alias, flow.target.alias
         text = (
-            f"{source} is the cluster {source_id}, and {why}. So what {source} lacks is no reason to take "
-            f"anything away on {flow.target.alias}, and {things} stay there. If {source_id} has taken the place "
-            f"of the former cluster, set removals.cluster.id: {source_id}, and look at the next plan before you "
-            f"run it. If not, correct the bootstrap.servers of {source}."
+            f"{source} is the cluster {source_id}, and {self._why(flow)}. So this stays on {target}, although "
+            f"{source} lacks it: {things}. If {source_id} has taken the place of the former cluster, set "
+            f"removals.cluster.id: {source_id}, and look at the next plan before you run it. If not, correct the "
+            f"bootstrap.servers of {source}."
         )
         return [Note("", text)]
+
+    def _why(self, flow: Flow) -> str:
+        if flow.removals_cluster_id:
+            return f"removals.cluster.id is {flow.removals_cluster_id}"
+        named = ", ".join(sorted(self.clusters - {""}))
+        if not named:
+            return "the ledger does not say for which cluster what it lacks was created"
+        other = ", or for one that the ledger does not name" if "" in self.clusters else ""
+        return f"what it lacks was created for the cluster {named}{other}"
 
 
 def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
@@ -110,7 +115,7 @@ def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
         if kind is None or may_remove(flow, created_for, source_id):
             passed.append(step)
             continue
-        kept.add(kind, created_for)
+        kept.add(kind, _name_of(step), created_for)
         if isinstance(step, ConfigChange):
             foreign.add(step.remote_topic)
     # A change of their other configs would say in the ledger that they are copies of this cluster's topics.

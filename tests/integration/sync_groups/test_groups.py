@@ -15,6 +15,7 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.decisions import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
+from kafka_ferry.ledger import GroupsEntry, SyncedOffset, append_entry
 from kafka_ferry.model import TopicPartition as Partition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.removals import OffsetDeletion
@@ -28,6 +29,7 @@ from tests.support.records.builders import (
     create_topic,
     delete_topic,
     produce,
+    recreate_topic,
 )
 from tests.support.runs.flows import copy_now, failures, ledger_of, remote
 from tests.support.runs.pair import Pair, Unique
@@ -289,6 +291,38 @@ def test_a_group_that_was_set_back_on_the_source_is_followed_by_policy(
     assert committed(backup, group) == {(there, 0): 2, (there, 1): 9}
 
 
+def test_a_group_of_that_name_on_another_cluster_sets_nothing_back(
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+) -> None:
+    """Brokers without ids of topics may give the same names to others."""
+    flow = syncing(topic, on_source_group_reset="follow")
+    commit(primary, group, {(topic, 0): 8})
+    synced(flow, "run-1")
+    there = remote(flow, topic)
+    known = ledger_of(flow).synced_groups()[group]
+    offsets: dict[str, dict[int, SyncedOffset]] = {}
+    for (topic_id, number), offset in known.items():
+        offsets.setdefault(topic_id, {})[number] = offset
+    append_entry(
+        flow,
+        GroupsEntry(
+            flow=flow.name,
+            run="run-1",
+            at=1,
+            synced={group: offsets},
+            source_cluster_id="another",
+        ),
+    )
+    commit(primary, group, {(topic, 0): 2})
+
+    assert only(synced(flow, "run-2")).action == "held"
+    assert committed(backup, group) == {(there, 0): 8}
+
+
 def test_no_group_passes_what_is_verified(
     flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
@@ -468,6 +502,24 @@ def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(
         "gone from the source, but another client has committed 7 on the target."
     )
     assert committed(backup, group) == {(there, 1): 7, (there, 2): 0}
+
+
+def test_offsets_of_a_topic_that_was_recreated_on_the_source_stay(
+    syncing: Callable[..., Flow], pair: Pair, topic: str, group: str
+) -> None:
+    """Kafka deletes a topic's offsets with the topic: that says nothing about the records of the old one's copy."""
+    flow = syncing(topic, on_source_group_deleted="delete")
+    commit(pair.primary, group, {(topic, 0): 4})
+    copied(flow, "run-1").sync_groups()
+    recreate_topic(pair.primary, topic)
+    wait_until(lambda: not committed(pair.primary, group))
+
+    this = Run(flow, "run-2")
+    assert this.plan().removals.offset_deletions == ()
+    this.sync_topics()
+
+    assert only(this.sync_groups()).action == "held"
+    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def test_offsets_of_a_topic_that_is_gone_from_the_source_are_deleted_by_policy(

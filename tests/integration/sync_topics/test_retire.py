@@ -210,7 +210,7 @@ def test_a_copy_of_another_cluster_stays(pair: Pair, strict: KafkaCluster) -> No
     plan = plan_now(moved, "run-2")
 
     assert plan.topics.retirements == ()
-    assert any("a copy of a cluster other than" in note.message for note in plan.remarks.notes)
+    assert any(f"a topic ({remote(flow, topic)})" in note.message for note in plan.remarks.notes)
     assert exists(pair.backup, remote(flow, topic))
 
 

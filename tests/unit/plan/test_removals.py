@@ -23,6 +23,7 @@ RETENTION = "retention.ms"
     [
         ("S", None, "S", True),
         ("another", None, "S", False),
+        ("", None, "", False),
         ("", None, "S", False),  # an entry of an earlier release
         ("another", "S", "S", True),  # the rebuilt cluster
         ("", "S", "S", True),
@@ -150,7 +151,7 @@ def of_another(state: ClusterState, cluster: str) -> ClusterState:
 @pytest.mark.parametrize(
     ("cluster", "why"),
     [
-        ("before", "they were created for the cluster before"),
+        ("before", "what it lacks was created for the cluster before."),
         ("", "the ledger does not say for which cluster"),
     ],
 )
@@ -163,7 +164,11 @@ def test_what_another_cluster_lacks_stays_and_one_note_says_why(cluster: str, wh
     for part in (
         "primary is the cluster S",
         why,
-        "2 ACLs, 2 client quotas, 2 SCRAM users, 2 configs and 2 topics stay there",
+        "2 ACLs (ALLOW READ on the topic primary.orders to User:000; ",
+        "2 client quotas (",
+        "2 SCRAM users (000 (SCRAM-SHA-512); 001 (SCRAM-SHA-512))",
+        "2 configs (retention.ms of primary.kept-000; ",
+        "2 topics (primary.gone-000; primary.gone-001).",
         "removals.cluster.id: S",
     ):
         assert part in note.message

@@ -108,6 +108,13 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         outcome="Its copy {it.remote_topic} stays as it is.",
     ),
     Situation(
+        holds=lambda it: it.source is not None and bool(it.other_clusters),
+        reason="{it.remote_topic} is a copy of a topic of another cluster than {it.source_cluster_id}, which is the "
+        "source now; its brokers give topics no ids.",
+        advice="Correct the source's bootstrap.servers. If this cluster has taken the other one's place, give "
+        "the copy up with `ferry repair --topic {it.remote_topic} --yes`, or mirror the topic under another name.",
+    ),
+    Situation(
         holds=lambda it: (
             it.source is not None and not all(map(it.is_of_source, it.positions.values()))
         ),

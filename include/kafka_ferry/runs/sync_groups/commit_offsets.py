@@ -20,6 +20,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import SyncedOffset, append_entry
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.error_codes import UNKNOWN_MEMBER_ID
 
@@ -128,11 +129,16 @@ class _Committer:
         )
 
     def _last(self, group: str) -> dict[TopicPartition, SyncedOffset]:
+        """What was committed last, by *target* partition; for another cluster's group of that name it says nothing."""
         return {
             TopicPartition(self._names[topic_id], partition): offset
             for (topic_id, partition), offset in self._synced.get(group, {}).items()
-            if topic_id in self._names
+            if topic_id in self._names and not self._is_of_another_cluster(offset)
         }
+
+    def _is_of_another_cluster(self, offset: SyncedOffset) -> bool:
+        created_for, now = offset.source_cluster_id, self._source_cluster_id
+        return bool(created_for and now) and not may_remove(self._flow, created_for, now)
 
     def _to_commit(self, move: GroupMove) -> dict[TopicPartition, Committed]:
         actions = {"written"}

@@ -285,7 +285,7 @@ def _gone_from_source(
             if not may_remove(flow, known.created_for, source_cluster_id)
         }
         for cluster in sorted(others)[:1]:
-            kept.add("group's offsets", cluster)
+            kept.add("group's offsets", name, cluster)
         partitions = tuple(
             _absent(at, known, topic_ids.get(known.source.topic, ""))
             for at, known in absent.items()

@@ -64,7 +64,12 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
     if not due:
         return []
     # A plan may be hours old, and a deletion cannot be undone.
-    gone = ClusterControl(run.flow.source).unknown([retirement.topic for retirement in due])
+    source = ClusterControl(run.flow.source)
+    cluster_id = source.cluster_id()
+    if cluster_id != plan.source_cluster_id:
+        moved = f"since {run.flow.source.alias} is another cluster by now ({cluster_id})."
+        return [f"{it.remote_topic}: not deleted, {moved}" for it in due]
+    gone = source.unknown([retirement.topic for retirement in due])
     back = [
         f"{it.remote_topic}: not deleted, since {it.topic} is on the source again."
         for it in due

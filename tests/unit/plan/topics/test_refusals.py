@@ -410,6 +410,27 @@ def test_a_remote_topic_that_is_gone_on_with_grows_too() -> None:
     )
 
 
+# Topics without ids
+
+
+@pytest.mark.parametrize(
+    ("position", "is_refused"),
+    [
+        (at(30, topic_id="", origins=("before",)), True),
+        (at(30, topic_id="", origins=("S", "upstream")), False),
+        (at(30, topic_id=""), False),  # an earlier release did not say
+        (at(30, origins=("before",)), False),  # the topic's id says more
+    ],
+)
+def test_without_a_topics_id_the_position_says_of_which_cluster_it_is(
+    position: Position, is_refused: bool
+) -> None:
+    plan = planned(copied_before(position), a_flow(**EVERYTHING_GOES_ON))
+    assert [refusal.topic for refusal in plan.remarks.refused] == ["orders"] * is_refused
+    assert all("another cluster than S" in refusal.reason for refusal in plan.remarks.refused)
+    assert bool(plan.ranges) is not is_refused
+
+
 # Logs
 
 

@@ -31,9 +31,10 @@ class Printable(logging.Formatter):
 
 _WIDEST: Final = 100_000
 
-# No line is wrapped: people copy paths and sentences from them, and programs search them. None is markup.
-out = _Terminal(soft_wrap=True, markup=False, highlight=False)
-messages = _Terminal(stderr=True, soft_wrap=True, markup=False, highlight=False)
+# No line is wrapped: people copy paths and sentences from them, and programs search them. None is markup,
+# and no name an emoji, as `:key:` would be.
+out = _Terminal(soft_wrap=True, markup=False, emoji=False, highlight=False)
+messages = _Terminal(stderr=True, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def show_table(

@@ -16,10 +16,10 @@ def test_a_name_from_a_cluster_cannot_rewrite_the_terminal() -> None:
 
 def test_a_row_of_a_table_is_one_line_with_whole_names(capsys: pytest.CaptureFixture[str]) -> None:
     long = "x" * 249
-    rows = [(long, 7, f"primary.{long}"), ("[b]a\x1b[2J", 10, None)]
+    rows = [(long, 7, f"primary.{long}"), ("[b]a:key:\x1b[2J", 10, None)]
     show_table(("TOPIC", "OFFSET", "TO TOPIC"), rows, numbers=("OFFSET",))
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["TOPIC", "OFFSET", "TO", "TOPIC"],
         [long, "7", f"primary.{long}"],
-        [r"[b]a\x1b[2J", "10", "-"],
+        [r"[b]a:key:\x1b[2J", "10", "-"],
     ]

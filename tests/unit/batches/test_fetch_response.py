@@ -18,6 +18,7 @@ from kafka_ferry.batches import (
     TopicLimits,
     converted_batches,
     for_producer,
+    read_records,
 )
 from kafka_ferry.batches.record_format.codecs import compress
 from tests.support.examples import examples
@@ -578,12 +579,14 @@ def test_an_absurd_length_within_a_record_takes_no_memory(content: bytes) -> Non
 
 
 @pytest.mark.parametrize("base", [INT64, -INT64 - 1, INT64 - 1])
-def test_timestamps_that_no_64_bits_hold_are_malformed(base: int) -> None:
+def test_timestamps_that_no_64_bits_hold_wrap_as_consumers_see_them(base: int) -> None:
     step = 2 if base > 0 else -2
     logged = [Record(NOW), Record(NOW + step), Record(NOW)]
     batch = build.with_header(a_batch(logged), base_timestamp=base)
-    with pytest.raises(MalformedBatch):
-        judged(batch, 1, 3)
+    (found,) = judged(batch, 1, 3)
+    assert found.batch
+    wrapped = (base + step + 2**63) % 2**64 - 2**63
+    assert [ms for _, ms, _, _ in read_records(found.batch)] == [wrapped, base]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ MAX_RECORDS: Final = 4_000_000
 Record = tuple[int, int, bytes, bytes]
 """Offset, timestamp (ms), attributes (a byte), content: key, value and headers. Plain, for speed."""
 
+# A timestamp within these bounds stays within 64 bits where a small number is added to it.
+_FAR: Final = 2**62
 Runs = tuple[tuple[int, int], ...]
 """Consecutive record offsets as ``(first offset, count)``, ascending."""
 
@@ -159,6 +161,7 @@ def _walk(  # noqa: PLR0912
             delta_ms = number >> 1 ^ -(number & 1)
         else:
             delta_ms, after = decode_varint(plain, at + 1)
+            delta_ms = _wrapped(base_timestamp + delta_ms) - base_timestamp
         number = plain[after]
         if number < 0x80:
             after += 1
@@ -183,7 +186,14 @@ def _walk(  # noqa: PLR0912
         at = end
     if at != size:
         raise MalformedBatch(f"{size - at} bytes after the last record")
+    if not -_FAR <= base_timestamp < _FAR:
+        return [(offset, _wrapped(when), *others) for offset, when, *others in records]
     return records
+
+
+def _wrapped(number: int) -> int:
+    """``number`` as it is in 64 bits: clients add and subtract timestamps so (``DefaultRecord``), and so do we."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def runs_of(records: Sequence[Record]) -> Runs:
@@ -224,7 +234,7 @@ def dense_batch(
         deltas: where after ``at`` each record is; 0, 1, 2 ... by default, as producers must have it.
 
     Raises:
-        MalformedBatch: if timestamps lie further apart than 64 bits can say.
+        MalformedBatch: on a timestamp that 64 bits do not hold.
     """
     if deltas is None:
         deltas = range(len(records))
@@ -288,6 +298,8 @@ def _encoded(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
     parts: list[bytes] = []
     for delta, (_, timestamp, attributes, rest) in zip(deltas, records, strict=True):
         ago = timestamp - base_timestamp
+        if not -_FAR <= ago < _FAR:
+            ago = _wrapped(ago)
         when = SMALL[ago] if 0 <= ago < _SMALL else encode_varint(ago)
         where = SMALL[delta] if delta < _SMALL else encode_varint(delta)
         size = 1 + len(when) + len(where) + len(rest)

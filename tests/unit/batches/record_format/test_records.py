@@ -195,3 +195,18 @@ def test_a_stream_that_ends_within_a_number_is_cut_off(monkeypatch: pytest.Monke
     )
     with pytest.raises(MalformedBatch, match="cut off"):
         list(stream_records(batch))
+
+
+@given(
+    times=st.lists(
+        st.sampled_from([-(2**63), -(2**62) - 1, -1, 0, NOW, 2**62, 2**63 - 1]), min_size=1
+    )
+)
+def test_times_further_apart_than_64_bits_wrap_as_clients_read_them(times: list[int]) -> None:
+    records = [(offset, ms, b"\0", b"\1\1\0") for offset, ms in enumerate(times)]
+    assert [ms for _, ms, _, _ in read_records(dense_batch(records, 0))] == times
+
+
+def test_a_batch_of_the_source_with_such_times_is_read_as_its_consumers_do() -> None:
+    encoded = dense_batch([(0, 2**63 - 1, b"\0", b"\1\1\0"), (1, 5, b"\0", b"\1\1\0")], 0)
+    assert [ms for _, ms, _, _ in read_records(encoded)] == [2**63 - 1, 5]

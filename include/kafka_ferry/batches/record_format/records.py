@@ -187,7 +187,7 @@ def _walk(  # noqa: PLR0912
     if at != size:
         raise MalformedBatch(f"{size - at} bytes after the last record")
     if not -_FAR <= base_timestamp < _FAR:
-        return [(offset, _wrapped(when), *others) for offset, when, *others in records]
+        return [(offset, _wrapped(ms), kind, content) for offset, ms, kind, content in records]
     return records
 
 

@@ -80,8 +80,8 @@ class Range:
         topic_id: the source topic's id (KIP-516), as Kafka's tools print it.
         remote_topic: the topic's name on the target.
         writer: the number of the writer that the target partition belongs to.
-        remote_topic_id: the remote topic's id when the range was planned, "" where the topic was
-            still to be created: ``start`` does not apply to another topic of the same name.
+        remote_topic_id: the remote topic's id when the range was planned, or when the run had created the topic;
+            "" before that: ``start`` does not apply to another topic of the same name.
         preserved: whether its records keep their offsets on the target.
         log_start: where the remote partition's log is to start then; -1 leaves it unchanged.
         begin: what ``topics.start`` says of the topic, if copying begins by that here; "" otherwise.

@@ -19,7 +19,7 @@ from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.connections.sockets import Backoff, bootstrap_addresses, idle_limit_s
 from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
-from kafka_ferry.wire.partition_leader import PartitionLeader, leaders_in
+from kafka_ferry.wire.partition_leader import PartitionLeader, leaders_in, topics_request
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -330,10 +330,7 @@ class WireCluster:
         return str(self._metadata(()).cluster_id)
 
     def _metadata(self, topics: Iterable[str]) -> Any:
-        asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        answer = self.ask_any(
-            lambda: MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-        )
+        answer = self.ask_any(partial(topics_request, [*topics]))
         self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
         return answer
 

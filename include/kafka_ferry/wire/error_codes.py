@@ -34,6 +34,7 @@ GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
 INVALID_RECORD: Final = 87
 UNSTABLE_OFFSET_COMMIT: Final = 88
 THROTTLED: Final = 89  # THROTTLING_QUOTA_EXCEEDED
+INCONSISTENT_TOPIC_ID: Final = 103
 
 _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
 _DENIED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster, transactional id, SASL

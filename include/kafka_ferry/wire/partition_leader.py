@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from kafka.protocol.metadata import MetadataRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -31,6 +34,12 @@ class PartitionLeader:
     in_sync: int = 0
     epoch: int = -1
     offline: tuple[int, ...] = ()
+
+
+def topics_request(topics: Iterable[str]) -> Any:
+    """A question about topics, by name; it creates none."""
+    asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
 
 
 def leaders_in(metadata: Any) -> dict[TopicPartition, PartitionLeader]:

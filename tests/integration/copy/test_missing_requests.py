@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     WriteTxnMarkersRequest,
 )
 
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
+from kafka_ferry.model.waits import Waits
 from kafka_ferry.wire import Connection
 from kafka_sandbox.cluster import KafkaCluster
+from tests.support.records.builders import recreate_topic
+from tests.support.records.histories import named, values
 from tests.support.records.offsets import assert_same_offsets
-from tests.support.runs.flows import copy_now, failures, plan_now, remote
+from tests.support.runs.flows import copy_now, copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Pair
 
 from .test_old_brokers import a_topic
@@ -25,6 +31,8 @@ REDPANDA = (WriteTxnMarkersRequest, DescribeUserScramCredentialsRequest)
 URSA = (AddPartitionsToTxnRequest, EndTxnRequest)
 # The newest without topic ids.
 BY_NAME = 12
+# The newest of brokers that have no topic ids, nor say that a log was truncated.
+FETCH_2_6, METADATA_2_6 = 11, 9
 
 
 class Brokers:
@@ -34,7 +42,9 @@ class Brokers:
         self._patch = patch
         self.sent: set[tuple[str, int]] = set()
 
-    def lack(self, cluster: KafkaCluster, *requests: Any, fetch: int = BY_NAME) -> None:
+    def lack(
+        self, cluster: KafkaCluster, *requests: Any, fetch: int = BY_NAME, has_ids: bool = True
+    ) -> None:
         """Has connections made from now on hear that these requests are unknown, and newer fetches too."""
         ports = {int(server.rpartition(":")[2]) for server in cluster.bootstrap.split(",")}
         agree, send = Connection._agree_versions, Connection.send
@@ -45,6 +55,8 @@ class Brokers:
             if connection.peer[1] in ports:
                 oldest, newest = known[FetchRequest.API_KEY]
                 known[FetchRequest.API_KEY] = (oldest, min(newest, fetch))
+                if not has_ids:
+                    known[MetadataRequest.API_KEY] = (0, METADATA_2_6)
                 for request in requests:
                     known.pop(request.API_KEY, None)
 
@@ -124,3 +136,41 @@ def test_users_that_a_broker_cannot_list_are_told_and_the_rest_is_planned(
     assert {it.topic for it in plan.ranges} == {topic}
     (note,) = plan.remarks.notes
     assert "too old to be asked about SCRAM users, which are not synced" in note.message
+
+
+@pytest.mark.parametrize(("has_ids", "records"), [(True, 400), (False, 100)], ids=["ids", "no ids"])
+def test_a_topic_recreated_in_mid_copy_is_not_taken_for_the_old_one_where_fetch_goes_by_name(
+    has_ids: bool, records: int, pair: Pair, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, other = (pair.topic(it) for it in ("recreated", "other"))
+    for name in (topic, other):
+        for number in range(20):
+            pair.produce(name, named(f"old {number}", 10))
+    brokers.lack(pair.primary, fetch=BY_NAME if has_ids else FETCH_2_6, has_ids=has_ids)
+    flow = pair.flow(
+        [topic, other],
+        into=pair.unique("there"),
+        writers=1,
+        fetch_max_bytes=1,
+        transaction_max_bytes=1,
+        partition_wait_ms=10_000 if has_ids else 2_000,
+    )
+    plan = plan_now(flow)
+    if not has_ids:
+        plan = replace(plan, ranges=tuple(replace(it, topic_id="") for it in plan.ranges))
+    commit = TransactionalWriter.commit
+
+    def recreate_then_commit(writer: TransactionalWriter, waits: Waits) -> object:
+        monkeypatch.setattr(TransactionalWriter, "commit", commit)
+        recreate_topic(pair.primary, topic)
+        pair.produce(topic, named("new", records))
+        return commit(writer, waits)
+
+    monkeypatch.setattr(TransactionalWriter, "commit", recreate_then_commit)
+
+    (problem,) = failures(copy_planned(flow, plan))
+
+    assert problem.startswith(f"{topic}-0 ")
+    assert "deleted and recreated" in problem
+    assert not [value for value in values(pair.backup, remote(flow, topic)) if "new" in value]
+    pair.assert_same(flow, other)

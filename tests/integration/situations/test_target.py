@@ -10,8 +10,10 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.model import Plan
+from kafka_ferry.model.waits import Waits
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
@@ -115,6 +117,51 @@ def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next
     else:
         (refusal,) = plan_now(flow, "run-3").remarks.refused
         assert "its history there is gone" in refusal.reason
+
+
+@pytest.mark.parametrize("policy", ["fail", "recopy"])
+@pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
+@pytest.mark.short("first run-fail", "later run-recopy")
+def test_a_remote_topic_that_another_client_recreates_in_mid_copy_is_left_to_the_next_run(
+    copied: bool, policy: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MirrorMaker 2 situation 9, unseen: nothing is written into another client's topic."""
+    topic, other = (pair.topic(it, named("first", 30)) for it in ("lost", "other"))
+    flow = pair.flow(
+        [topic, other],
+        on_target_topic_lost=policy,
+        writers=1,
+        fetch_max_bytes=1,
+    )
+    if copied:
+        copy_now(flow)
+    for number in range(5):
+        for name in (topic, other):
+            pair.produce(name, named(f"second {number}", 10))
+    commit = TransactionalWriter.commit
+    commits = []
+
+    def recreate_then_commit(writer: TransactionalWriter, waits: Waits) -> object:
+        commits.append(writer)
+        if len(commits) == 3:
+            recreate_topic(pair.backup, remote(flow, topic))
+            produce(pair.backup.bootstrap, remote(flow, topic), named("foreign", 3))
+        return commit(writer, waits)
+
+    monkeypatch.setattr(TransactionalWriter, "commit", recreate_then_commit)
+    # Each batch of records is a transaction.
+    monkeypatch.setattr(TransactionalWriter, "must_commit", True)
+
+    (problem,) = failures(copy_now(flow, "run-2"))
+
+    assert problem.startswith(f"{topic}-0 ")
+    assert "deleted and recreated since it was planned" in problem
+    assert values(pair.backup, remote(flow, topic)) == told("foreign", 3)
+    pair.assert_same(flow, other)
+    remarks = plan_now(flow, "run-3").remarks
+    if policy == "fail":
+        assert [it.topic for it in remarks.refused] == [topic]
+    assert values(pair.backup, remote(flow, topic)) == told("foreign", 3)
 
 
 # Partitions

@@ -20,7 +20,7 @@ from kafka_ferry.model.epochs import EpochHistory
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import Expected, Fetched
-from kafka_ferry.wire.partitions.read_ahead import Reach, joins
+from kafka_ferry.wire.partitions.read_ahead import Reach, first_epoch, joins
 
 # A batch begins with the offset of its first record.
 _OFFSET_BYTES: Final = 8
@@ -88,6 +88,7 @@ class Cursor:
         wave: how urgent it is; the least comes first.
         fates: what is known of its producers' transactions.
         reach: how far answers about it reach.
+        log_end: the furthest end that its log is known to have had.
     """
 
     range: Range
@@ -103,6 +104,7 @@ class Cursor:
     wave: int = 0
     fates: TransactionFates = field(default_factory=TransactionFates)
     reach: Reach = field(default_factory=Reach)
+    log_end: int = 0
 
     @property
     def expected(self) -> Expected:
@@ -122,6 +124,23 @@ class Cursor:
             self.reach.forget()
             return False
         return joins(fetched, self.at, self.leader_epoch)
+
+    def why_another_log(self, fetched: Fetched) -> str:
+        """Why an answer seems to be of another topic of that name, "" if it does not.
+
+        Only where topics have no ids (before Kafka 2.8): a log's end and its leader epochs never go back, but
+        for a moment after its leader has changed, while the new one does not know how far it is replicated.
+        """
+        if self.range.topic_id:
+            return ""
+        known = max(self.log_end, self.range.end)
+        if fetched.end < known:
+            return f"the source's log ends at {fetched.end}, and it did at {known} before"
+        self.log_end = fetched.end
+        epoch = first_epoch(fetched.records, self.at)
+        if epoch is not None and 0 <= epoch < self.leader_epoch:
+            return f"the source's log has leader epoch {epoch} after {self.leader_epoch}"
+        return ""
 
     def learn(self, fetched: Fetched, found: Sequence[ConvertedBatch], max_bytes: int) -> None:
         """Note how far an answer has reached, whose batches became ``found``."""

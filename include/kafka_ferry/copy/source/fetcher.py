@@ -329,12 +329,7 @@ class RangeFetcher:
         elif fetched.diverged_at is not None:
             self._judge_divergence(cursor, sent.fetch.node)
         elif cursor.at < cursor.range.end:
-            look_ahead = partial(fates_after, self._aside, sent.fetch.node, source)
-            found, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
-            if malformed and self._replicas.leave(source):
-                malformed = ""
-            elif not found and not malformed and source not in sent.guessed:
-                found = self._judge_silence(cursor, fetched)
+            found, malformed = self._judge_batches(cursor, fetched, sent, room)
         if found:
             self._move(cursor, found[-1])
         if malformed:
@@ -342,6 +337,25 @@ class RangeFetcher:
         elif cursor.at >= cursor.range.end and fetched.error in (NONE, OFFSET_OUT_OF_RANGE):
             self._cursors.pop(source, None)
         return tuple(found)
+
+    def _judge_batches(
+        self, cursor: Cursor, fetched: Fetched, sent: SentFetch, room: int
+    ) -> tuple[list[ConvertedBatch], str]:
+        """What an answer's batches become, and what is wrong with the first one that is malformed."""
+        source = cursor.range.source
+        if why := cursor.why_another_log(fetched):
+            if not self._replicas.leave(source):
+                why = f"{why}: was the topic deleted and recreated?"
+                self._failed_transiently([cursor], why)
+            return [], ""
+        node, topic_id = sent.fetch.node, cursor.range.topic_id
+        look_ahead = partial(fates_after, self._aside, node, source, topic_id=topic_id)
+        found, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
+        if malformed and self._replicas.leave(source):
+            malformed = ""
+        elif not found and not malformed and source not in sent.guessed:
+            found = self._judge_silence(cursor, fetched)
+        return found, malformed
 
     def _move(self, cursor: Cursor, last: ConvertedBatch) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True

@@ -16,6 +16,7 @@ Not covered here: how the batches of ranges are written (``copy.target.record_wr
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -32,7 +33,7 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.copy.target.produce.partition_leaders import check_leaders, leaders_of
+from kafka_ferry.copy.target.produce.partition_leaders import RECREATED, check_leaders, leaders_of
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Pipeline
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
@@ -46,12 +47,14 @@ from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.wire import PartitionLeader, borrowed
+from kafka_ferry.wire import Connection, PartitionLeader, borrowed
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
     is_transient,
 )
+from kafka_ferry.wire.partition_leader import leaders_in, topics_request
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -279,12 +282,50 @@ class Transaction:
             self.raise_if_void()
 
     def drain(self) -> None:
-        """Send all that waits, and wait for all answers."""
+        """Send all that waits, and wait for all answers.
+
+        Raises:
+            StartOver: if the transaction cannot be committed, such as where a topic is another by now.
+        """
         self.pump()
+        asked = self._ask_for_topics()
         self._pipeline.receive_all()
+        self._check_topics(asked)
+        self._settle()
+
+    def _settle(self) -> None:
         self.raise_if_void()
         for queue in self.queues.values():
             queue.settle()
+
+    def _ask_for_topics(self) -> Mapping[Connection, Sequence[TopicPartition]]:
+        """Ask each leader which topics it has, after the batches that it was sent for names."""
+        written: dict[int, list[TopicPartition]] = defaultdict(list)
+        for tp, queue in self.queues.items():
+            if queue.range and queue.remote_topic_id and (queue.sent or queue.tally):
+                written[queue.node].append(tp)
+        asked = {self.data.connection(node): some for node, some in written.items()}
+        for connection, partitions in asked.items():
+            connection.send(topics_request(sorted({tp.topic for tp in partitions})))
+        return asked
+
+    def _check_topics(self, asked: Mapping[Connection, Sequence[TopicPartition]]) -> None:
+        """Make the transaction void where a topic is not the one that was there when it began.
+
+        A broker removes a topic from its metadata before it deletes the log, and has the id of a new one before
+        it stores batches in it, or in the same update: what it says afterwards holds for the batches before.
+        """
+        for connection, partitions in asked.items():
+            leaders = leaders_in(connection.receive())
+            for tp in partitions:
+                range_, leader = self.queues[tp].range, leaders.get(tp)
+                assert range_ is not None
+                if leader is None:
+                    code = UNKNOWN_TOPIC_OR_PARTITION
+                    self.verdicts.failed_transiently(range_, range_.start, code)
+                elif leader.topic_id not in ("", self.queues[tp].remote_topic_id):
+                    self.verdicts.fail(range_, range_.start, RECREATED)
+                    self.verdicts.make_void(f"{tp}: {RECREATED}", excludes=True)
 
     def raise_if_void(self) -> None:
         """Raise ``StartOver`` if the transaction cannot be committed any more."""
@@ -370,7 +411,9 @@ class Transaction:
             self.queues[self._ledger].waiting.append(Outgoing(_alone(record)))
             self.pump()
         refused = self._commit_offsets(positions)
-        self.drain()
+        self.pump()
+        self._pipeline.receive_all()
+        self._settle()
         for tp, code in refused.items():
             range_, position = positions[tp]
             advice = advice_on(code, [Right.topic("READ", tp.topic)])

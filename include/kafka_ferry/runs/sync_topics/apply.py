@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
@@ -12,7 +12,8 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import OwnershipEntry, append_entry
-from kafka_ferry.model import Note, Plan, Refusal
+from kafka_ferry.model import Note, Plan, Range, Refusal
+from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.plan.removals import held_back, withhold
 from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
 from kafka_ferry.runs.state.run_context import RunContext
@@ -51,7 +52,7 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     errors |= mark_topics(run, target, plan, without=errors.keys())
     configs.alter()
     configs.confirm(without=errors.keys())
-    plan = _refuse(plan, errors)
+    plan = _with_ids(_refuse(plan, errors), run.ledger.marks())
     unapplied += configs.unapplied
     unapplied += apply_access(run, plan)
     if run.flow.sync_schemas != "none":
@@ -65,6 +66,20 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     notes = (*plan.remarks.notes, *(Note("", sentence) for sentence in configs.notes))
     remarks = replace(plan.remarks, notes=tuple(dict.fromkeys(notes)), unapplied=tuple(unapplied))
     return replace(plan, remarks=remarks)
+
+
+def _with_ids(plan: Plan, marks: Mapping[str, Mark]) -> Plan:
+    """The plan with the ids of the remote topics that were created for it: no others are to be written to."""
+
+    def known(ranges: Sequence[Range]) -> tuple[Range, ...]:
+        return tuple(
+            replace(it, remote_topic_id=marks[it.remote_topic].remote_topic_id)
+            if it.remote_topic in marks and not it.remote_topic_id
+            else it
+            for it in ranges
+        )
+
+    return replace(plan, ranges=known(plan.ranges), pins=known(plan.pins))
 
 
 def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:

@@ -1,4 +1,11 @@
-"""Reads raw record batches, with many partitions in each fetch request."""
+"""Reads raw record batches, with many partitions in each fetch request.
+
+Where a fetch goes by name although a topic's id is known (brokers before 3.1), a metadata request follows it
+on its connection, of which a broker handles one request after the other. A broker forgets a deleted topic in
+its metadata before it deletes the log, and learns a new topic's id before it serves the new log, or in the
+same update: if it still names the expected id after it has read, what it read is of that topic. Where it does
+not, the answer is the error that a fetch by id would have given, without batches.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +23,15 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
-from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
-from kafka_ferry.wire.partition_leader import as_uuid, printed
+from kafka_ferry.wire.error_codes import (
+    INCONSISTENT_TOPIC_ID,
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+    THROTTLED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    fault,
+)
+from kafka_ferry.wire.partition_leader import as_uuid, printed, topics_request
 
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0
@@ -39,6 +53,9 @@ class Expected(NamedTuple):
 
     topic_id: str = ""
     leader_epoch: int = -1
+
+
+ANY: Final = Expected()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +147,7 @@ def fetch_one(
     *,
     max_bytes: int,
     committed: bool = True,
+    expected: Expected = ANY,
 ) -> Fetched:
     """Fetch batches of one partition, without waiting for new ones.
 
@@ -140,6 +158,7 @@ def fetch_one(
         offset: the next offset to read.
         max_bytes: soft limit of the response; it always has at least one batch.
         committed: whether only committed batches are wanted (``read_committed``, KIP-98).
+        expected: what must still be true of the partition.
 
     Raises:
         ClusterUnreachable: if the broker does not answer, or the log's start has moved past ``offset``.
@@ -152,6 +171,7 @@ def fetch_one(
         max_bytes=max_bytes,
         partition_max_bytes=max_bytes,
         max_wait_ms=0,
+        expected={partition: expected},
         committed=committed,
     )
     fetched = next(answers, None)
@@ -183,7 +203,7 @@ def send_fetch(
     Args and errors as in ``fetch``; ``rack`` lets a leader name a replica that is in the same one (KIP-392),
     and ``number`` that of the broker's connection.
     """
-    checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
+    checks = {tp: (expected or {}).get(tp, ANY) for tp in offsets}
     names = {check.topic_id: tp.topic for tp, check in checks.items()}
     request = _request(offsets, checks, max_bytes, partition_max_bytes)
     request.rack_id = rack
@@ -191,7 +211,10 @@ def send_fetch(
     request.isolation_level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
     connection = cluster.connection(node, number)
     connection.send(request, newest=_BY_NAME if "" in names else None)
-    return PendingFetch(cluster, node, connection, frozenset(offsets), names, committed)
+    by_name = {name: id_ for id_, name in names.items() if id_ and request.API_VERSION <= _BY_NAME}
+    if by_name:
+        connection.send(topics_request(by_name))
+    return PendingFetch(cluster, node, connection, frozenset(offsets), names, by_name, committed)
 
 
 @dataclass(frozen=True)
@@ -202,6 +225,8 @@ class PendingFetch:
         node: the broker that was asked.
         connection: the connection of its answer.
         partitions: the requested partitions.
+        names: of the requested topics, by id.
+        by_name: the ids that topics must still have, by name, where the request could not name them.
     """
 
     cluster: WireCluster
@@ -209,6 +234,7 @@ class PendingFetch:
     connection: Connection
     partitions: frozenset[TopicPartition]
     names: Mapping[str, str]
+    by_name: Mapping[str, str]
     committed: bool
 
     def answers(self) -> Iterator[Fetched]:
@@ -219,6 +245,7 @@ class PendingFetch:
             FerryError: if it refuses the request as a whole.
         """
         response = self.connection.receive()
+        refused = self._refused()
         alias = self.cluster.alias
         if response.error_code:
             raise fault(response.error_code, f"Fetching from broker {self.node} of {alias}")
@@ -230,10 +257,25 @@ class PendingFetch:
                 if partition not in left:
                     raise ClusterUnreachable(f"{alias} answered for {partition}, unasked.")
                 left.remove(partition)
+                if name in refused:
+                    data.error_code, data.records = refused[name], b""
                 yield self._fetched(partition, data)
         # A client over its quota gets an answer without any partition (KIP-219).
         if not response.throttle_time_ms:
             self.cluster.require_answers(left, ())
+
+    def _refused(self) -> dict[str, int]:
+        """Error codes of the topics that were read by name and are others by now, or gone."""
+        if not self.by_name:
+            return {}
+        now = {topic.name: topic for topic in self.connection.receive().topics}
+        refused = {}
+        for name, expected in self.by_name.items():
+            if name not in now or now[name].error_code:
+                refused[name] = now[name].error_code if name in now else UNKNOWN_TOPIC_OR_PARTITION
+            elif printed(now[name].topic_id) not in ("", expected):
+                refused[name] = INCONSISTENT_TOPIC_ID
+        return refused
 
     def _fetched(self, partition: TopicPartition, data: Any) -> Fetched:
         diverging = data.diverging_epoch

@@ -10,7 +10,7 @@ from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import fetch_one
+from kafka_ferry.wire.partitions.fetch import Expected, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.partitions.read_ahead import NEAR_S
 
@@ -25,6 +25,8 @@ def fates_after(
     partition: TopicPartition,
     start: int,
     undecided: Mapping[int, int],
+    *,
+    topic_id: str = "",
 ) -> dict[int, bool]:
     """Whether transactions were aborted, by producer.
 
@@ -37,12 +39,13 @@ def fates_after(
         partition: the partition.
         start: an offset after the transactions' first records, and before their markers.
         undecided: by producer, the offset of the first record.
+        topic_id: the id that the topic must still have, "" for any.
 
     Raises:
         CorruptBatch: on bytes that are no valid batch.
         FerryError: if the partition cannot be read.
     """
-    return _Lookahead(cluster, node, partition, start, undecided).fates()
+    return _Lookahead(cluster, node, partition, start, undecided, Expected(topic_id)).fates()
 
 
 class _Lookahead:
@@ -53,8 +56,10 @@ class _Lookahead:
         partition: TopicPartition,
         start: int,
         undecided: Mapping[int, int],
+        expected: Expected,
     ) -> None:
         self._cluster, self._node, self._partition = cluster, node, partition
+        self._expected = expected
         self._at = start
         self._left = dict(undecided)
         self._fates: dict[int, bool] = dict.fromkeys(undecided, False)
@@ -83,6 +88,7 @@ class _Lookahead:
             self._at,
             max_bytes=min(max(least, self._bytes), _MOST_BYTES),
             committed=committed,
+            expected=self._expected,
         )
         for entry in fetched.aborted:
             if entry.first_offset <= self._left.get(entry.producer_id, -1):

@@ -109,11 +109,17 @@ def joins(fetched: Fetched, at: int, leader_epoch: int) -> bool:
     """
     if fetched.is_silent or fetched.preferred_replica >= 0:
         return False
+    epoch = first_epoch(fetched.records, at)
+    return epoch is not None and leader_epoch in (-1, epoch)
+
+
+def first_epoch(records: bytes, at: int) -> int | None:
+    """The leader epoch of the first batch with an offset of ``at`` or later, None where there is none."""
     with contextlib.suppress(MalformedBatch):
-        for batch in split_batches(fetched.records):
+        for batch in split_batches(records):
             if batch.header.next_offset > at:
-                return leader_epoch in (-1, batch.header.leader_epoch)
-    return False
+                return batch.header.leader_epoch
+    return None
 
 
 class AheadReader:

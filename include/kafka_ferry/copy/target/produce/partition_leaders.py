@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from kafka_ferry.batches import TopicLimits
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
@@ -11,6 +12,10 @@ from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, fault
+
+RECREATED: Final = (
+    "the target's topic was deleted and recreated since it was planned; the next run handles it."
+)
 
 
 def leaders_of(
@@ -52,12 +57,7 @@ def _check(
     if leader.node < 0:
         verdicts.failed_transiently(range_, range_.start, leader.error, _why_none(leader))
     elif range_.remote_topic_id not in ("", leader.topic_id):
-        verdicts.fail(
-            range_,
-            range_.start,
-            "the target's topic was deleted and recreated since it was planned; "
-            "the next run handles it.",
-        )
+        verdicts.fail(range_, range_.start, RECREATED)
     elif leader.in_sync < min(min_insync_replicas, leader.replicas):
         # Not even an abort marker could be written: the partition would block all the others.
         verdicts.failed_transiently(range_, range_.start, NOT_ENOUGH_REPLICAS)

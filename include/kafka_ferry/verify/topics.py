@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.model import Plan
+from kafka_ferry.model import Plan, Range
 from kafka_ferry.model.changes import Drift
 from kafka_ferry.model.cluster_state import Topic
 from kafka_ferry.verify.checks import Check, Suite, count
@@ -23,6 +23,7 @@ class TopicRow:
         planned_partitions: how many partitions it is to have at least.
         partitions: how many it has, 0 where it does not exist.
         missing_partitions: how many of the planned ones it does not have.
+        lost: 1 where it is not the topic that was planned, or that was read back; 0 otherwise.
         unlike_configs: how many configs that the flow has set were changed since the run was planned.
         drifted_configs: how many configs another client had changed before, which the flow leaves.
         unlike: the former, each with its value.
@@ -37,6 +38,7 @@ class TopicRow:
     planned_partitions: int
     partitions: int
     missing_partitions: int = 0
+    lost: int = 0
     unlike_configs: int = 0
     drifted_configs: int = 0
     unlike: tuple[str, ...] = ()
@@ -49,7 +51,10 @@ class TopicRow:
 
 
 def topic_rows(
-    plan: Plan, topics: Mapping[str, Topic], configs: Mapping[str, Mapping[str, str]]
+    plan: Plan,
+    topics: Mapping[str, Topic],
+    configs: Mapping[str, Mapping[str, str]],
+    ids: Mapping[str, str],
 ) -> list[TopicRow]:
     """A row for each topic in the plan, by name.
 
@@ -57,7 +62,9 @@ def topic_rows(
         plan: the run's plan, as its steps have left it.
         topics: the remote topics that exist now, by name.
         configs: by remote topic, all configs that the flow has set there, by its ledger.
+        ids: the ids of the remote topics when they were read back, by name.
     """
+    lost = {range_.remote_topic for range_ in plan.ranges if is_lost(range_, topics)}
     planned = _planned_partitions(plan)
     chosen = {range_.remote_topic: (range_.topic, range_.preserved) for range_ in plan.ranges}
     chosen |= {choice.remote_topic: (choice.topic, choice.preserved) for choice in plan.choices}
@@ -71,6 +78,7 @@ def topic_rows(
         drifts = [d for d in plan.topics.drifts if d.remote_topic == name and not d.overwritten]
         known = {drift.name for drift in drifts}
         unlike = tuple(_unlike(configs.get(name, {}), there, known)) if there else ()
+        is_same = there and there.topic_id == ids.get(name, there.topic_id)
         rows.append(
             TopicRow(
                 topic=topic,
@@ -79,6 +87,7 @@ def topic_rows(
                 planned_partitions=wanted,
                 partitions=has,
                 missing_partitions=max(0, wanted - has),
+                lost=int(name in lost or (name in ids and not is_same)),
                 unlike_configs=len(unlike),
                 drifted_configs=len(drifts),
                 unlike=unlike,
@@ -88,6 +97,17 @@ def topic_rows(
             )
         )
     return rows
+
+
+def is_lost(planned: Range, topics: Mapping[str, Topic]) -> bool:
+    """Whether the remote topic that a range was planned for is gone, or is another topic by now.
+
+    Args:
+        planned: the range, as the steps before have left it.
+        topics: the remote topics that exist now, by name.
+    """
+    there = topics.get(planned.remote_topic)
+    return there is None or planned.remote_topic_id not in ("", there.topic_id)
 
 
 def _planned_partitions(plan: Plan) -> dict[str, int]:
@@ -126,6 +146,17 @@ TOPICS: Final = Suite[TopicRow](
             ),
             "The remote topic was deleted or recreated while the run was in progress. The "
             "next run says what is done about it (on.target.topic.lost).",
+            severity="critical",
+        ),
+        Check(
+            "identity",
+            "the remote topic is the one that was copied into",
+            "lost",
+            lambda row: (
+                "another client has deleted it" + (" and created it again" if row.partitions else "")
+            ),
+            "What was copied into it is gone with it. Find out who did that; the next run says what is done about "
+            "it (on.target.topic.lost).",
             severity="critical",
         ),
         Check(

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.verify import verify as verify_module
+from kafka_ferry.runs.verify.verify import read_back
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
     Record,
@@ -15,7 +22,7 @@ from tests.support.records.builders import (
 )
 from tests.support.runs.flows import copy_now, failures, remote
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import verified
+from tests.support.runs.proof import NO_SPARK, verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 
@@ -102,3 +109,67 @@ def test_what_went_into_a_remote_topic_that_was_deleted_is_a_warning_once_it_is_
     )
     assert third.proof.verdict.warnings == (), "it is said once"
     assert values(pair.backup, remote(flow, topic)) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+# Between the reading and the verdict
+
+
+def read_back_now(flow: Flow, run: str) -> None:
+    """What the step ``mirror`` reads back while its Spark still runs."""
+    read_back(NO_SPARK, Run(flow, run)._context, None)
+
+
+def test_records_that_expire_after_they_were_read_back_are_told_with_the_verdict(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("expiring")
+    flow = pair.flow([topic])
+    write(pair.primary, topic, *(b"%d" % number for number in range(15)))
+    assert not failures(copy_now(flow))
+    read_back_now(flow, "run-1")
+    delete_before(pair.backup, remote(flow, topic), 11)
+
+    report = verified(flow, "run-1")
+
+    (row,) = report.proof.ranges
+    assert (row.recount.target_records, row.recount.expired) == (4, 11)
+    assert report.proof.verdict
+    assert "11 of 15 records below the log start" in " ".join(report.proof.verdict.warnings)
+
+
+@pytest.mark.parametrize("when", ["after mirror", "while it is read back"])
+@pytest.mark.parametrize("fate", ["deleted", "recreated"])
+def test_a_remote_topic_that_is_lost_before_the_verdict_is_named_as_what_it_is(
+    fate: str, when: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, other = pair.topic("lost"), pair.topic("other")
+    flow = pair.flow([topic, other])
+    for name in (topic, other):
+        write(pair.primary, name, b"0", b"1", b"2")
+    assert not failures(copy_now(flow))
+    read_back_now(flow, "run-1")
+
+    def lose() -> None:
+        (delete_topic if fate == "deleted" else recreate_topic)(pair.backup, remote(flow, topic))
+
+    if when == "after mirror":
+        lose()
+    else:
+        read = verify_module._read_due
+
+        def read_then_lose(*given: Any) -> Any:
+            found = read(*given)
+            lose()
+            return found
+
+        monkeypatch.setattr(verify_module, "_read_due", read_then_lose)
+
+    with pytest.raises(VerificationFailed) as caught:
+        verified(flow, "run-1")
+
+    said = str(caught.value)
+    assert f"{remote(flow, topic)}: another client has deleted it" in said
+    assert ("created it again" in said) is (fate == "recreated")
+    assert "in no range" not in said
+    assert "missing" not in said
+    assert other not in said

@@ -1,5 +1,7 @@
 """What is found of the remote topics that a run has planned."""
 
+from dataclasses import replace
+
 from kafka_ferry.model import Creation, Growth, OffsetsChoice, Plan, Range, Topic
 from kafka_ferry.model.changes import Drift, Misplacement
 from kafka_ferry.verify.topics import TopicRow, topic_rows
@@ -24,7 +26,7 @@ def there(partitions: int = 1, **configs: str) -> dict[str, Topic]:
 
 def row(plan: Plan, topics: dict[str, Topic], **configs: str) -> TopicRow:
     named = {name.replace("_", "."): value for name, value in configs.items()}
-    (found,) = topic_rows(plan, topics, {REMOTE: named})
+    (found,) = topic_rows(plan, topics, {REMOTE: named}, {REMOTE: "id"})
     return found
 
 
@@ -82,5 +84,14 @@ def test_replicas_that_the_plan_found_on_other_racks_are_named() -> None:
 
 def test_a_topic_that_is_only_in_the_ranges_has_a_row_too() -> None:
     other = Range("orders", 1, 0, 5, "id", "eu.orders.backfill", writer=0)
-    names = [found.remote_topic for found in topic_rows(a_plan(ranges=(other,)), there(), {})]
+    names = [found.remote_topic for found in topic_rows(a_plan(ranges=(other,)), there(), {}, {})]
     assert names == [REMOTE, "eu.orders.backfill"]
+
+
+def test_a_topic_that_is_gone_or_another_one_than_was_planned_or_read_back_is_lost() -> None:
+    planned = replace(a_range(0), remote_topic_id="id")
+    assert row(a_plan(ranges=(planned,)), there()).lost == 0
+    assert row(a_plan(ranges=(planned,)), {}).lost == 1
+    assert row(a_plan(ranges=(replace(planned, remote_topic_id="other"),)), there()).lost == 1
+    assert row(a_plan(), {REMOTE: Topic(REMOTE, "another", 1)}).lost == 1
+    assert row(a_plan(), there()).lost == 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
@@ -26,7 +26,9 @@ from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_range
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
+from kafka_ferry.verify.expiry import as_of
 from kafka_ferry.verify.recount import recount_here
+from kafka_ferry.verify.topics import is_lost
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -74,7 +76,11 @@ def verify_run(
     rows, partitions = _read_due(spark, run, plan, target, due, stored)
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
-    of_topics = topic_rows(plan, due.topics, _set_configs(run.flow, run.ledger, due.topics))
+    # What was read back is only worth something if it was read from the topics that are there.
+    topics = target.topics(due.topics.keys())
+    ids = {name: topic.topic_id for name, topic in due.topics.items()}
+    of_topics = topic_rows(plan, topics, _set_configs(run.flow, run.ledger, topics), ids)
+    _require_same_cluster(target, plan)
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
     run.folder.save_reconciliation(
@@ -105,6 +111,19 @@ def verify_run(
     return verdict
 
 
+def _require_same_cluster(target: ClusterControl, plan: Plan) -> None:
+    """Check that the target's alias still leads to the cluster that the run was planned for.
+
+    Raises:
+        VerificationFailed: if it does not.
+    """
+    if (now := target.cluster_id()) != plan.target_cluster_id:
+        raise VerificationFailed(
+            f"{target.alias} is the cluster {now}, and was {plan.target_cluster_id} when the run was planned.",
+            advice=f"Look at bootstrap.servers of {target.alias}. The next run plans for what is there.",
+        )
+
+
 def _is_success(run: RunContext, tables: Rows) -> bool:
     return judge(tables, replace(terms_of(run), docs=None)).success
 
@@ -120,7 +139,7 @@ def _read_due(
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
     ledger, is_backfill = run.ledger, plan.options.window is not None
     recounted = recount_ranges(
-        partial(_recount, spark, run.flow, stored),
+        partial(_recount_now, spark, run.flow, target, due.topics, stored),
         run.flow,
         ledger,
         due.ranges,
@@ -239,6 +258,33 @@ def _recount(
 
         found |= recount_all(spark(), flow, missing)
     return found
+
+
+def _recount_now(
+    spark: SparkSource,
+    flow: Flow,
+    target: ClusterControl,
+    topics: Mapping[str, Topic],
+    stored: StoredRecounts | None,
+    claims: Claims,
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recount of each target partition, as its log is after the last of them was read.
+
+    What was read some time ago does not count where the log has lost its end since, or has no leader that says so.
+    """
+    found = _recount(spark, flow, stored, claims)
+    names = sorted({tp.topic for tp in claims})
+    logs = target.log_bounds(
+        [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
+    )
+    ends = {tp: max(claim.target_end for claim in of_tp) for tp, of_tp in claims.items()}
+    doubtful = {tp: claims[tp] for tp in claims if tp not in logs or logs[tp].end < ends[tp]}
+    if stored and doubtful:
+        found |= _recount(spark, flow, None, doubtful)
+    return {
+        tp: as_of(logs[tp].start, claims[tp], of_tp) if tp in logs else of_tp
+        for tp, of_tp in found.items()
+    }
 
 
 def _evaluated(
@@ -382,7 +428,8 @@ def _partition_rows(
     positions = read_positions(flow.target, flow.name)
     return partition_rows(
         recounted.present,
-        plan.ranges,
+        # A remote topic that is lost is one fault, and its partitions are no others.
+        [range_ for range_ in plan.ranges if not is_lost(range_, topics)],
         {tp: position.offset for tp, position in positions.items()},
         recounted.recounts,
         target.log_bounds(

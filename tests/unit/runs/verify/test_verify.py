@@ -130,7 +130,12 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
     made = Target()
 
     class Control:
+        alias = "backup"
+
         def __init__(self, _: object) -> None: ...
+
+        def cluster_id(self) -> str:
+            return "B"
 
         def topics(self, names: set[str]) -> dict[str, Topic]:
             return {name: made.topics[name] for name in names & made.topics.keys()}

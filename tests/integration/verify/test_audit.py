@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kafka_ferry.config import load_flow
 from tests.support.records.builders import (
     Record,
     create_topic,
@@ -16,9 +17,10 @@ from tests.support.records.builders import (
     produce,
     recreate_topic,
 )
+from tests.support.records.histories import named
 from tests.support.runs.audits import FIRST_MS, Clusters, Fault, faults, records
 from tests.support.runs.command_line import ferry
-from tests.support.runs.flows import write_flow
+from tests.support.runs.flows import copy_now, failures, remote, write_flow
 from tests.support.runs.pair import Pair, Unique
 
 
@@ -289,3 +291,25 @@ def test_recent_records_at_the_end_are_allowed_to_lag(clusters: Clusters, unique
     report = clusters.report(topic, "--lag", "10m")
     assert report["status"] == 0
     assert report["partitions"][0]["counts"]["pending"] == 5
+
+
+def test_topics_that_the_flow_leaves_out_because_they_came_from_its_target_are_not_missed(
+    pair: Pair,
+) -> None:
+    topic, own = pair.topic("there", named("first", 20)), pair.unique("own")
+    there = pair.flow([topic])
+    assert not failures(copy_now(there))
+    create_topic(pair.backup.bootstrap, own)
+    produce(pair.backup.bootstrap, own, named("own", 20))
+    # Only the cluster's id tells: by their names they are of some other cluster.
+    folder = pair.folder / pair.unique("back")
+    folder.mkdir()
+    topics = [own, f".*{topic}"]
+    file = write_flow(folder, pair.backup, pair.primary, topics, into=pair.unique("elsewhere"))
+    back = load_flow(file)
+    assert not failures(copy_now(back))
+
+    called = ferry("audit", "--config", file)
+
+    assert called.returncode == 0, called.stdout
+    assert f"{remote(there, topic)}: its records came from" in called.stdout + called.stderr

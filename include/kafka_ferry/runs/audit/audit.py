@@ -19,6 +19,7 @@ from kafka_ferry.audit.terms import AuditPair, AuditTerms
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.runs.audit.folder import AuditFolder, audits_of, forget_old, unfinished_audit
 from kafka_ferry.runs.audit.output import write_outputs
 from kafka_ferry.runs.audit.plan import AuditPlan, planned_audit
@@ -115,6 +116,7 @@ class Audit:
             paired_only=request.paired_only,
         )
         self._tell_lone(topics.without_counterpart)
+        self._tell_left_out(topics.left_out)
         planned = planned_audit(
             *(flow, source, target, topics, request.terms), request.lag_ms, request.run
         )
@@ -139,6 +141,14 @@ class Audit:
                 f"{len(topics):,} topics of {self.flow.source.alias} have no counterpart on "
                 f"{self.flow.target.alias} and are not compared: {some}"
             )
+
+    def _tell_left_out(self, topics: Sequence[Skipped]) -> None:
+        reasons: dict[str, list[str]] = defaultdict(list)
+        for left_out in topics:
+            reasons[left_out.reason].append(left_out.topic)
+        for reason, names in reasons.items():
+            some = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+            self.notes.append(f"Not compared, since the flow does not copy it: {some}: {reason}")
 
     @property
     def folder(self) -> AuditFolder:

@@ -10,8 +10,11 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model import RunOptions, Topic
-from kafka_ferry.plan import select_topics
-from kafka_ferry.plan.topics.replication_policy import policy_of
+from kafka_ferry.model.remarks import Skipped
+from kafka_ferry.plan import select, select_topics
+from kafka_ferry.plan.topics.topic_filter import Selection
+from kafka_ferry.runs.provenance.opposite_flow import returned_topics
+from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,13 @@ class AuditedTopics:
         pairs: topics that exist on both clusters, source and target.
         skipped: topics that cannot be compared, and why.
         without_counterpart: topics of the source that the policy pairs with none of the target's.
+        left_out: topics that the flow does not copy, since their records came from the target, and why.
     """
 
     pairs: list[tuple[Topic, Topic]]
     skipped: list[SkippedTopic] = field(default_factory=list)
     without_counterpart: list[str] = field(default_factory=list)
+    left_out: list[Skipped] = field(default_factory=list)
 
 
 def audited_topics(
@@ -55,10 +60,19 @@ def audited_topics(
         FerryError: no topic is left, or a cluster cannot be read.
     """
     given = dict(names or {})
-    chosen = _chosen(flow, source, patterns, given)
+    by_policy = None if given and not patterns else _by_policy(flow, source, target, patterns)
+    chosen = {**(by_policy.names if by_policy else {}), **given}
+    _require_some(flow, patterns, chosen, by_policy)
     ours, denied = _described(source, chosen)
     theirs, denied_there = _described(target, chosen.values())
     found = AuditedTopics([])
+    if by_policy:
+        found.left_out.extend(it for it in by_policy.skipped if it.topic not in given)
+        found.skipped.extend(
+            SkippedTopic(it.topic, "", it.reason)
+            for it in by_policy.refused
+            if it.topic not in given
+        )
     for name, remote in sorted(chosen.items()):
         reason = denied.get(name) or denied_there.get(remote) or ""
         if reason:
@@ -74,30 +88,44 @@ def audited_topics(
     return found
 
 
-def _chosen(
-    flow: Flow, source: ClusterControl, patterns: Collection[str], given: Mapping[str, str]
-) -> dict[str, str]:
-    """Names on the target by names on the source."""
-    chosen = {} if given and not patterns else _by_policy(flow, source, patterns)
-    chosen |= given
-    if not chosen:
-        asked = ", ".join(patterns) or "the topics of the flow"
-        raise FerryError(
-            f"{flow.source.alias} has no topic that matches {asked}.",
-            advice="Name topics by their names on the source, by patterns, or by --map.",
+def _require_some(
+    flow: Flow,
+    patterns: Collection[str],
+    chosen: Mapping[str, str],
+    by_policy: Selection | None,
+) -> None:
+    if chosen:
+        return
+    asked = ", ".join(patterns) or "the topics of the flow"
+    left_out = [f"{it.topic}: {it.reason}" for it in by_policy.skipped] if by_policy else []
+    raise FerryError(
+        f"{flow.source.alias} has no topic that matches {asked}.",
+        advice="; ".join(
+            ["Name topics by their names on the source, by patterns, or by --map", *left_out]
         )
-    return chosen
+        + ".",
+    )
 
 
-def _by_policy(flow: Flow, source: ClusterControl, patterns: Collection[str]) -> dict[str, str]:
-    wanted = RunOptions(topics=tuple(patterns)).topic_filter
-    selected, _ = select_topics(flow, source.topic_names())
-    policy = policy_of(flow)
-    return {
-        topic: policy.remote_topic(topic)
-        for topic in selected
-        if wanted is None or wanted.matches(topic)
-    }
+def _by_policy(
+    flow: Flow, source: ClusterControl, target: ClusterControl, patterns: Collection[str]
+) -> Selection:
+    """The topics that a plan of the flow would copy, and those that it leaves out by cluster id."""
+    wanted, names = RunOptions(topics=tuple(patterns)).topic_filter, source.topic_names()
+    selected, _ = select_topics(flow, names)
+    topics, _ = _described(source, selected)
+    upstream, target_id = find_upstream(flow, source, names, topics), target.cluster_id()
+    returned = returned_topics(flow, upstream, target_id)
+    found = select(flow, selected, upstream.origins, target_id, returned)
+
+    def is_wanted(topic: str) -> bool:
+        return wanted is None or wanted.matches(topic)
+
+    return Selection(
+        {topic: remote for topic, remote in found.names.items() if is_wanted(topic)},
+        [it for it in found.skipped if is_wanted(it.topic)],
+        [it for it in found.refused if is_wanted(it.topic)],
+    )
 
 
 def _described(

@@ -153,7 +153,8 @@ TOPICS: Final = Suite[TopicRow](
             "the remote topic is the one that was copied into",
             "lost",
             lambda row: (
-                "another client has deleted it" + (" and created it again" if row.partitions else "")
+                "another client has deleted it"
+                + (" and created it again" if row.partitions else "")
             ),
             "What was copied into it is gone with it. Find out who did that; the next run says what is done about "
             "it (on.target.topic.lost).",

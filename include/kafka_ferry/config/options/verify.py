@@ -44,6 +44,7 @@ CHECKS: Final = (
     "start",
     "covered",
     "partitions",
+    "identity",
     "configs",
     "drift",
     "placement",

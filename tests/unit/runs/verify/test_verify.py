@@ -255,8 +255,9 @@ def test_a_run_whose_own_copy_is_gone_is_not_proved_and_the_other_topics_are_rea
     verdict, _, _ = verify(orders=(0, 100), customers=(0, 10))
 
     assert not verdict.success
-    gone = () if recreated else ("primary.orders: 1 partition planned, 0 present",)
-    assert all(failure.startswith(("orders-0 [0, 100): ", *gone)) for failure in verdict.failures)
+    # Where the plan does not say which topic it was planned for, a recreated one shows by what it lacks.
+    gone = ("orders-0 [0, 100): ",) if recreated else ("primary.orders: ",)
+    assert all(failure.startswith(gone) for failure in verdict.failures)
     assert asked(target) == {CUSTOMERS: 1}
     assert "primary.orders, which was deleted since" in verdict.warnings[0]
 

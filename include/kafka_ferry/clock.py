@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from typing import Final
+
+import regex
+
+_DAY: Final = regex.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOMENT: Final = regex.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
+    r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)?"
+)
 
 
 def now_ms() -> int:
@@ -50,10 +59,30 @@ def run_id_now(command: str) -> str:
     return f"{command}__{datetime.now(UTC).isoformat(timespec='seconds')}"
 
 
-def read_moment(text: str) -> int:
-    """A day or a moment in ISO 8601, in milliseconds since 1970; without a time zone it is in UTC.
+def read_day_or_moment(text: str) -> date | datetime:
+    """A day such as 2026-11-01, or a moment such as 2026-11-01T06:00, 2026-11-01T06:00:00Z (ISO 8601).
+
+    Its other forms are no dates here: 20261101 is a number as well, and 2026-W01-1 is a day of 2025.
 
     Raises:
         ValueError: it is neither.
     """
-    return ms_of(datetime.fromisoformat(text.strip()))
+    text = text.strip()
+    try:
+        if _DAY.fullmatch(text):
+            return date.fromisoformat(text)
+        if _MOMENT.fullmatch(text):
+            return datetime.fromisoformat(text)
+    except ValueError:  # no such day, or no such hour
+        pass
+    raise ValueError("must be a day or a moment, such as 2026-11-01 or 2026-11-01T06:00Z")
+
+
+def read_moment(text: str) -> int:
+    """A day or a moment as by ``read_day_or_moment``, in milliseconds since 1970; in UTC without a time zone.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    read = read_day_or_moment(text)
+    return ms_of(read if isinstance(read, datetime) else datetime(read.year, read.month, read.day))

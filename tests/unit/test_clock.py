@@ -35,7 +35,19 @@ def test_a_moment_is_a_day_or_a_time_in_iso_8601(text: str, at: int) -> None:
     assert read_moment(text) == at
 
 
-@pytest.mark.parametrize("text", ["", "tomorrow", "2026-13-01", "1.8.2026"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "tomorrow",
+        "2026-13-01",
+        "1.8.2026",
+        "20260801",
+        "20260801T100000Z",
+        "2026-W31-6",
+        "2026-213",
+    ],
+)
 def test_another_text_is_no_moment(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_moment(text)

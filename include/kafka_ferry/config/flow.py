@@ -31,7 +31,7 @@ from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
-from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number
+from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number, whole_number
 
 __all__ = [
     "OPTIONS",
@@ -77,11 +77,10 @@ def _as_mode(value: object) -> OffsetsMode:
 def _as_start(value: object) -> MirrorStart:
     if value == "log-start":
         return "log-start"
-    if isinstance(value, str) and regex.fullmatch(r"[0-9]{1,19}", value):
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _INT64_MAX:
-        return value
-    raise ValueError("must be log-start or an offset")
+    offset = whole_number(value, least=0, most=_INT64_MAX)
+    if offset is None:
+        raise ValueError("must be log-start or an offset")
+    return offset
 
 
 class Flow(

@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka_ferry.config.types.topic_configs import canonical
 from kafka_ferry.model.changes import ConfigChange
 
 _OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
@@ -43,7 +44,11 @@ def topic_configs(entries: Mapping[str, Any]) -> TopicConfigs:
     Args:
         entries: confluent-kafka's ``ConfigEntry`` by name.
     """
-    values = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+    values = {
+        name: canonical(name, entry.value)
+        for name, entry in entries.items()
+        if entry.value is not None
+    }
     settable = [
         entry
         for name, entry in entries.items()

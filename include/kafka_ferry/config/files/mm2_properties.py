@@ -6,6 +6,7 @@ what ``MirrorConnectorConfig`` makes of it for each client.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import Final
@@ -92,11 +93,13 @@ def parse_flows(
 def read_properties(content: bytes, file: str) -> dict[str, str]:
     """Keys and trimmed values as Java reads them: Latin-1, and the last of equal keys counts.
 
+    A byte order mark, which editors put before text in UTF-8, is no part of the first key.
+
     Raises:
         ConfigError: a ``\\u`` escape is not complete, or the file holds nothing.
     """
     try:
-        read = javaproperties.loads(content)
+        read = javaproperties.loads(content.removeprefix(BOM_UTF8))
     except javaproperties.InvalidUEscapeError:
         problem = Problem(WHOLE_FILE, "has a \\u without four hex digits")
         raise config_error(file, problem) from None
@@ -176,7 +179,7 @@ class _Reader:
         key, value = f"{place}{name}", self._raw[place][name].lower()
         if wrong := self._providers.wrong(key, value, of_client=False):
             self.problems.append(wrong)
-        elif value not in ("true", "false") and name == "enabled":
+        elif value not in ("true", "false"):
             self.problems.append(Problem(key, "must be true or false"))
         return value == "true"
 

@@ -48,7 +48,7 @@ def read_push_credentials(flow: Flow) -> dict[str, str]:
 def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
     path = at_home(name)
     try:
-        content = path.read_text("utf-8")
+        content = path.read_text("utf-8-sig")
     except OSError as error:
         reason = f"{path} cannot be read: {error.strerror}"
         raise ConfigError(str(flow.file), key, reason) from None

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import regex
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from kafka_ferry.clock import read_day_or_moment
 from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.durations import PATTERN, is_duration, read_duration
 from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number
@@ -20,16 +21,10 @@ _LAST_YEAR: Final = 2999
 
 
 def _as_duration(value: Any) -> Any:
-    return (read_duration(value) if value.strip() else None) if isinstance(value, str) else value
-
-
-def _as_start(value: Any) -> Any:
-    if not isinstance(value, str):
+    if value is None or isinstance(value, timedelta):
         return value
-    try:
-        return date.fromisoformat(value.strip())
-    except ValueError:
-        return value.strip()
+    text = str(value).strip()
+    return read_duration(text) if text else None
 
 
 def _refuse_impossible_times(cron: str) -> None:
@@ -184,7 +179,7 @@ class ScheduleOptions(Options):
     @field_validator("start_date", mode="before")
     @classmethod
     def _day_or_moment(cls, start: Any) -> Any:
-        return _as_start(start)
+        return start if isinstance(start, date) else read_day_or_moment(str(start))
 
     @field_validator("start_date")
     @classmethod

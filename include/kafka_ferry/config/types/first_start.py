@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any, Final, Literal, NamedTuple
 
 from kafka_ferry.clock import read_moment
@@ -56,13 +55,11 @@ def read_first_start(text: str) -> FirstStart:
 
 
 def first_start_text(value: Any) -> str:
-    """The text of a file's value, which YAML may have read as a date.
+    """The text of a file's value.
 
     Raises:
         ValueError: it says nothing of that kind.
     """
-    if isinstance(value, date):
-        value = value.isoformat()
     if not isinstance(value, str):
         raise ValueError(_MUST)
     text = value.strip()

@@ -56,7 +56,7 @@ def per_topic(
     """Reads a ``PerTopic`` from a file's value: a value, or patterns with values.
 
     YAML has the latter as a mapping; text is ``pattern:value, pattern:value``, split at the last
-    colon of each, so that a pattern may hold colons and no commas, and a value of a list no colons.
+    colon of each, so that a pattern may hold colons and no commas, and a value commas and no colons.
 
     Args:
         default: the value of a topic that no pattern names.
@@ -70,9 +70,7 @@ def per_topic(
         if isinstance(given, Mapping):
             return PerTopic(default, tuple(_rules(given.items(), read)))
         if isinstance(given, str) and ":" in given and not _reads(read, given):
-            items = (item.rpartition(":") for item in split_list(given))
-            pairs = [(pattern.strip(), value.strip()) for pattern, _, value in items]
-            return PerTopic(default, tuple(_rules(pairs, read)))
+            return PerTopic(default, tuple(_rules(_pairs(given), read)))
         return PerTopic(default, ((_EVERY, read(given)),))
 
     schema = core_schema.no_info_plain_validator_function(
@@ -82,6 +80,18 @@ def per_topic(
     rules = {"type": "object", "additionalProperties": values}
     text = {"type": "string", "pattern": ":"}
     return GetPydanticSchema(lambda *_: schema, lambda *_: {"anyOf": [values, rules, text]})
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """A list's patterns and values; an item without a colon continues the value before it."""
+    pairs: list[tuple[str, str]] = []
+    for item in split_list(text):
+        pattern, colon, value = (part.strip() for part in item.rpartition(":"))
+        if pairs and not colon:
+            pattern, before = pairs.pop()
+            value = f"{before},{value}"
+        pairs.append((pattern, value))
+    return pairs
 
 
 def _rules(

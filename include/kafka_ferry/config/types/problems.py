@@ -54,9 +54,9 @@ def _sentence(problem: Problem) -> str:
     return f"{_clause(problem)} {problem.advice}".rstrip()
 
 
-def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """A suggestion for a misspelt name, or nothing where none is near."""
-    near = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.7)
+def did_you_mean(name: str, valid: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """A suggestion for a misspelt name, or nothing where none is near (``difflib``'s ratio from ``cutoff`` on)."""
+    near = difflib.get_close_matches(name, list(valid), n=1, cutoff=cutoff)
     return f"Did you mean {near[0]!r}?" if near else ""
 
 

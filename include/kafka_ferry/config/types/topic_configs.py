@@ -1,27 +1,35 @@
-"""Configs of remote topics, as files say them."""
+"""Configs of topics: those that Kafka knows, the form of their values, and how files say them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 import regex
 
 from kafka_ferry.config.types.durations import is_span, read_span
-from kafka_ferry.config.types.values import read_bytes
+from kafka_ferry.config.types.problems import did_you_mean
+from kafka_ferry.config.types.values import read_bytes, whole_number
 
 # With its own codec the target would recompress every batch, and with LogAppendTime it would replace the
 # records' timestamps.
 NEVER: Final = frozenset({"compression.type", "message.timestamp.type"})
-_NAME: Final = regex.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
+_NAME: Final = regex.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)*")
 _MUST: Final = (
     "must be topic configs with values, such as {retention.ms: 30d, cleanup.policy: delete}"
 )
+# A name this near to one that Kafka knows is a misspelt one; others may be those of a newer Kafka, or a vendor's.
+_MISSPELT: Final = 0.9
+_INT: Final = 2**31 - 1
+_LONG: Final = 2**63 - 1
 
 SCHEMA: Final = {
     "anyOf": [
-        {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+        {
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number", "boolean", "array"]},
+        },
         {"type": "string", "pattern": "="},
     ]
 }
@@ -34,7 +42,7 @@ def topic_configs_text(value: Any) -> str:
     Times (``30d``, ``2 weeks``) and sizes (``1GiB``) become the numbers that Kafka knows.
 
     Raises:
-        ValueError: it is neither a mapping nor such a text, or has a config that a copy cannot have.
+        ValueError: it is neither a mapping nor such a text, or has a config that a copy or a topic cannot have.
     """
     if isinstance(value, str):
         value = dict(part.partition("=")[::2] for part in value.split(";") if part.strip())
@@ -50,6 +58,18 @@ def read_topic_configs(text: str) -> Mapping[str, str]:
     return dict(part.partition("=")[::2] for part in text.split(";") if part)
 
 
+def canonical(name: str, value: str) -> str:
+    """A broker's value in the form in which equal values are equal texts; as it is where Kafka knows no such config.
+
+    ``compact,delete`` and ``delete,compact`` are one policy, ``1e-5`` and Java's ``1.0E-5`` one number.
+    """
+    read = _FORMS.get(name)
+    try:
+        return read(name, value) if read else value
+    except ValueError:
+        return value
+
+
 def _config(name: Any, value: Any) -> tuple[str, str]:
     if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
         raise ValueError(_MUST)
@@ -58,17 +78,103 @@ def _config(name: Any, value: Any) -> tuple[str, str]:
         raise ValueError(
             f"must not have {name}: the target's brokers would change every batch or its timestamps"
         )
-    text = str(value).lower() if isinstance(value, bool) else str(value).strip()
-    if value is None or not text or ";" in text:
+    if advice := did_you_mean(name, _FORMS, cutoff=_MISSPELT if "." in name else 0.7):
+        if name not in _FORMS:
+            raise ValueError(f"must not have {name}, which is no config of a topic. {advice}")
+    elif "." not in name:
         raise ValueError(_MUST)
-    return name, _number(name, text)
+    text = _text(value)
+    if not text or ";" in text:
+        raise ValueError(_MUST)
+    try:
+        return name, _FORMS.get(name, _unknown)(name, text)
+    except ValueError as error:
+        raise ValueError(f"gives {name} {text!r}: {error}") from None
 
 
-def _number(name: str, text: str) -> str:
-    if regex.fullmatch(r"-?[0-9]+", text):
-        return text
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case list() | tuple():
+            return ",".join(map(_text, value))
+        case str() | int() | float():
+            return str(value).strip()
+        case _:
+            return ""
+
+
+def _unknown(name: str, text: str) -> str:
+    """The value of a config that only the target may know."""
     if name.endswith(".ms") and is_span(text):
         return str(read_span(text))
-    if name.endswith(".bytes"):
+    if name.endswith(".bytes") and not regex.fullmatch("-?[0-9]+", text):
         return str(read_bytes(text))
     return text
+
+
+def _number(most: int) -> Callable[[str, str], str]:
+    def read(name: str, text: str) -> str:
+        number = whole_number(_unknown(name, text), least=-most - 1, most=most)
+        if number is None:
+            raise ValueError(f"must be a whole number of at most {most}{_or_unit(name)}")
+        return str(number)
+
+    return read
+
+
+def _or_unit(name: str) -> str:
+    if name.endswith(".ms"):
+        return ", or a time such as 30d"
+    return ", or a size such as 1GiB" if name.endswith(".bytes") else ""
+
+
+def _fraction(_: str, text: str) -> str:
+    if not regex.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text):
+        raise ValueError("must be a number")
+    return repr(float(text))
+
+
+def _truth(_: str, text: str) -> str:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text.lower()
+
+
+def _policies(_: str, text: str) -> str:
+    policies = sorted({policy.strip() for policy in text.split(",")} - {""})
+    if not {"compact", "delete"}.issuperset(policies):
+        raise ValueError("must be compact, delete, or both")
+    return ",".join(policies)
+
+
+def _as_it_is(_: str, text: str) -> str:
+    return text
+
+
+_KINDS: Final = {
+    _number(_INT): """
+        compression.gzip.level compression.lz4.level compression.zstd.level index.interval.bytes
+        max.message.bytes min.insync.replicas segment.bytes segment.index.bytes
+    """,
+    _number(_LONG): """
+        delete.retention.ms file.delete.delay.ms flush.messages flush.ms local.retention.bytes
+        local.retention.ms max.compaction.lag.ms message.timestamp.after.max.ms
+        message.timestamp.before.max.ms message.timestamp.difference.max.ms min.compaction.lag.ms
+        retention.bytes retention.ms segment.jitter.ms segment.ms
+    """,
+    _fraction: "min.cleanable.dirty.ratio",
+    _truth: """
+        message.downconversion.enable preallocate remote.log.copy.disable
+        remote.log.delete.on.disable remote.storage.enable unclean.leader.election.enable
+    """,
+    _policies: "cleanup.policy",
+    _as_it_is: """
+        compression.type follower.replication.throttled.replicas
+        leader.replication.throttled.replicas message.format.version message.timestamp.type
+    """,
+}
+_FORMS: Final = {name: read for read, names in _KINDS.items() for name in names.split()}
+"""The configs of topics of Kafka 0.11 to 4.3 (``LogConfig``, ``TopicConfig``), each with what reads its value."""

@@ -26,19 +26,26 @@ def _as_list(value: Any) -> Any:
     return split_list(value) if isinstance(value, str) else value
 
 
-def _as_number(value: Any) -> Any:
-    if isinstance(value, bool):  # YAML's yes and no
-        raise ValueError("must be a number")
+def read_number(value: object) -> int:
+    """A whole number, or the text of one in decimal digits: the form in YAML and in properties files.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, str) and regex.fullmatch(r"\s*-?[0-9]{1,19}\s*", value):
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("must be a whole number")
     return value
 
 
 def whole_number(value: object, *, least: int, most: int) -> int | None:
-    """A whole number within bounds, also one that is written as text; None for anything else."""
-    if isinstance(value, str) and regex.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
+    """A whole number within bounds, as ``read_number`` reads it; None for anything else."""
+    try:
+        number = read_number(value)
+    except ValueError:
         return None
-    return value if least <= value <= most else None
+    return number if least <= number <= most else None
 
 
 def read_bytes(text: str) -> int:
@@ -54,7 +61,7 @@ def read_bytes(text: str) -> int:
 
 
 def _as_bytes(value: Any) -> Any:
-    return read_bytes(value) if isinstance(value, str) else _as_number(value)
+    return read_bytes(value) if isinstance(value, str) else read_number(value)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class AlsoText:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), AlsoText()]
-Number = Annotated[int, BeforeValidator(_as_number), AlsoText(r"^\s*-?[0-9]+\s*$")]
+Number = Annotated[int, BeforeValidator(read_number), AlsoText(r"^\s*-?[0-9]+\s*$")]
 Bytes = Annotated[
     int,
     BeforeValidator(_as_bytes),

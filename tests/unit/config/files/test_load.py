@@ -6,7 +6,7 @@ import pytest
 from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flow, load_flows
 from kafka_ferry.errors import ConfigError
 from tests import PROJECT
-from tests.unit.config.builders import properties_file, yaml_file
+from tests.unit.config.builders import PROPERTIES, YAML, properties_file, yaml_file
 
 BOTH_WAYS = "backup->primary.enabled = true\n"
 
@@ -166,3 +166,11 @@ def test_a_properties_file_with_what_no_text_can_hold_is_refused(tmp_path: Path)
         file = properties_file(tmp_path, f"topics = a{escaped}b\n")
         with pytest.raises(ConfigError, match="topics: has a character that no text can have"):
             load_flows(file)
+
+
+@pytest.mark.parametrize(("name", "content"), [("flow.yaml", YAML), ("mm2.properties", PROPERTIES)])
+def test_a_byte_order_mark_is_no_part_of_the_first_key(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / name).write_text(content, "utf-8-sig")
+    assert load_flow(tmp_path / name).name == "primary->backup"

@@ -370,7 +370,12 @@ def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
     ("more", "key", "reason"),
     [
         ("primary->backup.enabled=yes", "primary->backup.enabled", "must be true or false"),
-        ("writers=many", "writers", "valid integer"),
+        ("writers=many", "writers", "whole number"),
+        ("writers=1_0", "writers", "whole number"),
+        ("writers=3.0", "writers", "whole number"),
+        ("deadline=30", "deadline", "must be a span of time"),
+        ("start.date=20260101", "start.date", "must be a day or a moment"),
+        ("emit.heartbeats.enabled=true # each second", "emit.heartbeats.enabled", "true or false"),
         ("primary->backup.topics=[", "primary->backup.topics", "not a valid regular expression"),
         ("primary.security.protocol=x", "primary.security.protocol", "must be one of"),
         (

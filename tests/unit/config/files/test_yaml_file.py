@@ -4,7 +4,7 @@ import pytest
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import ConfigError
-from tests.unit.config.builders import YAML, yaml_file
+from tests.unit.config.builders import YAML, properties_file, yaml_file
 
 # Seven lines, and 43 million values.
 LAUGHS = "x0: &x0 [a, a, a, a, a, a, a, a, a]\n" + "".join(
@@ -65,6 +65,30 @@ target: {alias: backup, bootstrap.servers: "c:3"}
     }
 
 
+@pytest.mark.parametrize(("text", "number"), [("010", 10), ("0777", 777), ("'12'", 12), ("12", 12)])
+def test_a_number_is_decimal_as_in_properties(tmp_path: Path, text: str, number: int) -> None:
+    assert load_flow(yaml_file(tmp_path, f"writers: {text}\n")).writers == number
+    properties = properties_file(tmp_path, "writers = " + text.strip("'"))
+    assert load_flow(properties).writers == number
+
+
+def test_what_is_no_decimal_number_is_text_as_it_was_written(tmp_path: Path) -> None:
+    start = """\
+source: {alias: no, bootstrap.servers: "a:1", consumer: {client.rack: 010, client.id: 1.10}, producer.client.id: 1e3}
+target: {alias: 12:30, bootstrap.servers: "c:3"}
+"""
+    with pytest.raises(ConfigError, match=r"target\.alias"):
+        load_flow(yaml_file(tmp_path, start=start))
+    flow = load_flow(yaml_file(tmp_path, start=start.replace("12:30", "0x10")))
+    assert (flow.source.alias, flow.target.alias) == ("no", "0x10")
+    assert flow.source.properties == {
+        "bootstrap.servers": "a:1",
+        "consumer.client.rack": "010",
+        "consumer.client.id": "1.10",
+        "producer.client.id": "1e3",
+    }
+
+
 def test_anchors_and_merged_mappings_are_no_duplicates(tmp_path: Path) -> None:
     start = """\
 source: &base {alias: a, bootstrap.servers: "a:1", security.protocol: SSL}
@@ -90,15 +114,29 @@ target: {<<: *base, alias: b}
         ("1: x", "1", "is not an option"),
         ("topics: [1]", "topics.0", "must be text (in YAML: put it in quotes)"),
         ("topics: ['*']", "topics", "not a valid regular expression"),
-        ("writers: many", "writers", "valid integer"),
+        ("writers: many", "writers", "whole number"),
         ("writers: 1\nwriters: 2", "writers", "is given twice, again in line 8"),
         ("a: [", "line 7", "is not valid YAML"),
         ("a: b: c", "line 7", "is not valid YAML"),
         ("---\na: b", "line 7", "is not valid YAML"),
-        ("start.date: 2024-02-30", "start.date", "is no date (line 7)"),
-        ("topics: [a, 2024-02-30]", "topics.1", "If it is text, put it in quotes."),
+        ("start.date: 2024-02-30", "start.date", "must be a day or a moment"),
+        ("topics: [a, !!timestamp b]", "topics.1", "If it is text, put it in quotes."),
         (f"writers: {'9' * 5_000}", "writers", "is no number (line 7)"),
-        (f"writers: 0x{'f' * 5_000}", "writers", "less than or equal to 1000"),
+        (f"writers: 0x{'f' * 5_000}", "writers", "must be a whole number"),
+        ("writers: 1:3", "writers", "must be a whole number"),
+        ("writers: 1_0", "writers", "must be a whole number"),
+        ("writers: 3.0", "writers", "must be a whole number"),
+        ("writers: 1e1", "writers", "must be a whole number"),
+        ("writers: !!int 010", "writers", "is no number (line 7)"),
+        ("priority: +5", "priority", "must be a whole number"),
+        ("rate.limit.bytes: 12:30", "rate.limit.bytes", "must be a number of bytes"),
+        ("start.date: 20260101", "start.date", "must be a day or a moment"),
+        ("start.date: 2026-W01-1", "start.date", "must be a day or a moment"),
+        ("start.date: 1767225600", "start.date", "must be a day or a moment"),
+        ("deadline: 30", "deadline", "must be a span of time"),
+        ("deadline: 1:30", "deadline", "must be a span of time"),
+        ("audit.lag: 30", "audit.lag", "must be a span of time"),
+        ("topics.start: 20261101", "topics.start", "must be earliest, latest, a moment"),
         (f"offsets.start: 0x{'f' * 5_000}", "offsets.start", "must be log-start or an offset"),
         (f"transaction.max.bytes: '{'9' * 5_000}'", "transaction.max.bytes", "a number of bytes"),
         (f"deadline: {'9' * 5_000} seconds", "deadline", "must be a span of time"),
@@ -125,7 +163,7 @@ def test_an_error_names_key_and_reason(tmp_path: Path, more: str, key: str, reas
 @pytest.mark.parametrize(
     ("old", "new", "key", "reason"),
     [
-        ("alias: primary", "alias: no", "source.alias", "put it in quotes"),
+        ("alias: primary", "alias: true", "source.alias", "put it in quotes"),
         ("alias: primary", "alias: a/b", "source.alias", "pattern"),
         ("  alias: primary\n", "", "source.alias", "is required"),
         ("alias: backup", "alias: primary", "target", "an alias other than"),

@@ -80,7 +80,7 @@ def test_properties_have_a_value_or_patterns_with_values_in_any_scope(tmp_path: 
         (
             "offsets = a:preserved, auto",
             "offsets",
-            "'auto' must be a pattern of topics and a value",
+            "'a' must be one of translated, preserved, auto",
         ),
         ("offsets = *:auto", "offsets", "'*' is not a valid regular expression"),
         ("offsets.start = -1", "offsets.start", "must be log-start or an offset"),

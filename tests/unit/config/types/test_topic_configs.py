@@ -1,6 +1,6 @@
 import pytest
 
-from kafka_ferry.config.types.topic_configs import read_topic_configs, topic_configs_text
+from kafka_ferry.config.types.topic_configs import canonical, read_topic_configs, topic_configs_text
 from tests.unit.plan.builders import a_flow
 
 DAY = 86_400_000
@@ -14,6 +14,17 @@ DAY = 86_400_000
         ({"retention.ms": -1}, {"retention.ms": "-1"}),
         ({"retention.bytes": "1GiB"}, {"retention.bytes": str(2**30)}),
         ({"cleanup.policy": "compact,delete"}, {"cleanup.policy": "compact,delete"}),
+        ({"cleanup.policy": "delete, compact"}, {"cleanup.policy": "compact,delete"}),
+        ({"cleanup.policy": ["delete", "compact"]}, {"cleanup.policy": "compact,delete"}),
+        ({"preallocate": True}, {"preallocate": "true"}),
+        ({"preallocate": "FALSE"}, {"preallocate": "false"}),
+        ({"min.cleanable.dirty.ratio": "0.50"}, {"min.cleanable.dirty.ratio": "0.5"}),
+        ({"retention.ms": "007"}, {"retention.ms": "7"}),
+        ({"confluent.tier.enable": True}, {"confluent.tier.enable": "true"}),
+        (
+            {"vendors.hot.bytes": "1GiB", "vendors.hot.ms": "1h"},
+            {"vendors.hot.bytes": str(2**30), "vendors.hot.ms": "3600000"},
+        ),
         ({"unclean.leader.election.enable": True}, {"unclean.leader.election.enable": "true"}),
         ({"min.cleanable.dirty.ratio": 0.1}, {"min.cleanable.dirty.ratio": "0.1"}),
         (
@@ -34,7 +45,24 @@ def test_times_and_sizes_become_kafkas_numbers(value: object, configs: dict[str,
         ("30d", "must be topic configs"),
         ({}, "must be topic configs"),
         (7, "must be topic configs"),
-        ({"retention": 1}, "must be topic configs"),
+        ({"retention": 1}, "Did you mean 'retention.ms'"),
+        ({"anything": 1}, "must be topic configs"),
+        (
+            {"retenton.ms": 1},
+            "retenton.ms, which is no config of a topic. Did you mean 'retention.ms'",
+        ),
+        (
+            {"retention.ms": "1e3"},
+            "gives retention.ms '1e3': must be a whole number .* a time such as 30d",
+        ),
+        ({"retention.ms": "1_000"}, "must be a whole number"),
+        ({"segment.bytes": 2**31}, "must be a whole number of at most 2147483647"),
+        ({"min.insync.replicas": 1.5}, "must be a whole number"),
+        ({"min.cleanable.dirty.ratio": "half"}, "must be a number"),
+        ({"min.cleanable.dirty.ratio": "1_0"}, "must be a number"),
+        ({"preallocate": "yes"}, "must be true or false"),
+        ({"cleanup.policy": ["compact", "purge"]}, "must be compact, delete, or both"),
+        ({"cleanup.policy": {"compact": 1}}, "must be topic configs"),
         ({"retention.ms": None}, "must be topic configs"),
         ({"retention.ms": ""}, "must be topic configs"),
         ({"retention.bytes": "1 TB"}, "must be a number of bytes"),
@@ -45,6 +73,31 @@ def test_times_and_sizes_become_kafkas_numbers(value: object, configs: dict[str,
 def test_anything_else_is_refused(value: object, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         topic_configs_text(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "same"),
+    [
+        ("cleanup.policy", "delete,compact", "compact,delete"),
+        ("cleanup.policy", "", ""),
+        ("min.cleanable.dirty.ratio", "1.0E-5", "1e-05"),
+        ("retention.ms", "-1", "-1"),
+        ("retention.ms", "soon", "soon"),
+        ("no.such.config", "b,a", "b,a"),
+    ],
+)
+def test_equal_values_of_brokers_become_equal_texts(name: str, value: str, same: str) -> None:
+    assert canonical(name, value) == same
+
+
+def test_in_properties_a_value_may_be_a_list() -> None:
+    text = "orders:cleanup.policy=compact,delete;retention.ms=1d, clicks.*:segment.ms=5"
+    flow = a_flow(topics_configs=text)
+    assert flow.configs_of("orders") == {
+        "cleanup.policy": "compact,delete",
+        "retention.ms": str(DAY),
+    }
+    assert flow.configs_of("clicks-eu") == {"segment.ms": "5"}
 
 
 def test_the_first_pattern_that_matches_counts() -> None:

@@ -180,15 +180,23 @@ class ClusterControl:
         with self._errors("reading the ends of logs"):
             return read_log_bounds(self._admin, self.alias, partitions, isolation)
 
-    def create_topics(self, creations: Iterable[Creation]) -> dict[str, FerryError]:
+    def create_topics(
+        self, creations: Iterable[Creation], *, validate_only: bool = False
+    ) -> dict[str, FerryError]:
         """Create topics with their final configs; existing topics stay unchanged.
+
+        Args:
+            creations: the topics.
+            validate_only: whether only to ask if they could be created.
 
         Returns:
             An error for each topic that could not be created.
         """
 
         def create(topics: list[NewTopic]) -> dict[str, FerryError]:
-            futures = self._admin.create_topics(topics, operation_timeout=at_most(_TIMEOUT_S))
+            futures = self._admin.create_topics(
+                topics, operation_timeout=at_most(_TIMEOUT_S), validate_only=validate_only
+            )
             return self._each("creating", "CREATE", futures)
 
         records = {to_create(it): 1 + it.partitions + len(it.configs) for it in creations}
@@ -209,11 +217,14 @@ class ClusterControl:
         records = {it: it.new_total_count for it in to_grow(growths, topics)}
         return ask_in_portions(records, attrgetter("topic"), grow)
 
-    def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, FerryError]:
+    def alter_configs(
+        self, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
+    ) -> dict[str, FerryError]:
         """Set and unset configs of topics; for each topic all of them, or none.
 
         Args:
             changes: by topic's name.
+            validate_only: whether only to ask if they could be set.
 
         Returns:
             An error for each topic whose configs could not be changed.
@@ -222,7 +233,7 @@ class ClusterControl:
         def alter(some: list[str]) -> dict[str, FerryError]:
             asked = [to_alter(name, changes[name]) for name in some]
             futures = self._admin.incremental_alter_configs(
-                asked, request_timeout=at_most(_TIMEOUT_S)
+                asked, request_timeout=at_most(_TIMEOUT_S), validate_only=validate_only
             )
             named = {resource.name: future for resource, future in futures.items()}
             return self._each("changing the configs of", "ALTER_CONFIGS", named)

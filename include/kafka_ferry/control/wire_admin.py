@@ -134,7 +134,11 @@ class WireAdmin:
         }
 
     def incremental_alter_configs(
-        self, resources: Sequence[ConfigResource], *, request_timeout: float = 0
+        self,
+        resources: Sequence[ConfigResource],
+        *,
+        request_timeout: float = 0,
+        validate_only: bool = False,
     ) -> _Futures:
         """Sets and deletes configs of topics."""
         by_name = {resource.name: resource for resource in resources}
@@ -155,7 +159,7 @@ class WireAdmin:
         ]
         try:
             answer = self._change(
-                IncrementalAlterConfigsRequest(resources=asked, validate_only=False)
+                IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
             )
         except TooOld:
             return {it: _future(KafkaError.UNSUPPORTED_VERSION) for it in resources}
@@ -164,7 +168,9 @@ class WireAdmin:
             for it in answer.responses
         }
 
-    def create_topics(self, topics: Sequence[NewTopic], *, operation_timeout: float) -> _Futures:
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, operation_timeout: float, validate_only: bool = False
+    ) -> _Futures:
         """Creates topics."""
         asked = [
             _NewTopic(
@@ -182,7 +188,7 @@ class WireAdmin:
         ]
         answer = self._change(
             CreateTopicsRequest(
-                topics=asked, timeout_ms=_ms(operation_timeout), validate_only=False
+                topics=asked, timeout_ms=_ms(operation_timeout), validate_only=validate_only
             )
         )
         return _by_name(answer.topics)

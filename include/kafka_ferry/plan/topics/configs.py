@@ -23,12 +23,10 @@ one is set, and an existing one is drift.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
-
-import regex
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.config.types.topic_configs import NEVER
@@ -39,6 +37,10 @@ if TYPE_CHECKING:
     from kafka_ferry.model.changes import Applied
     from kafka_ferry.model.cluster_state import Topic
     from kafka_ferry.model.topic_pair import Pair
+
+
+_Value = TypeVar("_Value")
+_Error = TypeVar("_Error")
 
 
 class Fate(Enum):
@@ -119,23 +121,40 @@ def config_key(remote: Topic) -> str:
     return remote.topic_id or remote.name
 
 
-def refused_names(message: str, configs: Mapping[str, str]) -> frozenset[str]:
-    """Which of ``configs`` a broker rejects, as far as its error says.
+def refused_values(
+    values: Mapping[str, _Value],
+    ask: Callable[[Mapping[str, _Value]], _Error | None],
+    suspects: Collection[str] = (),
+) -> dict[str, _Error]:
+    """Which configs a broker refuses, each with its error about that one; the others it takes together.
+
+    Brokers name no config in their errors, except in words. So this asks for all, then for halves, down to single
+    ones: about 2 log2(n) times for each that is refused.
 
     Args:
-        message: the broker's error message.
-        configs: the configs that it was to set.
+        values: the configs by name.
+        ask: the broker's error if it should set these, None if it would; it sets nothing.
+        suspects: those that are asked for alone at once, since the broker has refused them elsewhere.
     """
-    words = frozenset(regex.findall(r"[a-z]+(?:\.[a-z]+)+", message.casefold()))
-    named = frozenset(configs) & words
-    if not named and _WITHOUT_TIERS.search(message):
-        return frozenset(name for name in configs if name.startswith(_OF_TIERS))
-    return named
+    taken: dict[str, _Value] = {}
+    refused: dict[str, _Error] = {}
 
+    def try_(names: Sequence[str]) -> None:
+        some = {name: values[name] for name in names}
+        error = ask({**taken, **some})
+        if error is None:
+            taken.update(some)
+        elif len(names) == 1:
+            refused[names[0]] = error
+        else:
+            middle = len(names) // 2
+            try_(names[:middle])
+            try_(names[middle:])
 
-# A broker without tiered storage names no config in its error (LogConfig.validateRemoteStorage...).
-_WITHOUT_TIERS: Final = regex.compile("tiered storage|remote log storage", regex.IGNORECASE)
-_OF_TIERS: Final = ("remote.", "local.retention.")
+    for names in (sorted(values.keys() - suspects), *([name] for name in sorted(suspects))):
+        if names:
+            try_(names)
+    return refused
 
 
 def _is_synced(flow: Flow, name: str) -> bool:

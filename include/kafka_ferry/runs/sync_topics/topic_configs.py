@@ -7,17 +7,18 @@ The order of events, with how the next run sees a crash after each:
 2. topics are created and configs changed: as after 1;
 3. both are read back, and the ledger says what is set: any other value is drift from now on.
 
-A config that the target rejects is left out, if the target names it: the topic is created, and its
-other configs are changed, without it.
+A config that the target refuses is left out: the topic is created, and its other configs are changed, without
+it. Which it refuses, the target is asked.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError
 
@@ -27,16 +28,21 @@ from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
-from kafka_ferry.model.plan import TopicChanges
-from kafka_ferry.plan.topics.configs import config_key, refused_names
+from kafka_ferry.model.plan import Creation, TopicChanges
+from kafka_ferry.plan.topics.configs import config_key, refused_values
 from kafka_ferry.runs.state.run_context import RunContext
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 200
-_LEAVE_OUT: Final = "Leave it out with config.properties.exclude."
+_LEAVE_OUT: Final = (
+    "Leave it out with config.properties.exclude, or say another value in topics.configs."
+)
+_CORRECT: Final = "Correct it in topics.configs, or take it out there."
 # A broker learns of the controller's changes a moment later.
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _TOO_OLD: Final = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
+
+_Value = TypeVar("_Value", str, ConfigChange)
 
 Failures = dict[str, dict[str, str]]
 """By remote topic, the configs that could not be set, each with a sentence."""
@@ -61,6 +67,7 @@ class ConfigChanges:
     notes: list[str] = field(default_factory=list)
     _overtaken: frozenset[str] = frozenset()
     _failures: Failures = field(default_factory=lambda: defaultdict(dict))
+    _refused: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.changes = self.plan.topics
@@ -102,7 +109,9 @@ class ConfigChanges:
                 name = creation.remote_topic
                 if name not in failed:
                     continue
-                refused = self._leave_out(name, creation.configs, failed[name])
+                refused = self._leave_out(
+                    name, creation.configs, failed[name], self._creation_error(creation)
+                )
                 if refused:
                     configs = {k: v for k, v in creation.configs.items() if k not in refused}
                     again.append(replace(creation, configs=configs))
@@ -120,8 +129,8 @@ class ConfigChanges:
         while left:
             failed, again = self.target.alter_configs(left), {}
             for name, error in failed.items():
-                values = {change.name: change.value or "" for change in left[name]}
-                refused = self._leave_out(name, values, error)
+                values = {change.name: change for change in left[name]}
+                refused = self._leave_out(name, values, error, self._alteration_error(name))
                 rest = [change for change in left[name] if change.name not in refused]
                 if refused and rest:
                     again[name] = rest
@@ -253,20 +262,61 @@ class ConfigChanges:
                     )
         return left
 
+    def _creation_error(
+        self, creation: Creation
+    ) -> Callable[[Mapping[str, str]], FerryError | None]:
+        """The target's error if it should create a topic with other configs."""
+        return lambda configs: self.target.create_topics(
+            [replace(creation, configs=configs)], validate_only=True
+        ).get(creation.remote_topic)
+
+    def _alteration_error(
+        self, remote_topic: str
+    ) -> Callable[[Mapping[str, ConfigChange]], FerryError | None]:
+        """The target's error if it should make only some changes."""
+        return lambda changes: self.target.alter_configs(
+            {remote_topic: list(changes.values())}, validate_only=True
+        ).get(remote_topic)
+
     def _leave_out(
-        self, remote_topic: str, configs: Mapping[str, str], error: FerryError
+        self,
+        remote_topic: str,
+        values: Mapping[str, _Value],
+        error: FerryError,
+        ask: Callable[[Mapping[str, _Value]], FerryError | None],
     ) -> frozenset[str]:
-        """Which of ``configs`` the target rejects, as far as it says so."""
-        if not (isinstance(error, BrokerError) and error.code == KafkaError.INVALID_CONFIG):
+        """Which configs the target refuses; none where it refuses the topic for another reason."""
+
+        def refusal(some: Mapping[str, _Value]) -> FerryError | None:
+            answer = ask(some)
+            if answer and not _is_about_configs(answer):
+                raise answer
+            return answer
+
+        if not _is_about_configs(error):
             return frozenset()
-        # A topic may have the name of a config.
-        said = error.message.partition(f" the topic {remote_topic}: ")[2]
-        refused = refused_names(said, configs)
-        for name in refused:
+        texts = {
+            name: str(value.value if isinstance(value, ConfigChange) else value)
+            for name, value in values.items()
+        }
+        suspects = [name for name, text in texts.items() if (name, text) in self._refused]
+        try:
+            refused = refused_values(values, refusal, suspects)
+        except FerryError:
+            return frozenset()
+        said = self.run.flow.configs_of(self._sources.get(remote_topic, remote_topic))
+        for name, why in refused.items():
+            self._refused.add((name, texts[name]))
+            advice = _CORRECT if name in said else _LEAVE_OUT
             self._failures[remote_topic][name] = (
-                f"{remote_topic}: {name} could not be set. {error.message} {_LEAVE_OUT}"
+                f"{remote_topic}: {name} could not be set. {why.message} {advice}"
             )
-        return refused
+        return frozenset(refused)
+
+    @cached_property
+    def _sources(self) -> Mapping[str, str]:
+        """The source's topics by their remote topics."""
+        return {choice.remote_topic: choice.topic for choice in self.plan.choices}
 
     def _fail(self, remote_topic: str, names: Iterable[str], error: FerryError) -> None:
         """Record that no config of a topic could be changed."""
@@ -314,6 +364,10 @@ class ConfigChanges:
             for name, value in expected.items()
             if name not in known and (topic is None or _value(topic, name) != value)
         }
+
+
+def _is_about_configs(error: FerryError) -> bool:
+    return isinstance(error, BrokerError) and error.code == KafkaError.INVALID_CONFIG
 
 
 def _value(topic: Topic, name: str) -> str | None:

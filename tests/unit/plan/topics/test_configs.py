@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import Applied, ConfigChange, Drift, SetConfigs
-from kafka_ferry.plan.topics.configs import Fate, fate_of, refused_names, wanted_configs
+from kafka_ferry.plan.topics.configs import Fate, fate_of, refused_values, wanted_configs
 from tests.unit.plan.builders import a_flow, a_source, a_state, applied_here, planned
 
 NAME = "retention.ms"
@@ -244,35 +244,44 @@ def test_of_a_topic_that_is_refused_no_config_is_changed() -> None:
     assert (plan.topics.config_changes, plan.topics.set_configs) == ((), ())
 
 
-CONFIGS = {
-    "retention.ms": "1",
-    "segment.bytes": "1",
-    "remote.storage.enable": "true",
-    "local.retention.ms": "5",
-}
+class Broker:
+    """Refuses some configs, and one of them only beside another."""
+
+    def __init__(self, *refused: str, apart: tuple[str, str] = ("", "")) -> None:
+        self.refused, self.apart = {*refused}, {*apart}
+        self.asked: list[set[str]] = []
+
+    def error(self, configs: Mapping[str, str]) -> str | None:
+        """What it says of some configs at a time."""
+        self.asked.append({*configs})
+        wrong = self.refused & configs.keys() or (self.apart <= configs.keys() and self.apart)
+        return f"{sorted(wrong)}" if wrong else None
+
+
+CONFIGS = {f"config{number:02}.ms": str(number) for number in range(25)}
 
 
 @pytest.mark.parametrize(
-    ("message", "names"),
-    [
-        ("Unknown topic config name: retention.ms", {"retention.ms"}),
-        ("Invalid value 1 for configuration segment.bytes: too small", {"segment.bytes"}),
-        ("Unknown topic config name: message.format.version", set()),
-        (
-            "local.retention.ms must not exceed retention.ms.",
-            {"local.retention.ms", "retention.ms"},
-        ),
-        ("Unknown topic config name: my.retention.ms", set()),
-        (
-            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with "
-            "remote log storage.",
-            {"remote.storage.enable", "local.retention.ms"},
-        ),
-        ("Topic name is illegal", set()),
-    ],
+    "refused", [(), ("config07.ms",), ("config00.ms", "config13.ms", "config24.ms"), (*CONFIGS,)]
 )
-def test_an_error_tells_which_configs_a_broker_does_not_take(message: str, names: set[str]) -> None:
-    assert refused_names(message, CONFIGS) == names
+def test_a_broker_is_asked_which_configs_it_refuses(refused: tuple[str, ...]) -> None:
+    broker = Broker(*refused)
+    assert refused_values(CONFIGS, broker.error) == {name: f"['{name}']" for name in refused}
+    assert len(broker.asked) <= 1 + 2 * 5 * len(refused)
+
+
+def test_of_two_configs_that_a_broker_does_not_take_together_it_gets_one() -> None:
+    broker = Broker(apart=("config03.ms", "config20.ms"))
+    (name,) = refused_values(CONFIGS, broker.error)
+    assert name in broker.apart
+    assert broker.asked[-1] | {name} >= broker.apart
+
+
+def test_what_a_broker_has_refused_elsewhere_is_asked_for_alone() -> None:
+    broker = Broker("config07.ms")
+    suspects = ["config07.ms", "config08.ms"]
+    assert [*refused_values(CONFIGS, broker.error, suspects)] == ["config07.ms"]
+    assert len(broker.asked) == 3
 
 
 def test_sentences_say_who_has_what() -> None:

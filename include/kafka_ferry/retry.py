@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
@@ -13,7 +15,6 @@ from tenacity import (
     RetryCallState,
     Retrying,
     retry_if_exception,
-    stop_after_delay,
     wait_random_exponential,
 )
 
@@ -25,41 +26,103 @@ _T = TypeVar("_T")
 _K = TypeVar("_K")
 _P = ParamSpec("_P")
 RETRY_S: Final = 60
-_limit_s: ContextVar[float | None] = ContextVar("retry_s", default=None)
+# A request that follows failed ones may take so long at least: the cluster may have come back.
+_LEAST_S: Final = 5.0
 # Coordinators load and leaders move within a few seconds: what takes longer is logged.
 _SILENT_S: Final = 3
 
 
+@dataclass(slots=True)
+class _RetryTime:
+    """How long calls are tried again.
+
+    Attributes:
+        limit_s: how long, in seconds, from the beginning of the first call that failed.
+        failing_since: the time of that beginning; None while the last call has succeeded.
+        before: when something began to fail that these calls are a part of; None where nothing has.
+    """
+
+    limit_s: float
+    failing_since: float | None = None
+    before: float | None = None
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that are left; all of them while nothing fails."""
+        if self.failing_since is None:
+            return self.limit_s
+        return self.limit_s - (time.monotonic() - self.failing_since)
+
+    def call(self, do: Callable[[], _T]) -> _T:
+        """Call ``do`` once, and note whether it failed for a while."""
+        began = time.monotonic()
+        try:
+            result = do()
+        except FerryError as error:
+            if error.transient and self.failing_since is None:
+                self.failing_since = began
+            raise
+        self.failing_since = self.before
+        return result
+
+
+_shared: ContextVar[_RetryTime | None] = ContextVar("retry_time", default=None)
+
+
 @contextmanager
 def retry_for(seconds: float) -> Iterator[None]:
-    """Let every retried call in the body take so many seconds, instead of a minute."""
-    token = _limit_s.set(seconds)
+    """Let all retried calls in the body share so many seconds, instead of a minute for each.
+
+    The time begins with the first call that fails, and a call that succeeds ends it. So a cluster that is gone
+    costs the time once, however many calls ask it; after that, each is made once.
+    """
+    token = _shared.set(_RetryTime(seconds))
     try:
         yield
     finally:
-        _limit_s.reset(token)
+        _shared.reset(token)
+
+
+@contextmanager
+def failing_since(began: float | None) -> Iterator[None]:
+    """Let the calls in the body have what is left of their shared time since something began to fail.
+
+    Args:
+        began: when that was (``time.monotonic``); None where nothing has failed.
+    """
+    outer = _shared.get()
+    if outer is None or began is None:
+        yield
+        return
+    token = _shared.set(_RetryTime(outer.limit_s, began, began))
+    try:
+        yield
+    finally:
+        _shared.reset(token)
 
 
 def at_most(seconds: float) -> float:
     """How long a single request may take: ``seconds``, or less where the retry time ends before."""
-    limit_s = _limit_s.get()
-    return seconds if limit_s is None else min(seconds, limit_s)
+    shared = _shared.get()
+    if shared is None:
+        return seconds
+    return min(seconds, shared.limit_s, max(shared.left_s, _LEAST_S))
 
 
 def retry(do: Callable[[], _T]) -> _T:
     """Call ``do`` until it succeeds, for up to a minute, as long as its errors are transient.
 
-    ``retry_for`` sets another time.
+    ``retry_for`` sets another time, which all calls within it share.
     """
-    limit_s = _limit_s.get()
+    retry_time = _shared.get() or _RetryTime(RETRY_S)
     retrying = Retrying(
         retry=retry_if_exception(_is_transient),
         wait=wait_random_exponential(multiplier=0.02, max=2),
-        stop=stop_after_delay(RETRY_S if limit_s is None else limit_s),
+        stop=lambda _: retry_time.left_s <= 0,
         before_sleep=_tell_once(),
         reraise=True,
     )
-    return retrying(do)
+    return retrying(retry_time.call, do)
 
 
 def retry_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -> dict[_K, _T]:

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryError
-from kafka_ferry.retry import retried, retry, retry_each, retry_for
+from kafka_ferry.retry import at_most, failing_since, retried, retry, retry_each, retry_for
 
 AWAY = ClusterUnreachable("The cluster is away.")
 
@@ -15,6 +15,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waits.append))
     clock = SimpleNamespace(monotonic=lambda: 1_000 + sum(waits))
     monkeypatch.setattr("tenacity.time", clock)
+    monkeypatch.setattr("kafka_ferry.retry.time", clock)
     return waits
 
 
@@ -123,6 +124,40 @@ def test_every_call_of_a_retried_function_has_its_own_minute(slept: list[float])
             away()
         spent.append(sum(slept) - before)
     assert all(seconds > 55 for seconds in spent)
+
+
+def test_calls_of_a_step_share_its_time_and_one_that_succeeds_gives_it_back(
+    slept: list[float],
+) -> None:
+    def away() -> None:
+        raise AWAY
+
+    with retry_for(10):
+        for _ in range(5):
+            with pytest.raises(ClusterUnreachable):
+                retry(away)
+        assert 8 < sum(slept) < 12
+        assert (at_most(15), at_most(3)) == (5, 3)
+        assert retry(Call()) == "answer"
+        assert at_most(15) == 10
+        with pytest.raises(ClusterUnreachable):
+            retry(away)
+    assert 18 < sum(slept) < 24
+
+
+def test_a_part_of_what_fails_has_what_is_left_even_if_some_of_it_succeeds(
+    slept: list[float],
+) -> None:
+    def away() -> None:
+        raise AWAY
+
+    with retry_for(10), failing_since(1_000 - 7):
+        assert retry(Call(AWAY)) == "answer"
+        with pytest.raises(ClusterUnreachable):
+            retry(away)
+    assert 1 < sum(slept) < 5
+    with retry_for(10), failing_since(None):
+        assert at_most(15) == 10
 
 
 def test_only_what_failed_for_a_while_is_asked_again(slept: list[float]) -> None:

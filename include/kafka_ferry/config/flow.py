@@ -28,7 +28,7 @@ from kafka_ferry.config.options.topics import TopicOptions
 from kafka_ferry.config.options.transform import TransformOptions
 from kafka_ferry.config.options.verify import VerifyOptions
 from kafka_ferry.config.types.home import at_home
-from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
+from kafka_ferry.config.types.name_filter import NameFilter, checked_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
 from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number, whole_number
@@ -246,7 +246,7 @@ class Flow(
     )
     @classmethod
     def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        compile_patterns(patterns)
+        checked_patterns(patterns)
         return patterns
 
     @field_validator("state_dir")

@@ -30,7 +30,7 @@ from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.retry import RETRY_S
+from kafka_ferry.retry import RETRY_S, failing_since
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,8 @@ _LEAST_LASTING = 12
 _TRIPS_OF_A_COMMIT = 4
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
+# A request is given up a moment before its time is over, and another try would only wait again.
+_NEARLY = 0.9
 _SOURCE, _TARGET, _LIMIT = "source", "target", "limit"
 
 
@@ -114,6 +116,8 @@ class _Copy:
     hidden: set[TopicPartition] = field(default_factory=set)
     voids: int = 0
     void_since: float | None = None
+    # When the call of the writer began that is waited for, or that has failed.
+    asked_at: float | None = None
     uncommitted_since: float | None = None
     commit_s: float = 0.0
     waited: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -146,8 +150,10 @@ class _Copy:
         self.voids += not (excludes and others)
         now = time.monotonic()
         if not excludes:
-            self.void_since = now if self.void_since is None else self.void_since
-            if now - self.void_since >= self.limits.wait_s:
+            # What has failed may have kept its caller waiting for long.
+            began = now if self.asked_at is None else self.asked_at
+            self.void_since = began if self.void_since is None else self.void_since
+            if now - self.void_since >= _NEARLY * self.limits.wait_s:
                 self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
                 return
         time.sleep(min(0.05 * 2 ** min(self.voids, 10), _LONGEST_BACK_OFF_S))
@@ -181,8 +187,10 @@ class _Copy:
     @contextmanager
     def _waiting(self, what: str) -> Iterator[None]:
         began = time.monotonic()
+        self.asked_at = began if what == _TARGET else None
         try:
             yield
+            self.asked_at = None
         finally:
             self.waited[what] += time.monotonic() - began
 
@@ -206,14 +214,8 @@ class _Copy:
         self.uncommitted_since = None
         for ages in self.ages.values():
             ages.void()
-        began = time.monotonic()
-        try:
-            with self._waiting(_TARGET):
-                positions = self.writer.take_over(pending)
-        except FerryError:
-            # take_over has waited for coordinators itself.
-            self.void_since = began if self.void_since is None else self.void_since
-            raise
+        with self._waiting(_TARGET), failing_since(self.void_since):
+            positions = self.writer.take_over(pending)
         self.hidden -= {range_.source for range_ in pending}
         starts = {}
         for range_ in pending:

@@ -7,14 +7,14 @@ may be repeated at any time: the state of the target decides what is left to do.
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
+from kafka_ferry.errors import ClusterUnreachable, FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
 from kafka_ferry.plan import make_plan
@@ -23,9 +23,10 @@ from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
 from kafka_ferry.runs.sync_topics.apply import apply_changes
+from kafka_ferry.wire.silent_brokers import silent_brokers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kafka_ferry.copy import Outcome
     from kafka_ferry.groups.moves import GroupMoves
@@ -183,7 +184,7 @@ class Run:
         """
         if shard is None and (shards := self._shards()):
             return self._mirror_all(spark, shards)
-        with self._folder.step(part_of("mirror", shard)):
+        with self._folder.step(part_of("mirror", shard)), self._retry_time():
             plan = self._planned()
             work = plan.of_shard(shard) or plan.pins_of_shard(shard)
             copying = self._copying()
@@ -242,7 +243,8 @@ class Run:
         """
         from kafka_ferry.runs.verify.verify import read_back
 
-        return read_back(spark, self._context, shard)
+        with self._retry_time():
+            return read_back(spark, self._context, shard)
 
     def needs_spark(self, step: str, shard: int | None = None) -> bool:
         """Whether the step ``mirror`` or ``verify`` has work for Spark.
@@ -259,7 +261,8 @@ class Run:
         plan = self._planned()
         if step == "mirror":
             return bool(plan.of_shard(shard))
-        return needs_spark(self._context)
+        with self._retry_time():
+            return needs_spark(self._context)
 
     def verify(
         self, spark: SparkSource, *, everything: bool = False, afresh: bool = False
@@ -279,7 +282,7 @@ class Run:
         """
         from kafka_ferry.runs.verify.verify import verify_run
 
-        with self._folder.step("verify"):
+        with self._folder.step("verify"), self._retry_time():
             whole = self._planned().options.verify_all or everything
             return verify_run(spark, self._context, everything=whole, afresh=afresh)
 
@@ -310,7 +313,7 @@ class Run:
         from kafka_ferry.runs.verify.verdict import raise_unproved
 
         try:
-            with self._folder.step("publish"):
+            with self._folder.step("publish"), self._retry_time():
                 before, plan = STEPS[:-1], self._planned()
                 report = publish_run(self._context, before)
                 for line in report_lines(report):
@@ -348,8 +351,16 @@ class Run:
             topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
         return topics
 
-    def _retry_time(self) -> AbstractContextManager[None]:
-        return retry_for(self.flow.admin_timeout_ms / 1000)
+    @contextmanager
+    def _retry_time(self) -> Iterator[None]:
+        """Let a step's calls share ``admin.timeout.ms``; where they gave up, say which brokers do not answer."""
+        try:
+            with retry_for(self.flow.admin_timeout_ms / 1000):
+                yield
+        except (ClusterUnreachable, RangesFailed) as error:
+            if error.transient:
+                error.advice = f"{_outages(self.flow)} {error.advice}".strip()
+            raise
 
     def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
         plan = self._made_plan(options)
@@ -387,3 +398,15 @@ class Run:
         with self._retry_time():
             state = discover(self.flow, self._context.ledger)
         return make_plan(self.flow, state, run=self.run_id, at=now_ms(), options=options)
+
+
+def _outages(flow: Flow) -> str:
+    """A sentence for each cluster with brokers that do not answer; "" where all of them do."""
+    sentences = []
+    for cluster in (flow.source, flow.target):
+        with suppress(FerryError):
+            if silent := silent_brokers(cluster):
+                sentences.append(
+                    f"Brokers of {cluster.alias} that do not answer: {', '.join(silent)}."
+                )
+    return " ".join(sentences)

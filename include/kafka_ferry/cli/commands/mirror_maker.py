@@ -28,12 +28,21 @@ _SUFFIX: Final = ".properties"
 
 
 class WholeNames(TyperCommand):
-    """A command whose help does not truncate long option names to the terminal's width."""
+    """A command whose help does not truncate long option names, and whose options are not given twice."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Help as plain text."""
         self.rich_markup_mode = None
         super().format_help(ctx, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As any command's, but an option that takes one value may be given once, by one of its names."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option in given:
+            if given.count(option) > 1 and not option.multiple:
+                names = " or ".join(option.opts)
+                raise typer.BadParameter(f"{names} is given twice, and only one value can count.")
+        return super().parse_args(ctx, args)
 
 
 def mirror_maker(

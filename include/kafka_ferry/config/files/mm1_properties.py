@@ -50,8 +50,8 @@ _RESET_VALUES: Final[Mapping[str, ResetName]] = {
     "latest": "latest",
     "largest": "latest",
 }
-# Not groupid, which remained in files for later releases.
-_OF_0_7: Final = frozenset({"zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
+# Not groupid and mirror.topics.*, which remained in files for later releases.
+_OF_0_7: Final = frozenset({"zk.connect", "autooffset.reset"})
 _READ: Final = frozenset({*_RESETS, _WHITELIST, _BLACKLIST, _THREADS, _INTERNAL, _ISOLATION})
 _PLACE: Final = "command line"
 _OURS: Final = (r"ferry-ledger\..*\.internal", r"ferry-dead-letter\..*\.internal")

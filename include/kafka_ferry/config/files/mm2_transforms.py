@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kafka_ferry.config.types.name_filter import compile_patterns, split_list
+from kafka_ferry.config.types.name_filter import checked_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, did_you_mean
 
 TRANSFORMS: Final = "transforms"
@@ -163,7 +163,7 @@ class _Chain:
             return f"map_contains_key(headers, {_literal(header)})"
         pattern = self._required(f"{name}.pattern")
         try:
-            compile_patterns([pattern])
+            checked_patterns([pattern])
         except ValueError as error:
             raise _Refused(f"{name}.pattern", str(error)) from None
         if self._remote_topic is None:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.options.transform import ErrorPolicy
-from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.name_filter import checked_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.values import Names
 
@@ -57,5 +57,5 @@ class SchemaOptions(Options):
     @field_validator("schemas_subjects")
     @classmethod
     def _subjects_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        compile_patterns(patterns)
+        checked_patterns(patterns)
         return patterns

@@ -21,7 +21,7 @@ from pydantic import (
 
 from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.home import at_home
-from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.config.types.values import Names
 
@@ -102,7 +102,7 @@ class TransformRule(BaseModel):
     @field_validator("topics")
     @classmethod
     def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        compile_patterns(patterns)
+        checked_patterns(patterns)
         return patterns
 
     @model_validator(mode="after")

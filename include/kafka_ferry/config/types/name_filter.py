@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import regex
 
 from kafka_ferry.config.types.java_regex import NotTranslated, translated
 from kafka_ferry.errors import ConfigError
+
+
+_COMMENT: Final = regex.compile(r"[#\s]")
 
 
 class PatternError(ValueError):
@@ -49,6 +52,24 @@ def compile_patterns(patterns: Sequence[str]) -> Any:
         raise PatternError(
             f"{culprit!r} is not a valid regular expression: {error}{hint}"
         ) from None
+
+
+def checked_patterns(patterns: Sequence[str]) -> None:
+    """Check patterns as a flow's file has them.
+
+    A properties file has no comments after values: with ``foo.*, bar.* # old`` the second pattern would be
+    ``bar.* # old``, which no topic matches.
+
+    Raises:
+        PatternError: they do not compile, or one holds a blank or a number sign.
+    """
+    for pattern in patterns:
+        if _COMMENT.search(pattern):
+            raise PatternError(
+                f"{pattern!r} holds a blank or '#', as no topic's name does: a comment needs a line of its own "
+                r"in a properties file (in a group's id, \x20 is a blank and \x23 is '#')"
+            )
+    compile_patterns(patterns)
 
 
 @lru_cache(maxsize=1024)

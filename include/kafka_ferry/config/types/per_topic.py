@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
-from kafka_ferry.config.types.name_filter import compile_patterns, split_list
+from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns, split_list
 
 _T = TypeVar("_T")
 _EVERY: Final = ".*"
@@ -101,7 +101,7 @@ def _rules(
         if not isinstance(pattern, str) or not pattern:
             shown = value if pattern == "" else pattern
             raise ValueError(f"{shown!r} must be a pattern of topics and a value: pattern:value")
-        _compiled(pattern)
+        checked_patterns([pattern])
         try:
             yield pattern, read(value)
         except ValueError as error:

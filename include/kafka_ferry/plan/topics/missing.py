@@ -5,7 +5,7 @@ MirrorMaker 2 silently waits for such a topic, so that a misspelt name looks lik
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -16,6 +16,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.rights import Right, how_to_grant
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.resources import resources_of
 from kafka_ferry.plan.topics.topic_filter import Selection
 
@@ -69,7 +70,7 @@ def missing_topics(
         hint = f"Did you mean {alike[0]}? " if alike else ""
         advice = f"{hint}If it may be missing, name it in topics.optional."
         yield Refusal(item, f"{flow.source.alias} has no topic of this name.", advice)
-    if selection.names or selection.refused or missing or not required:
+    if any(_counting(flow, selection.names)) or selection.refused or missing or not required:
         return
     # Topics left out because of their origin exist, and deleted ones have a policy of their own.
     meant = [*(skipped.topic for skipped in selection.skipped), *copied]
@@ -85,6 +86,17 @@ def missing_topics(
             "topics.optional exactly as in topics. If the topics are there: "
             + how_to_grant(*rights),
         )
+
+
+def _counting(flow: Flow, selected: Iterable[str]) -> Iterator[str]:
+    """The topics that were selected because the flow asks for them.
+
+    Heartbeats are copied without being asked for, and no pattern means them.
+    """
+    policy = policy_of(flow)
+    for name in selected:
+        if name in flow.topics or not policy.is_heartbeats_topic(name):
+            yield name
 
 
 def named_topics(flow: Flow) -> Iterator[str]:

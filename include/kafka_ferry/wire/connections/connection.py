@@ -25,6 +25,7 @@ from kafka import errors as kafka_errors
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.retry import at_most
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from kafka_ferry.wire.connections.sasl import log_in
 from kafka_ferry.wire.connections.sockets import opened
@@ -84,6 +85,8 @@ _MAPPED_FROM: Final = 32 * 1024 * 1024
 _LONGEST_QUIET_S: Final = 600.0
 # When to log in again, as shares of a session: ExpiryBasedReauthentication in Java's SaslClientAuthenticator.
 _RENEW_AFTER: Final = (0.85, 0.95)
+# A busy broker may take so long, however short the time is for which calls are tried again.
+_LEAST_TIMEOUT_S: Final = 10.0
 SILENCE_S: Final = 2.0
 """After so long without a byte, ``on_silence`` is called."""
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
@@ -126,7 +129,8 @@ class Connection:
         self._settings = dict(settings)
         self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
         self._on_silence = on_silence
-        self._slice = min(SILENCE_S, self._timeout) if on_silence else self._timeout
+        self._waited_s = 0.0
+        self._slice = min(SILENCE_S, self._timeout)
         self._client_id = str(settings.get("client_id", "kafka-ferry"))
         self._correlation_id = 0
         self._in_flight: deque[tuple[int, Any, int, int]] = deque()
@@ -175,8 +179,8 @@ class Connection:
 
     @property
     def timeout(self) -> float:
-        """After how many seconds without an answer the broker is given up."""
-        return self._timeout
+        """After how many seconds without an answer the broker is given up: no more than calls are tried again for."""
+        return min(self._timeout, max(at_most(self._timeout), _LEAST_TIMEOUT_S))
 
     def call(self, request: Any, *, newest: int | None = None) -> Any:
         """Send ``request`` and wait for its response; nothing else may be in flight."""
@@ -348,12 +352,14 @@ class Connection:
     def _wait(self, step: Callable[[], int]) -> int:
         """Read or write some bytes, calling ``on_silence`` in every silence."""
         # on_silence takes time too, so that a slice may be a moment shorter than intended.
-        deadline = time.monotonic() + self._timeout - self._slice / 2
+        limit_s = self.timeout
+        deadline = time.monotonic() + limit_s - self._slice / 2
         while True:
             try:
                 return step()
             except TimeoutError:
                 if time.monotonic() >= deadline:
+                    self._waited_s = limit_s
                     raise
                 if self._on_silence:
                     self._on_silence()
@@ -369,7 +375,7 @@ class Connection:
             # The answer may still come, and would be treated as that of the next request.
             self.closed = True
             raise ClusterUnreachable(
-                f"{self.address} did not answer within {self._timeout:g} s."
+                f"{self.address} did not answer within {self._waited_s or self._timeout:.3g} s."
             ) from error
         except ssl.SSLError as error:
             self.closed = True

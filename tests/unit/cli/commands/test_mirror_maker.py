@@ -98,6 +98,10 @@ def test_code_of_ones_own_is_refused_with_the_reason(
         (("--blacklist", "x"), "--whitelist and --blacklist are given"),
         (("--write-config", "flows.yaml"), "must end in .properties"),
         (("--num.stream", "3"), "--num.streams"),
+        (("--include=payments",), "--whitelist or --include is given twice"),
+        (("--whitelist", "payments"), "--whitelist or --include is given twice"),
+        (("--num.streams=1", "--num.streams=2"), "--num.streams is given twice"),
+        (("--abortOnSendFail", "--abort.on.send.failure"), "is given twice"),
     ],
 )
 def test_a_wrong_option_is_named_and_no_cluster_is_asked(

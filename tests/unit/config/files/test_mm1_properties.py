@@ -168,7 +168,10 @@ def test_where_reading_begins_is_said_in_todays_words(
         ("groupid=x", "latest"),
         ("groupid=x\nzk.connect=z:1", "earliest"),
         ("zk.connect=z:1", "earliest"),
-        ("mirror.topics.whitelist=x", "earliest"),
+        ("mirror.topics.whitelist=x", "latest"),
+        ("exclude.internal.topics=true\nclient.id=m\nmirror.topics.whitelist=app_log", "latest"),
+        ("zk.connect=z:1\nmirror.topics.whitelist=x", "earliest"),
+        ("autooffset.reset=largest\nmirror.topics.whitelist=x", "earliest"),
     ],
 )
 def test_without_it_a_mirror_of_0_7_began_at_the_start_and_later_ones_at_the_end(

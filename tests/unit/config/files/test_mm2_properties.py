@@ -372,6 +372,16 @@ def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
         ("primary->backup.enabled=yes", "primary->backup.enabled", "must be true or false"),
         ("writers=many", "writers", "whole number"),
         ("writers=1_0", "writers", "whole number"),
+        ("topics=foo.*, bar.* # override", "topics", "'bar.* # override' holds a blank or '#'"),
+        ("primary->backup.topics=.* # all", "primary->backup.topics", "needs a line of its own"),
+        ("topics.exclude=a #", "topics.exclude", "'a #' holds a blank or '#'"),
+        ("topics.optional=a#b", "topics.optional", "'a#b' holds a blank or '#'"),
+        ("groups=mine, yours too", "groups", "'yours too' holds a blank or '#'"),
+        ("groups.exclude=connect-.* # others", "groups.exclude", "is '#'"),
+        ("config.properties.exclude=segment.ms # no", "config.properties.exclude", "blank or '#'"),
+        ("offsets=a b:preserved", "offsets", "'a b' holds a blank or '#'"),
+        ("topics.start=orders:latest # later", "topics.start", "must be earliest, latest"),
+        ("topics.rename=a:b # c", "topics.rename", "must be a topic's name"),
         ("writers=3.0", "writers", "whole number"),
         ("deadline=30", "deadline", "must be a span of time"),
         ("start.date=20260101", "start.date", "must be a day or a moment"),
@@ -511,3 +521,15 @@ def test_what_binds_both_planes_is_passed_on(tmp_path: Path, key: str) -> None:
     flow = the_flow(tmp_path, f"primary.consumer.{key} = 1000")
     assert flow.ignored == ()
     assert key in KAFKA_PYTHON and key in LIBRDKAFKA
+
+
+def test_a_comment_after_the_clusters_makes_no_alias(tmp_path: Path) -> None:
+    start = PROPERTIES.replace("clusters = primary, backup", "clusters = primary, backup # two")
+    error = refused(properties_file(tmp_path, start=start))
+    assert (error.key, error.reason) == ("clusters", "'backup # two' is not a valid alias")
+
+
+def test_a_group_may_have_a_blank_in_its_id(tmp_path: Path) -> None:
+    flow = the_flow(tmp_path, r"groups = my\\x20group, number\\x23one")
+    assert flow.group_filter.matches("my group")
+    assert flow.group_filter.matches("number#one")

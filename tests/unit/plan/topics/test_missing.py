@@ -32,6 +32,16 @@ def test_where_nothing_matches_the_rights_to_see_it_are_named() -> None:
     assert refusal.advice.endswith(how_to_grant(*rights))
 
 
+@pytest.mark.parametrize("topics", [["sales-.*"], [".*"]])
+def test_heartbeats_are_nothing_that_a_flow_has_asked_for(topics: list[str]) -> None:
+    beats = frozenset({"heartbeats", "eu.heartbeats"})
+    (refusal,) = refused(beats, topics=topics)
+    assert "has no topic that" in refusal.reason
+    assert refused(beats, topics=topics, topics_optional=topics) == []
+    assert refused(beats, topics=["heartbeats"]) == []
+    assert refused(beats | {"orders"}, topics=[".*"]) == []
+
+
 @pytest.mark.parametrize("topics", [["ordres"], ["orders", "ordres"], ["ordres", "pay.*"]])
 def test_a_name_that_the_source_does_not_have_is_refused_with_the_one_that_is_meant(
     topics: list[str],

@@ -1,0 +1,57 @@
+"""Which brokers of a cluster do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+from kafka.protocol.metadata import MetadataRequest
+
+from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.connections.sockets import bootstrap_addresses
+
+_PROBE_MS: Final = 2_000
+_AT_ONCE: Final = 16
+
+_Address = tuple[str, int]
+
+
+def silent_brokers(cluster: Cluster) -> list[str]:
+    """The brokers, as ``host:port``, that do not answer within two seconds.
+
+    Asked are the bootstrap servers, and the brokers that those which answer know.
+
+    Raises:
+        ConfigError: no connection can be configured.
+    """
+    settings = kafka_python_config(cluster.client_properties("admin")) | {
+        "request_timeout_ms": _PROBE_MS,
+        "socket_connection_setup_timeout_ms": _PROBE_MS,
+    }
+    known_to: dict[_Address, set[_Address] | None] = {}
+    left = {*bootstrap_addresses(settings)}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        while left:
+            answers = zip(left, pool.map(partial(_known_to, settings), left), strict=True)
+            known_to.update(answers)
+            left = {it for known in known_to.values() for it in known or ()} - known_to.keys()
+    return sorted(f"{host}:{port}" for (host, port), known in known_to.items() if known is None)
+
+
+def _known_to(settings: Mapping[str, Any], address: _Address) -> set[_Address] | None:
+    """The brokers that a broker knows; None where it does not answer."""
+    try:
+        connection = Connection(*address, settings)
+        try:
+            answer = connection.call(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        finally:
+            connection.close()
+    except AccessDenied:
+        return set()
+    except FerryError:
+        return None
+    return {(broker.host, broker.port) for broker in answer.brokers}

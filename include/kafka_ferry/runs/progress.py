@@ -18,6 +18,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan
 from kafka_ferry.model.waits import NO_WAITS
 from kafka_ferry.report.plan_text import bytes_text, topics_table
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.mirror.progress_counts import CopiedCounts, ProgressCounts
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _BAR_EVERY_S: Final = 1.0
 _LINES_EVERY_S: Final = 10.0
+_LAST_LOOK_S: Final = 5.0
 _TOPICS_AT_ONCE: Final = 10
 
 
@@ -100,13 +102,14 @@ def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -
 
     def look() -> None:
         # What cannot be read now, the next attempt may read.
-        with suppress(FerryError):
+        with suppress(FerryError), retry_for(_LAST_LOOK_S):
             tally.update()
         show()
 
     def watch() -> None:
         while not ended.wait(every_s):
             look()
+        look()
 
     watcher = threading.Thread(target=watch, name="progress", daemon=True)
     watcher.start()
@@ -114,8 +117,8 @@ def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -
         yield
     finally:
         ended.set()
-        watcher.join()
-        look()
+        # A cluster that does not answer is not waited for: this only shows something.
+        watcher.join(_LAST_LOOK_S)
 
 
 class _Lines:

@@ -65,16 +65,18 @@ def with_costs(
     if costs.fill_ms <= flow.fill_max_ms:
         return _choice(pair, True, choice.reason, costs.gaps, costs.fill_ms)
     reason = (
-        f"filling about {costs.gaps:,} offsets without a record would take about "
-        f"{costs.fill_ms / 1000:,.1f} s, more than fill.max.ms allows."
+        f"filling {costs.offsets_to_fill} would take about {costs.fill_ms / 1000:,.1f} s, more than "
+        "fill.max.ms allows."
     )
-    if was_preserved(pair):
-        advice = "Set fill.max.ms higher, or fill: markers."
-    elif flow.on_fill_limit == "translate":
+    begun = was_preserved(pair)
+    if flow.on_fill_limit == "translate" and not begun:
         return _choice(pair, False, reason)
-    else:
-        advice = "Set fill.max.ms higher, fill: markers, or on.fill.limit: translate."
-    return Refusal(pair.topic, reason, advice)
+    ways = ["fill.max.ms higher"]
+    if costs.fill_ms_by_markers <= flow.fill_max_ms:
+        ways.append("or fill: markers" if begun else "fill: markers")
+    if not begun:
+        ways.append("or on.fill.limit: translate")
+    return Refusal(pair.topic, reason, f"Set {', '.join(ways)}.")
 
 
 def was_preserved(pair: Pair) -> bool | None:
@@ -192,14 +194,28 @@ class _Costs:
         offsets: how many are to be copied or filled, as far as the source has them.
         density: the share of them that has a record, None where unknown.
         gaps: how many have none, in all partitions.
+        below: how many are before the logs' starts, in all partitions.
         fill_ms: how long filling them takes; partitions are filled in parallel, so that the slowest
             one counts.
+        fill_ms_by_markers: how long with ``fill: markers``.
     """
 
     offsets: int
     density: float | None
     gaps: int
+    below: int
     fill_ms: int
+    fill_ms_by_markers: int
+
+    @property
+    def offsets_to_fill(self) -> str:
+        """What is filled, in words."""
+        parts = []
+        if self.gaps:
+            parts.append(f"about {self.gaps:,} offsets without a record")
+        if self.below:
+            parts.append(f"{self.below:,} offsets before the log's start")
+        return " and ".join(parts)
 
 
 def _costs(flow: Flow, pair: Pair, state: ClusterState) -> _Costs:
@@ -210,11 +226,17 @@ def _costs(flow: Flow, pair: Pair, state: ClusterState) -> _Costs:
     density = records / sum(map(len, sampled)) if sampled else None
     # Partitions that could not be sampled are assumed to be like the others.
     each = {part: densities.get(part.source, density or 1.0) for part in parts}
+
+    def slowest_ms(fill: str) -> int:
+        return round(max((part.fill_ms(fill, each[part]) for part in parts), default=0))
+
     return _Costs(
         offsets=sum(map(len, parts)),
         density=density,
         gaps=sum(part.gaps(each[part]) for part in parts),
-        fill_ms=round(max((part.fill_ms(flow, each[part]) for part in parts), default=0)),
+        below=sum(part.below for part in parts),
+        fill_ms=slowest_ms(flow.fill),
+        fill_ms_by_markers=slowest_ms("markers"),
     )
 
 

@@ -177,9 +177,9 @@ class Rest:
         """How many offsets are to be filled if ``density`` of those to be copied have a record."""
         return self.absent + round((1 - density) * len(self))
 
-    def fill_ms(self, flow: Flow, density: float) -> float:
-        """How long filling them may take."""
-        gaps_ms = self.gaps(density) * _MS_PER_GAP[flow.fill]
+    def fill_ms(self, fill: str, density: float) -> float:
+        """How long filling them may take with a value of the option ``fill``."""
+        gaps_ms = self.gaps(density) * _MS_PER_GAP[fill]
         return gaps_ms + self.below * _MS_PER_EMPTY_RECORD
 
 

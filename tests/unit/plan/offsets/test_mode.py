@@ -313,6 +313,18 @@ def test_above_the_limit_a_topic_is_refused_or_translated(option: str) -> None:
     assert the_choice(planned(dear, a_flow(**options))).fill_ms == 120
 
 
+def test_what_lies_before_the_logs_start_is_named_and_only_advice_that_helps_is_given() -> None:
+    far = state(bounds=(2_146_700_000, 2_146_700_020), target=())
+    options: dict[str, Any] = {"offsets": "preserved", "fill_max_ms": 600_000}
+    for fill in ("markers", "transactions"):
+        refusal = the_refusal(planned(far, a_flow(**options, fill=fill)))
+        assert refusal.reason == (
+            "filling 2,146,700,000 offsets before the log's start would take about 644.0 s, more than "
+            "fill.max.ms allows."
+        )
+        assert refusal.advice == "Set fill.max.ms higher, or on.fill.limit: translate."
+
+
 # Where a mirror begins
 
 

@@ -70,13 +70,17 @@ _shared: ContextVar[_RetryTime | None] = ContextVar("retry_time", default=None)
 
 
 @contextmanager
-def retry_for(seconds: float) -> Iterator[None]:
+def retry_for(seconds: float, *, spent: bool = False) -> Iterator[None]:
     """Let all retried calls in the body share so many seconds, instead of a minute for each.
 
     The time begins with the first call that fails, and a call that succeeds ends it. So a cluster that is gone
     costs the time once, however many calls ask it; after that, each is made once.
+
+    Args:
+        seconds: how long.
+        spent: whether calls before have failed for that long already.
     """
-    token = _shared.set(_RetryTime(seconds))
+    token = _shared.set(_RetryTime(seconds, time.monotonic() - seconds if spent else None))
     try:
         yield
     finally:
@@ -122,7 +126,8 @@ def retry(do: Callable[[], _T]) -> _T:
         before_sleep=_tell_once(),
         reraise=True,
     )
-    return retrying(retry_time.call, do)
+    result: _T = retrying(retry_time.call, do)
+    return result
 
 
 def retry_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -> dict[_K, _T]:

@@ -160,6 +160,16 @@ def test_a_part_of_what_fails_has_what_is_left_even_if_some_of_it_succeeds(
         assert at_most(15) == 10
 
 
+def test_time_that_is_spent_leaves_one_try_until_a_call_succeeds(slept: list[float]) -> None:
+    call = Call(AWAY)
+    with retry_for(10, spent=True):
+        with pytest.raises(ClusterUnreachable):
+            retry(call)
+        assert (call.times, slept) == (1, [])
+        assert retry(Call()) == "answer"
+        assert retry(Call(AWAY)) == "answer"
+
+
 def test_only_what_failed_for_a_while_is_asked_again(slept: list[float]) -> None:
     denied = AccessDenied("No right.")
     rounds = [{"a": 1, "b": AWAY, "c": AWAY, "d": denied}, {"b": 2, "c": AWAY}, {"c": 3}]

@@ -359,8 +359,14 @@ class Flow(
 
 
 def names_of(source: str, target: str) -> tuple[str, str]:
-    """Name and slug of the flow between two aliases."""
-    return f"{source}->{target}", f"{source}_to_{target}"
+    """Name and slug of the flow between two aliases; no other flow has either of them.
+
+    Where an alias has ``_to_`` itself, the slug says where the first one ends: ``a_to_b_to_c.6`` is of
+    ``a_to_b->c``, ``a_to_b_to_c.1`` of ``a->b_to_c``.
+    """
+    slug = f"{source}_to_{target}"
+    is_ambiguous = len(regex.findall("_to_", slug, overlapped=True)) > 1
+    return f"{source}->{target}", f"{slug}.{len(source)}" if is_ambiguous else slug
 
 
 def is_policy_setting(name: str) -> bool:

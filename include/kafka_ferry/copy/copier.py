@@ -10,10 +10,11 @@ Promises:
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -42,6 +43,8 @@ _TRIPS_OF_A_COMMIT = 4
 _LONGEST_BACK_OFF_S = 2.0
 # A request is given up a moment before its time is over, and another try would only wait again.
 _NEARLY = 0.9
+# A worker's next task begins so soon after the one before.
+_STILL_S = 5.0
 _SOURCE, _TARGET, _LIMIT = "source", "target", "limit"
 
 
@@ -64,6 +67,26 @@ class Limits:
     wait_s: float = RETRY_S
 
 
+@dataclass(slots=True)
+class Outage:
+    """A time in which the target accepts nothing, shared by copies that follow each other.
+
+    The first one waits as long as it may; what begins right after it tries once.
+
+    Attributes:
+        since: when it began; None while the target accepts what it gets.
+        gave_up_at: when a copy last gave up.
+    """
+
+    since: float | None = None
+    gave_up_at: float = -math.inf
+
+    def enter(self) -> None:
+        """Begin to copy: an outage of long ago says nothing."""
+        if time.monotonic() - self.gave_up_at > _STILL_S:
+            self.since = None
+
+
 class Source(Protocol):
     """Opens readers of the source."""
 
@@ -77,6 +100,7 @@ def copy_ranges(
     writer: Writer,
     limits: Limits,
     rate: RateLimit | None = None,
+    outage: Outage | None = None,
 ) -> list[Outcome]:
     """Copy ``ranges`` from their positions on the target, or else their starts, to their ends.
 
@@ -86,12 +110,14 @@ def copy_ranges(
         writer: the writer that the ranges' target partitions belong to.
         limits: when to commit.
         rate: how fast to send; None for no limit.
+        outage: that of copies before, and for those after it; None where none follow each other.
 
     Returns:
         An outcome for each range, in the order given.
     """
-    began_at = now_ms()
-    copy = _Copy(ranges, source, writer, limits, rate or RateLimit(), time.monotonic())
+    began_at, outage = now_ms(), outage or Outage()
+    outage.enter()
+    copy = _Copy(ranges, source, writer, limits, rate or RateLimit(), outage, time.monotonic())
     copy.run()
     ended_at, waits = now_ms(), copy.waits()
     return [
@@ -107,6 +133,7 @@ class _Copy:
     writer: Writer
     limits: Limits
     rate: RateLimit
+    outage: Outage
     began: float
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
@@ -115,7 +142,6 @@ class _Copy:
     # Committed, by partitions that show it to consumers only when they have a leader again.
     hidden: set[TopicPartition] = field(default_factory=set)
     voids: int = 0
-    void_since: float | None = None
     # When the call of the writer began that is waited for, or that has failed.
     asked_at: float | None = None
     uncommitted_since: float | None = None
@@ -152,8 +178,9 @@ class _Copy:
         if not excludes:
             # What has failed may have kept its caller waiting for long.
             began = now if self.asked_at is None else self.asked_at
-            self.void_since = began if self.void_since is None else self.void_since
-            if now - self.void_since >= _NEARLY * self.limits.wait_s:
+            self.outage.since = began if self.outage.since is None else self.outage.since
+            if now - self.outage.since >= _NEARLY * self.limits.wait_s:
+                self.outage.gave_up_at = now
                 self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
                 return
         time.sleep(min(0.05 * 2 ** min(self.voids, 10), _LONGEST_BACK_OFF_S))
@@ -187,12 +214,18 @@ class _Copy:
     @contextmanager
     def _waiting(self, what: str) -> Iterator[None]:
         began = time.monotonic()
-        self.asked_at = began if what == _TARGET else None
         try:
-            yield
-            self.asked_at = None
+            with self._asking() if what == _TARGET else nullcontext():
+                yield
         finally:
             self.waited[what] += time.monotonic() - began
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Remember since when the writer is waited for, if it fails."""
+        self.asked_at = time.monotonic()
+        yield
+        self.asked_at = None
 
     def _failure(self, range_: Range) -> Failure | None:
         return self.failures.get(range_.source) or self.writer.failures.get(range_.source)
@@ -214,7 +247,7 @@ class _Copy:
         self.uncommitted_since = None
         for ages in self.ages.values():
             ages.void()
-        with self._waiting(_TARGET), failing_since(self.void_since):
+        with self._waiting(_TARGET), failing_since(self.outage.since):
             positions = self.writer.take_over(pending)
         self.hidden -= {range_.source for range_ in pending}
         starts = {}
@@ -281,7 +314,8 @@ class _Copy:
                 self.rate.spend(converted.batch.header)
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
             ages.written(converted)
-            self.writer.write(read.range, converted)
+            with self._asking():
+                self.writer.write(read.range, converted)
             if self._is_full() or self.writer.must_commit:
                 self._commit()
 
@@ -325,5 +359,5 @@ class _Copy:
         self.hidden |= committed.keys() & self.writer.waiting
         for source in committed:
             self.ages[source].committed()
-        self.uncommitted_since = self.void_since = None
+        self.uncommitted_since = self.outage.since = None
         self.voids = 0

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
-from kafka_ferry.copy.copier import Limits, copy_ranges
+from kafka_ferry.copy.copier import Limits, Outage, copy_ranges
 from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.record_changes import NO_CHANGES, ChangedRanges, RecordChanges
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # Smaller answers would only cost more requests.
 _LEAST_FETCH: Final = 64 * 1024
+# Of the run whose tasks this process has last carried out.
+_OUTAGES: Final[dict[tuple[str, str], Outage]] = {}
 
 
 def copy_for_flow(
@@ -101,11 +103,21 @@ def copy_for_flow(
     )
     try:
         with retry_for(wait_s):
-            first, *others = copy_ranges(ranges, read, writer, limits, rate)
+            outage = _outage_of(flow, run)
+            first, *others = copy_ranges(ranges, read, writer, limits, rate, outage)
             return [replace(first, late_schemas=changed.late_schemas), *others]
     finally:
         writer.close()
         changed.close()
+
+
+def _outage_of(flow: Flow, run: str) -> Outage:
+    """What the tasks of a run in this process share: otherwise each would wait for a target that is gone."""
+    key = flow.name, run
+    if key not in _OUTAGES:
+        _OUTAGES.clear()
+        _OUTAGES[key] = Outage()
+    return _OUTAGES[key]
 
 
 def _writer(

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _BAR_EVERY_S: Final = 1.0
 _LINES_EVERY_S: Final = 10.0
+_LOOK_S: Final = 2.0
 _LAST_LOOK_S: Final = 5.0
 _TOPICS_AT_ONCE: Final = 10
 
@@ -102,7 +103,7 @@ def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -
 
     def look() -> None:
         # What cannot be read now, the next attempt may read.
-        with suppress(FerryError), retry_for(_LAST_LOOK_S):
+        with suppress(FerryError), retry_for(_LOOK_S):
             tally.update()
         show()
 

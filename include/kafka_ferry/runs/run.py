@@ -52,6 +52,7 @@ class Run:
         self.run_id = run_id
         self._context = RunContext.of(flow, run_id)
         self._folder = self._context.folder
+        self._has_waited = False
 
     @classmethod
     def latest(cls, flow: Flow) -> Run:
@@ -353,13 +354,18 @@ class Run:
 
     @contextmanager
     def _retry_time(self) -> Iterator[None]:
-        """Let a step's calls share ``admin.timeout.ms``; where they gave up, say which brokers do not answer."""
+        """Let a step's calls share ``admin.timeout.ms``; where they gave up, say which brokers do not answer.
+
+        The steps that follow try once: they are not to wait for the same brokers again.
+        """
         try:
-            with retry_for(self.flow.admin_timeout_ms / 1000):
+            with retry_for(self.flow.admin_timeout_ms / 1000, spent=self._has_waited):
                 yield
+            self._has_waited = False
         except (ClusterUnreachable, RangesFailed) as error:
-            if error.transient:
-                error.advice = f"{_outages(self.flow)} {error.advice}".strip()
+            if error.transient and (outages := _outages(self.flow)):
+                error.advice = f"{outages} {error.advice}".strip()
+                self._has_waited = True
             raise
 
     def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:

@@ -59,6 +59,9 @@ def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certif
     none = ferry(*asked, "8")
     assert none.returncode == 2
     assert "has it up to offset 8" in none.stderr
+    far = ferry(*asked, "99999999999999999999")
+    assert far.returncode == 9
+    assert "is not in the range" in far.stderr
 
     control = ClusterControl(flow.target)
     assert not control.delete_topics(control.topic_ids([there.topic]))

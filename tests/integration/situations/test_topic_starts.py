@@ -64,10 +64,11 @@ def moment(age: int) -> str:
         ("earliest", AGES),
         ("-7d", (100, 50, 1)),
         (moment(150), (100, 50, 1)),
+        ("-25000d", AGES),
         ("10 minutes", ()),
         ("latest", ()),
     ],
-    ids=["earliest", "a time ago", "a moment", "after all records", "latest"],
+    ids=["earliest", "a time ago", "a moment", "before 1970", "after all records", "latest"],
 )
 def test_a_first_copy_begins_where_it_is_to(
     flow: Callable[..., Flow],

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.mm2_keys import KEYS
-from kafka_ferry.config.flow import OPTIONS
+from kafka_ferry.config.flow import OPTIONS, names_of
 from kafka_ferry.config.options.on_events import PolicyOptions
 from kafka_ferry.config.options.sync import SyncOptions
 
@@ -110,6 +110,33 @@ def test_our_own_topics_are_not_copied_by_default() -> None:
 def test_a_flow_is_named_after_its_clusters() -> None:
     flow = a_flow(source=a_cluster("eu.west"), target=a_cluster("us"))
     assert (flow.name, flow.slug) == ("eu.west->us", "eu.west_to_us")
+
+
+def test_no_two_flows_share_a_slug() -> None:
+    aliases = [
+        "a",
+        "b",
+        "to",
+        "a_to",
+        "to_b",
+        "a_to_b",
+        "b_to_a",
+        "b.1",
+        "_",
+        "a_to_b.4",
+        "a_to_b_to_a.1",
+    ]
+    slugs = [names_of(source, target)[1] for source in aliases for target in aliases]
+    assert len({*slugs}) == len(slugs)
+    assert names_of("a_to_b", "c")[1] == "a_to_b_to_c.6"
+    assert names_of("a", "b_to_c")[1] == "a_to_b_to_c.1"
+
+
+def test_an_alias_is_no_longer_than_the_names_that_it_is_a_part_of_allow() -> None:
+    longest = a_flow(source=a_cluster("a" * 110), target=a_cluster("b" * 110))
+    assert len(f"failover_{longest.slug}") <= 250
+    with pytest.raises(ValidationError, match="at most 110 characters"):
+        a_cluster("a" * 111)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.copy import Failure, Limits, Outcome, copy_ranges
+from kafka_ferry.copy.copier import Outage
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced
 from kafka_ferry.model import Position, Range
@@ -282,6 +283,38 @@ def test_a_take_over_that_has_waited_for_too_long_is_not_tried_again(
     outcomes = copied(ALL, source, writer, replace(ALL_AT_ONCE, wait_s=60))
     assert all(outcome.failure and outcome.failure.transient for outcome in outcomes)
     assert len(writer.taken_over) == 1
+
+
+def test_a_request_that_was_waited_for_in_vain_counts_from_its_beginning(
+    source: FakeSource, clock: Clock
+) -> None:
+    def waits(_: int) -> Exception:
+        clock.now += 14.5
+        return StartOver("target (a:1) did not answer within 15 s.")
+
+    for step in ("send", "commit"):
+        writer = FakeWriter(**{f"on_{step}": waits})
+        began = clock.now
+        outcomes = copied(ALL, source, writer, replace(ALL_AT_ONCE, wait_s=15))
+        assert all(outcome.failure for outcome in outcomes)
+        assert (len(writer.taken_over), clock.now - began) == (1, 14.5)
+
+
+def test_copies_that_follow_each_other_wait_once_for_a_target_that_is_gone(
+    source: FakeSource, clock: Clock
+) -> None:
+    outage, limits = Outage(), replace(ALL_AT_ONCE, wait_s=9)
+
+    def tries(error: Exception | None) -> int:
+        writer = FakeWriter(on_take_over=lambda _: error)
+        copy_ranges(ALL, source, writer, limits, outage=outage)  # type: ignore[arg-type]
+        return len(writer.taken_over)
+
+    away = ClusterUnreachable("The coordinator is away.")
+    assert [tries(away) for _ in range(3)] == [9, 1, 1]
+    assert (tries(None), tries(away)) == (1, 9)
+    clock.now += 10
+    assert tries(away) == 9
 
 
 def test_what_the_target_lets_wait_comes_after_the_others(source: FakeSource) -> None:

@@ -42,6 +42,9 @@ from kafka_ferry.config.types.problems import Problem, cluster_error, config_err
 from kafka_ferry.errors import ConfigError
 
 MASK: Final = "******"
+# Topics such as ferry-certificates.{alias}.internal, which may have 249 characters, DAGs' ids, which may have 250,
+# and folders have it in their names.
+_LONGEST_ALIAS: Final = 110
 _SECRET: Final = regex.compile(
     r".*(password|passphrase|secret|token|credential).*|(.*\.)?sasl\.jaas\.config|.*\.key(\.pem)?"
     r"|.*\.user\.info"
@@ -144,6 +147,7 @@ class Cluster(BaseModel):
     )
     alias: str = Field(
         pattern=r"^[A-Za-z0-9._-]+$",
+        max_length=_LONGEST_ALIAS,
         description="The cluster's name; it becomes part of topic names on the target.",
     )
     properties: Annotated[ClientProperties, AfterValidator(_known_names)] = Field(

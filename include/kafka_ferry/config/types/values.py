@@ -86,13 +86,18 @@ Bytes = Annotated[
 ]
 
 
+def is_topic_name(name: str) -> bool:
+    """Whether a topic may have the name (``org.apache.kafka.common.internals.Topic.validate``)."""
+    return bool(regex.fullmatch(_TOPIC, name)) and name not in (".", "..")
+
+
 def topic_name(name: str) -> str:
-    """Checks that a topic may have the name (``org.apache.kafka.common.internals.Topic.validate``).
+    """Checks that a topic may have the name, as ``is_topic_name`` does.
 
     Raises:
         ValueError: it may not.
     """
-    if not regex.fullmatch(_TOPIC, name) or name in (".", ".."):
+    if not is_topic_name(name):
         raise ValueError("must be a topic's name: up to 249 letters, digits, dots, _ or -")
     return name
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.model.plan import Creation, Growth, OffsetsChoice, Plan, TopicChanges
 from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
 from kafka_ferry.model.remarks import Note, PlanRemarks, Refusal
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kafka_ferry.model.cluster_state import ClusterState, LogBounds, Topic
 
 _SEPARATE: Final = ".backfill"
-_LONGEST_NAME: Final = 249
 
 
 def destination(flow: Flow, remote_topic: str) -> str:
@@ -321,7 +321,7 @@ class _Topic:
 
     def _unfit_separate(self) -> tuple[str, str]:
         name = self._remote_topic
-        if len(name) > _LONGEST_NAME:
+        if not is_topic_name(name):
             return (
                 f"{name} is longer than Kafka allows for a topic name.",
                 "Name it in topics.rename.",

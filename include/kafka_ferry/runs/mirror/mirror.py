@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
-from kafka_ferry.errors import Fenced, RangesFailed
+from kafka_ferry.errors import ClusterUnreachable, Fenced, RangesFailed
 from kafka_ferry.ledger import RunEntry, append_entry
 from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.run_options import rate_of
@@ -61,7 +61,12 @@ class Copying:
             rate=rate_of(self._flow, plan.options),
             schemas=self._schemas(),
         )
-        self._run.project_ledger()
+        try:
+            self._run.project_ledger()
+        except ClusterUnreachable:
+            # What has failed for that reason too says more.
+            if not any(outcome.failure for outcome in outcomes):
+                raise
         return outcomes
 
     def _schemas(self) -> FlowSchemas | None:

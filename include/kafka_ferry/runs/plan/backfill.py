@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.ledger import copied_rows
@@ -74,7 +75,8 @@ def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
     """The backfill topics that the target has, whatever the flow's options say now."""
     asked = flow.model_copy(update={"backfill_topic": "separate"})
     remote = {*selection_of(flow, state).names.values(), *state.target.topics}
-    names = {destination(asked, name) for name in remote}
+    # A broker refuses to describe what no topic can be called.
+    names = {*filter(is_topic_name, (destination(asked, name) for name in remote))}
     return dict(ClusterControl(flow.target).topics(names)) if names else {}
 
 

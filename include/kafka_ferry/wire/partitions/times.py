@@ -13,7 +13,7 @@ from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
-from kafka_ferry.wire.partitions.list_offsets import offsets_listed
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST, offsets_listed
 
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
 _AT_ONCE: Final = 5_000
@@ -49,7 +49,7 @@ def offsets_at(
     Args:
         cluster: the cluster to ask.
         nodes: the broker that leads each partition.
-        times: by partition, in milliseconds since 1970.
+        times: by partition, in milliseconds since 1970; a negative one, before 1970, is older than any record.
 
     Returns:
         The offset, None where all records are older; a partition whose leader moves is absent.
@@ -76,7 +76,9 @@ def look_up(
     led = {tp: nodes[tp] for tp in times if tp in nodes}
 
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
-        return offsets_listed(cluster, node, {tp: times[tp] for tp in some})
+        # Negative times have meanings of their own there, and no record is older than the log's first.
+        asked = {tp: times[tp] if times[tp] >= 0 else EARLIEST for tp in some}
+        return offsets_listed(cluster, node, asked)
 
     found = LookedUp()
     for answers in ask_leaders(cluster, led, question, _AT_ONCE):

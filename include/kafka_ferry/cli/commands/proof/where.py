@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 NO_ANSWER: Final = 2
 
 TopicOption = Annotated[str, typer.Option("--topic", help="The topic, by its name on the source.")]
-PartitionOption = Annotated[int, typer.Option("--partition", min=0, help="The partition.")]
-OffsetOption = Annotated[int, typer.Option("--offset", min=0, help="The offset on the source.")]
+PartitionOption = Annotated[
+    int, typer.Option("--partition", min=0, max=2**31 - 1, help="The partition.")
+]
+OffsetOption = Annotated[
+    int, typer.Option("--offset", min=0, max=2**63 - 1, help="The offset on the source.")
+]
 
 
 def where(

@@ -58,6 +58,7 @@ from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.rules import rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrowed
 from kafka_ferry.plan.topics.topic_filter import select_topics, selection_of
+from kafka_ferry.plan.topics.unused_options import unused_options
 
 # Brokers forget the offsets of a group without members after seven days by default.
 _REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
@@ -164,6 +165,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     selection = selection_of(flow, state)
     source = state.source
     yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
+    yield from unused_options(flow, selection)
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note

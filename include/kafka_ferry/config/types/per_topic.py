@@ -13,7 +13,8 @@ from pydantic_core import core_schema
 from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns, split_list
 
 _T = TypeVar("_T")
-_EVERY: Final = ".*"
+EVERY: Final = ".*"
+"""The pattern of every topic: that of an option with one value."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def per_topic(
             return PerTopic(default, tuple(_rules(given.items(), read)))
         if isinstance(given, str) and ":" in given and not _reads(read, given):
             return PerTopic(default, tuple(_rules(_pairs(given), read)))
-        return PerTopic(default, ((_EVERY, read(given)),))
+        return PerTopic(default, ((EVERY, read(given)),))
 
     schema = core_schema.no_info_plain_validator_function(
         validate,

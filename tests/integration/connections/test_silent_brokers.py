@@ -1,0 +1,55 @@
+"""Brokers that do not answer: a step waits for them once, and names them."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Cluster
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.runs import Run
+from kafka_ferry.wire.silent_brokers import silent_brokers
+from kafka_sandbox.broker import HOST, free_port
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import KafkaCluster
+from tests.faults.sides import frozen
+from tests.support.runs.flows import copy_now, make_flow
+from tests.support.runs.pair import Pair
+
+
+def test_a_broker_that_is_gone_or_silent_is_told_from_one_that_answers(
+    primary: KafkaCluster,
+) -> None:
+    gone = f"{HOST}:{free_port()}"
+    with socket.create_server((HOST, 0)) as mute:
+        silent = f"{HOST}:{mute.getsockname()[1]}"
+        servers = f"{gone},{primary.bootstrap},{silent}"
+        cluster = Cluster(alias="a", properties={"bootstrap.servers": servers})
+        assert silent_brokers(cluster) == sorted([gone, silent])
+
+
+@pytest.mark.long
+def test_a_step_waits_once_for_brokers_that_are_frozen_and_names_them(
+    pair: Pair, tmp_path: Path
+) -> None:
+    """Two of three: what the third one is asked, it cannot answer either."""
+    with Brokers(tmp_path / "target") as target, ExitStack() as harm:
+        topic = pair.topic("frozen")
+        flow = make_flow(tmp_path, pair.primary, target, [topic], admin_timeout_ms=15_000)
+        copy_now(flow)
+        dead = [target.brokers[node] for node in (1, 2)]
+        for broker in dead:
+            harm.enter_context(frozen(broker))
+        run = Run(flow, "run-2")
+        for _ in range(2):
+            began = time.monotonic()
+            with pytest.raises(ClusterUnreachable) as caught:
+                run.plan()
+            names = ", ".join(sorted(broker.bootstrap for broker in dead))
+            assert f"Brokers of backup that do not answer: {names}." in str(caught.value)
+            # Five times what it is to take: each call that asks again would add fifteen seconds.
+            assert time.monotonic() - began < 100

@@ -18,7 +18,6 @@ import regex
 from kafka_ferry.config.types.java_regex import NotTranslated, translated
 from kafka_ferry.errors import ConfigError
 
-
 _COMMENT: Final = regex.compile(r"[#\s]")
 
 

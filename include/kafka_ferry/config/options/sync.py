@@ -125,8 +125,8 @@ class SyncOptions(Options):
     admin_timeout_ms: Number = Field(
         default=60_000,
         gt=0,
-        description="How long requests about topics, configs, ACLs and groups are retried if a "
-        "cluster does not answer, in milliseconds.",
+        description="How long a step of a run waits for a cluster that does not answer, in milliseconds, all of "
+        "the step's requests together. Copying waits partition.wait.ms.",
     )
 
     @field_validator("auto_offset_reset", mode="before")

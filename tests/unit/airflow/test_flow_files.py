@@ -77,7 +77,7 @@ def test_a_folder_that_is_not_there_is_a_problem_and_no_error(
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        ("start.date: 2024-02-30", "start.date: is no date (line 7)"),
+        ("start.date: 2024-02-30", "start.date: must be a day or a moment"),
         ("topics: &a [*a]", "line 7: contains itself"),
         (f"topics: {'[' * 100_000}", "line 7: nests more than 50 levels deep"),
         (f"writers: {'9' * 5_000}", "writers: is no number (line 7)"),

@@ -53,14 +53,18 @@ class _RetryTime:
             return self.limit_s
         return self.limit_s - (time.monotonic() - self.failing_since)
 
-    def call(self, do: Callable[[], _T]) -> _T:
-        """Call ``do`` once, and note whether it failed for a while."""
-        began = time.monotonic()
+    def call(self, do: Callable[[], _T], began: float) -> _T:
+        """Call ``do`` once, and note whether it failed for a while.
+
+        Args:
+            do: the call.
+            began: when it was first tried: calls within it that succeed do not end its time.
+        """
         try:
             result = do()
         except FerryError as error:
-            if error.transient and self.failing_since is None:
-                self.failing_since = began
+            if error.transient:
+                self.failing_since = min(began, self.failing_since or began)
             raise
         self.failing_since = self.before
         return result
@@ -126,7 +130,7 @@ def retry(do: Callable[[], _T]) -> _T:
         before_sleep=_tell_once(),
         reraise=True,
     )
-    result: _T = retrying(retry_time.call, do)
+    result: _T = retrying(retry_time.call, do, time.monotonic())
     return result
 
 

@@ -145,6 +145,16 @@ def test_calls_of_a_step_share_its_time_and_one_that_succeeds_gives_it_back(
     assert 18 < sum(slept) < 24
 
 
+def test_calls_within_one_that_fails_do_not_prolong_its_time(slept: list[float]) -> None:
+    def away() -> None:
+        retry(Call())
+        raise AWAY
+
+    with retry_for(10), pytest.raises(ClusterUnreachable):
+        retry(away)
+    assert 8 < sum(slept) < 12
+
+
 def test_a_part_of_what_fails_has_what_is_left_even_if_some_of_it_succeeds(
     slept: list[float],
 ) -> None:

@@ -9,6 +9,7 @@ from kafka import errors as kafka_errors
 from kafka_ferry.errors import AccessDenied, BrokerError, Fenced, FerryError
 from kafka_ferry.model.rights import Right, advice_on
 
+UNKNOWN_SERVER_ERROR: Final = -1
 NONE: Final = 0
 OFFSET_OUT_OF_RANGE: Final = 1
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
@@ -18,6 +19,7 @@ OFFSET_METADATA_TOO_LARGE: Final = 12
 RECORD_LIST_TOO_LARGE: Final = 18
 NOT_ENOUGH_REPLICAS: Final = 19
 UNKNOWN_MEMBER_ID: Final = 25
+INVALID_COMMIT_OFFSET_SIZE: Final = 28
 TOPIC_AUTHORIZATION_FAILED: Final = 29
 GROUP_AUTHORIZATION_FAILED: Final = 30
 CLUSTER_AUTHORIZATION_FAILED: Final = 31

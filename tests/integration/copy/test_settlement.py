@@ -139,6 +139,34 @@ def test_offsets_that_were_left_pending_end_as_they_were_decided(
     assert committed_offsets(coordination, GROUP, [tp])[tp].offset == 7
 
 
+@pytest.mark.parametrize("part_bytes", [400_000, 10_000_000], ids=["split", "halved"])
+def test_offsets_that_fit_into_no_batch_of_a_broker_are_committed_in_one_transaction(
+    part_bytes: int,
+    broker: KafkaCluster,
+    cluster: WireCluster,
+    coordination: WireCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafka_ferry.wire.offset_parts.PART_BYTES", part_bytes)
+    topic = unique("wide")
+    create_topic(broker.bootstrap, topic, partitions=300)
+    # 1.2 MB: brokers take batches of 1 MB.
+    offsets = {TopicPartition(topic, n): CommittedOffset(n, "x" * 4_000) for n in range(300)}
+    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    producer.start()
+    producer.add_group(GROUP)
+
+    assert producer.commit_offsets(GROUP, offsets) == {}
+
+    assert committed_offsets(coordination, GROUP, offsets, stable=False) == {}
+    producer.end(commit=True)
+    settlement_of(cluster, coordination, producer).settle(
+        Ending(TransactionOutcome.COMMITTED), [], offsets
+    )
+    assert committed_offsets(coordination, GROUP, offsets) == offsets
+
+
 def test_where_its_outcome_is_unknown_it_is_named(
     broker: KafkaCluster, cluster: WireCluster, coordination: WireCluster, unique: Unique
 ) -> None:

@@ -6,15 +6,25 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.control import ClusterControl
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.copy import restore_positions
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.plan import Creation
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.records.builders import Record, create_topic, produce
-from tests.support.runs.flows import assert_same, copy_now, failures, ledger_rows, make_flow, remote
+from tests.support.runs.flows import (
+    assert_same,
+    copy_now,
+    failures,
+    ledger_of,
+    ledger_rows,
+    make_flow,
+    remote,
+)
 
 pytestmark = pytest.mark.long
 
@@ -97,3 +107,28 @@ def test_more_topics_and_configs_than_a_controller_takes_in_one_request_are_all_
     }
     assert control.alter_configs(changes) == {}
     assert control.delete_topics(control.topic_ids(names)) == {}
+
+
+@pytest.mark.timeout(900)
+def test_positions_that_fit_into_no_batch_of_a_broker_are_committed_and_restored(
+    folder: Path, clusters: tuple[KafkaCluster, KafkaCluster], unique: Callable[[str], str]
+) -> None:
+    source, target = clusters
+    topic, count = unique("wide"), 4_500
+    create_topic(source.bootstrap, topic, partitions=count)
+    produce(
+        *(source.bootstrap, topic, [Record(value=b"%d" % i, partition=i) for i in range(count)]),
+        idempotent=True,
+    )
+    # One writer, whose first transaction commits where all partitions begin.
+    flow = make_flow(folder, source, target, [topic], writers=1)
+    assert failures(copy_now(flow)) == []
+    assert len(read_positions(flow.target, flow.name)) == count
+
+    group = f"ferry.{flow.name}"
+    client = AdminClient({"bootstrap.servers": target.bootstrap})
+    client.delete_consumer_groups([group])[group].result()
+    restore_positions(flow, "run-2", ledger_of(flow).positions())
+
+    assert {it.offset for it in read_positions(flow.target, flow.name).values()} == {1}
+    assert_same(source, topic, target, remote(flow, topic))

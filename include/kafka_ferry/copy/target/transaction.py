@@ -54,6 +54,7 @@ from kafka_ferry.wire.error_codes import (
     error_name,
     is_transient,
 )
+from kafka_ferry.wire.offset_parts import is_too_large, parts_of
 from kafka_ferry.wire.partition_leader import leaders_in, topics_request
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
@@ -454,17 +455,21 @@ class Transaction:
         the record on its connection, of which a broker handles one request after the other.
         """
         connection = self.data.connection(self.queues[self._ledger].node)
-        question = self.producer.offsets_committed(group, offsets, connection)
+        first = next(parts_of(group, offsets))
+        question = self.producer.offsets_committed(group, first, connection)
         connection.send(question.request)
         self._pipeline.receive_all()
+        committed: set[TopicPartition] = set()
+        refused: dict[TopicPartition, int] = {}
         try:
             refused = question.read(connection.receive())
+            committed.update(first)
         except FerryError as error:
-            if not error.transient:
+            if not (error.transient or is_too_large(error)):
                 raise
             self.raise_if_void()
-            refused = self.producer.commit_offsets(group, offsets)
-        return refused
+        left = {tp: offset for tp, offset in offsets.items() if tp not in committed}
+        return refused | self.producer.commit_offsets(group, left)
 
     def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Commit the transaction, and wait until all partitions show it but those without a leader."""

@@ -27,16 +27,13 @@ from kafka_ferry.wire.groups.coordinators import (
     group_fault,
     pipelined,
 )
+from kafka_ferry.wire.offset_parts import parts_of
 
 Offsets = Mapping[TopicPartition, Committed]
 Refused = dict[TopicPartition, FerryError]
 
 # OffsetFetch v8 asks for many groups (KIP-709, Kafka 3.0).
 _MANY: Final = 8
-# What a request commits is one batch in __consumer_offsets, of which brokers take 1 MB by default;
-# each partition takes some 60 bytes there in addition to its names and its metadata.
-_COMMIT_BYTES: Final = 400_000
-_COMMIT_FIXED: Final = 60
 # A commit waits for replicas, and since Kafka 4.0 for others to be written with it: 5 ms.
 _CONNECTIONS: Final = 16
 
@@ -79,7 +76,7 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
     """
 
     def ask(connections: Sequence[Connection], some: list[str]) -> Iterator[tuple[str, Refused]]:
-        parts = {group: list(_parts(group, offsets[group])) for group in some}
+        parts = {group: list(parts_of(group, offsets[group])) for group in some}
         requests = (_commit(group, part) for group in some for part in parts[group])
         answers = pipelined(connections, requests)
         for group in some:
@@ -198,21 +195,6 @@ def _committed(
                 entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""
             )
     return offsets
-
-
-def _parts(group: str, offsets: Offsets) -> Iterator[Offsets]:
-    """Offsets that fit into one request each."""
-    part: dict[TopicPartition, Committed] = {}
-    size = 0
-    for tp, committed in offsets.items():
-        texts = len(group.encode()) + len(tp.topic) + len(committed.metadata.encode())
-        if part and size + texts + _COMMIT_FIXED > _COMMIT_BYTES:
-            yield part
-            part, size = {}, 0
-        part[tp] = committed
-        size += texts + _COMMIT_FIXED
-    if part:
-        yield part
 
 
 def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:

@@ -35,6 +35,7 @@ from kafka_ferry.wire.error_codes import (
     OPERATION_NOT_ATTEMPTED,
     fault,
 )
+from kafka_ferry.wire.offset_parts import halved_if_too_large, parts_of
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 _ALL_REPLICAS: Final = -1
@@ -214,16 +215,23 @@ class TransactionalProducer:
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, int]:
-        """Commit ``offsets`` in ``group`` as a part of the open transaction.
+        """Commit ``offsets`` in ``group`` as a part of the open transaction, in as many requests as they need.
 
         Returns:
             Kafka's error code for each partition that was refused.
         """
-        return self._retried(
-            lambda: self.offsets_committed(
-                group, offsets, self._cluster.coordinator(group, GROUP)
-            ).ask()
-        )
+
+        def commit(part: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, int]:
+            return self._retried(
+                lambda: self.offsets_committed(
+                    group, part, self._cluster.coordinator(group, GROUP)
+                ).ask()
+            )
+
+        refused: dict[TopicPartition, int] = {}
+        for part in parts_of(group, offsets):
+            refused |= halved_if_too_large(commit, part)
+        return refused
 
     def offsets_committed(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], connection: Connection
@@ -232,7 +240,7 @@ class TransactionalProducer:
 
         Args:
             group: the group.
-            offsets: as there.
+            offsets: a part of those there that fits into one request.
             connection: to the group's coordinator, which answers it after what was sent there before.
         """
         topics = by_topic(

@@ -1,0 +1,90 @@
+"""Offsets to commit, in parts that brokers take.
+
+A broker appends what one request commits to ``__consumer_offsets`` as one batch, of which it takes 1 MiB by
+default (``max.message.bytes``), and refuses the whole request where that is too small (``GroupMetadataManager``;
+since Kafka 4.0 ``CoordinatorOperationExceptionHelper``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Final, Protocol, TypeVar
+
+from kafka_ferry.errors import BrokerError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.error_codes import (
+    INVALID_COMMIT_OFFSET_SIZE,
+    MESSAGE_TOO_LARGE,
+    RECORD_LIST_TOO_LARGE,
+    UNKNOWN_SERVER_ERROR,
+)
+
+PART_BYTES: Final = 400_000
+# Each partition takes some 60 bytes in the batch in addition to its names and its metadata.
+_FIXED_BYTES: Final = 60
+_TOO_LARGE: Final = frozenset(
+    {
+        UNKNOWN_SERVER_ERROR,  # since Kafka 4.0
+        MESSAGE_TOO_LARGE,
+        RECORD_LIST_TOO_LARGE,
+        INVALID_COMMIT_OFFSET_SIZE,  # before
+    }
+)
+
+
+class _WithMetadata(Protocol):
+    @property
+    def metadata(self) -> str: ...
+
+
+_O = TypeVar("_O", bound=_WithMetadata)
+_T = TypeVar("_T")
+Part = dict[TopicPartition, _O]
+
+
+def parts_of(group: str, offsets: Mapping[TopicPartition, _O]) -> Iterator[Part[_O]]:
+    """The offsets in their order, in parts of at most some 400 KB in the broker's log.
+
+    Args:
+        group: the group that they are committed in.
+        offsets: what is committed of each partition.
+    """
+    part: Part[_O] = {}
+    size = 0
+    for tp, committed in offsets.items():
+        texts = len(group.encode()) + len(tp.topic) + len(committed.metadata.encode())
+        if part and size + texts + _FIXED_BYTES > PART_BYTES:
+            yield part
+            part, size = {}, 0
+        part[tp] = committed
+        size += texts + _FIXED_BYTES
+    if part:
+        yield part
+
+
+def is_too_large(error: Exception) -> bool:
+    """Whether a broker has refused a part with an error that it also gives for one that is too large."""
+    return isinstance(error, BrokerError) and error.code in _TOO_LARGE
+
+
+def halved_if_too_large(
+    commit: Callable[[Part[_O]], Mapping[TopicPartition, _T]], part: Part[_O]
+) -> dict[TopicPartition, _T]:
+    """Commit a part, or each half of it where the broker does not take it whole, down to one partition.
+
+    Args:
+        commit: commits the offsets given; gives the answer for each partition that has one.
+        part: the offsets.
+
+    Raises:
+        FerryError: as ``commit``.
+    """
+    try:
+        return dict(commit(part))
+    except BrokerError as error:
+        if len(part) == 1 or not is_too_large(error):
+            raise
+    items = iter(part.items())
+    first = dict(islice(items, len(part) // 2))
+    return halved_if_too_large(commit, first) | halved_if_too_large(commit, dict(items))

@@ -62,7 +62,6 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",
     "unit/verify/expectations/test_judge.py": "verify/expectations: evaluation tables",
     "unit/verify/expectations/test_user_expectations.py": "verify/expectations: user_files",
-    "unit/verify/test_recount_by_offset.py": "verify: claim",
     "unit/verify/test_reconciliation.py": "verify: incarnations",
     "unit/wire/access/test_answers.py": "wire: any_broker; wire/access: acls quotas scram_users",
     "unit/wire/groups/test_groups.py": "wire/groups: coordinators offsets share_groups",

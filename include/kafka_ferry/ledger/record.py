@@ -74,7 +74,7 @@ class CopiedRange(_Model):
         rebuilt: batches that could not be copied unopened, by reason.
         segments: the offset map, ascending in both offsets.
         digest: of the batches as they were sent, or as adopted ones are on the target (``RangeDigest``);
-            "" for ranges that were taken over from another mirror, whose batches are not ours.
+            "" where an earlier release has taken the range over from another mirror.
         lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
             taken before they were copied; their sum is ``reasons["lost"]``.
         leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
@@ -94,6 +94,9 @@ class CopiedRange(_Model):
             they are.
         schema_ids: which parts of the records got the ids of schemas on the target, such as ``key+value``, with
             the fingerprint of how; "" where none did.
+        compared: the intervals ``(start, end)`` of *target* offsets that were compared when the range was taken
+            over from another mirror; records there that are in no segment are the other mirror's duplicates, or
+            the source no longer had them.
     """
 
     topic: str
@@ -121,13 +124,15 @@ class CopiedRange(_Model):
     begin: str = ""
     transform: str = ""
     schema_ids: str = ""
+    compared: tuple[tuple[int, int], ...] = ()
 
     @property
     def target_end(self) -> int:
-        """The *target* offset after its last record; -1 where it has none."""
-        return max((target + records for _, target, records in self.segments), default=-1)
+        """The *target* offset up to which it accounts for the log; -1 where it says nothing of that."""
+        ends = [target + records for _, target, records in self.segments]
+        return max([*ends, *(end for _, end in self.compared)], default=-1)
 
-    @field_validator("segments", "lost")
+    @field_validator("segments", "lost", "compared")
     @classmethod
     def _are_offsets(cls, runs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         if not all(0 <= number < 2**63 for run in runs for number in run):

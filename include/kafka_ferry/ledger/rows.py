@@ -32,6 +32,7 @@ _SEGMENT: Final = pa.struct(
 )
 _INTERVAL: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 _EPOCH: Final = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("epoch", pa.int32())])
+_INTERVALS: Final = ("lost", "compared")
 _ACCEPTED: Final = pa.struct(
     [
         ("ledger_offset", pa.int64()),
@@ -98,6 +99,7 @@ SCHEMA: Final = pa.schema(
         ("schema_ids", pa.string()),
         ("accepted", pa.list_(_ACCEPTED)),
         ("target_end", pa.int64()),
+        ("compared", pa.list_(_INTERVAL)),
     ]
 )
 
@@ -167,7 +169,8 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row["rebuilt"] = list(copied.rebuilt.items())
             row["segments"] = [segment._asdict() for segment in copied.segments]
             row["epochs"] = [span._asdict() for span in copied.epochs]
-            row["lost"] = [{"start": start, "end": end} for start, end in copied.lost]
+            for name in _INTERVALS:
+                row[name] = [{"start": start, "end": end} for start, end in getattr(copied, name)]
             yield common | row | {"writer": entry.writer, "target_end": copied.target_end}
     elif isinstance(entry, OwnershipEntry):
         for mark in entry.marks:
@@ -198,8 +201,9 @@ def copied_range(row: Mapping[str, Any]) -> CopiedRange:
     fields["reasons"] = dict(row["reasons"])
     fields["rebuilt"] = dict(row["rebuilt"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
-    fields["lost"] = tuple((lost["start"], lost["end"]) for lost in row["lost"] or ())
     fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"] or ())
+    for name in _INTERVALS:
+        fields[name] = tuple((one["start"], one["end"]) for one in row[name] or ())
     fields["origins"] = tuple(row["origins"] or ())
     if row["producer"]:
         fields["producer"] = ProducerState(**row["producer"])

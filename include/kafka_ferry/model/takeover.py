@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-TopicState = Literal["taken over", "ready", "up to date", "given back", "refused"]
-"""``ready``: it can be done, and nothing was changed; ``up to date``: nothing is left to be done."""
+TopicState = Literal["taken over", "ready", "unproved", "up to date", "given back", "refused"]
+"""``ready``: it can be done, and nothing was changed; ``unproved``: the same, but no record was left to compare;
+``up to date``: nothing is left to be done."""
 
 
 @dataclass(frozen=True, slots=True)

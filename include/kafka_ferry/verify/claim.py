@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_ferry.batches import Segment
@@ -31,6 +34,9 @@ class RangeClaim(NamedTuple):
         producer_id: of the producer that wrote them; None where the ledger names none.
         is_first: whether a mirror with preserved offsets begins with it, so that no record may be
             before it.
+        is_adopted: whether another mirror has written it, whose batches may hold other records besides.
+        compared: the intervals ``(start, end)`` of target offsets with records of that mirror, which need not be
+            in a segment.
     """
 
     segments: tuple[Segment, ...]
@@ -39,6 +45,8 @@ class RangeClaim(NamedTuple):
     preserved: bool = False
     producer_id: int | None = None
     is_first: bool = False
+    is_adopted: bool = False
+    compared: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, copied: CopiedRange, *, is_first: bool = False) -> RangeClaim:
@@ -50,6 +58,8 @@ class RangeClaim(NamedTuple):
             copied.preserved,
             copied.producer.producer_id if copied.producer else None,
             is_first,
+            copied.adopted > 0 and not copied.preserved,
+            copied.compared,
         )
 
     @classmethod
@@ -81,3 +91,60 @@ class RangeClaim(NamedTuple):
     def expired(self, log_start: int) -> int:
         """How many of the records are below ``log_start`` on the target."""
         return sum(min(max(log_start - target, 0), records) for _, target, records in self.segments)
+
+
+def without_overwritten(claims: Sequence[RangeClaim]) -> list[RangeClaim]:
+    """The claims of a partition without offsets that a later one claims too.
+
+    A target's log only grows. Where the ledger has an offset twice, the log was truncated in between (an unclean
+    leader election), and only the later record can be there.
+
+    Args:
+        claims: in the ledger's order.
+    """
+    found = list(claims)
+    spans = sorted(
+        (segment.target, segment.target + segment.records)
+        for claim in claims
+        for segment in claim.segments
+    )
+    if all(before[1] <= after[0] for before, after in pairwise(spans)):
+        return found
+    taken = _Spans()
+    for number in range(len(claims) - 1, -1, -1):
+        segments = claims[number].segments
+        left = tuple(part for segment in segments for part in taken.outside(segment))
+        found[number] = claims[number]._replace(segments=left)
+        taken.add(left)
+    return found
+
+
+class _Spans:
+    """Target offsets that are claimed, as disjoint intervals in ascending order."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, segments: Sequence[Segment]) -> None:
+        """Add offsets of which none is there yet."""
+        for segment in segments:
+            at = bisect_left(self._starts, segment.target)
+            self._starts.insert(at, segment.target)
+            self._ends.insert(at, segment.target + segment.records)
+
+    def outside(self, segment: Segment) -> Iterator[Segment]:
+        """The parts of a segment that are not there."""
+        at, end = segment.target, segment.target + segment.records
+        for number in range(bisect_right(self._ends, at), len(self._starts)):
+            if self._starts[number] >= end:
+                break
+            if at < self._starts[number]:
+                yield _part(segment, at, self._starts[number])
+            at = self._ends[number]
+        if at < end:
+            yield _part(segment, at, end)
+
+
+def _part(segment: Segment, start: int, end: int) -> Segment:
+    return Segment(segment.source + start - segment.target, start, end - start)

@@ -61,7 +61,8 @@ def range_row(
     left = 0
     if accepted and as_accepted:
         left = max(0, min(missing - cleaned, copied.records - accepted.records))
-    changed = any((recount.expired, cleaned, recount.rewritten, recount.across, gone))
+    unknown = not copied.digest
+    changed = any((recount.expired, cleaned, recount.rewritten, recount.across, gone, unknown))
     return RangeRow(
         topic=copied.topic,
         partition=copied.partition,

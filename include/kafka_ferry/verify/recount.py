@@ -1,22 +1,34 @@
 """The independent read: what the target really holds of the ranges in the ledger.
 
-It opens no batch: headers count the records, and the digest is of the bytes in the target's log. All
-it knows about the writer is what the ledger claims. Partitions with preserved offsets are checked by
-``verify.recount_by_offset``, offset by offset; this module is for translated offsets.
+Headers count the records, and the digest is of the bytes in the target's log. All it knows about the writer
+is what the ledger claims. Partitions with preserved offsets are checked by ``verify.recount_by_offset``, offset
+by offset; this module is for translated offsets.
+
+Batches of another mirror, from which a range was taken over, may hold records of several ranges, and
+duplicates that belong to none. They are counted by offset too; the digest is of those that lie in one segment.
+Only if such a batch has gaps, as log compaction leaves them, it is opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
-from kafka_ferry.batches import RangeDigest
+from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
 from kafka_ferry.config import Cluster
+from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
-from kafka_ferry.verify.recount_by_offset import fetch_bytes, recount_by_offset
+from kafka_ferry.verify.recount_by_offset import (
+    Span,
+    fetch_bytes,
+    record_spans,
+    recount_by_offset,
+    within,
+)
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
@@ -29,6 +41,13 @@ class _Counted:
     foreign: int = 0
     rewritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
+
+    def add_of_another(self, batch: Batch, inside: int, *, is_whole: bool) -> None:
+        """Add a batch of another mirror, so many of whose records are of this range."""
+        self.records += inside
+        self.rewritten += batch.header.has_delete_horizon
+        if is_whole:
+            self.digest.add(batch)
 
     def result(self, expired: int = 0, unreached: int = 0) -> Recount:
         digest = self.digest.hexdigest()
@@ -84,7 +103,10 @@ def recount(
     )
     if not stretches:
         return PartitionRecount(tuple(_Counted().result() for _ in claims), 0)
-    return retry(lambda: _recount(cluster, partition, claims, stretches, until))
+    try:
+        return retry(lambda: _recount(cluster, partition, claims, stretches, until))
+    except MalformedBatch as error:
+        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 
 
 def _recount(
@@ -97,6 +119,7 @@ def _recount(
     log = partition_log(cluster, partition)
     first = log.start
     counted = [_Counted() for _ in claims]
+    compared = [span for claim in claims for span in claim.compared]
     beyond = at = 0
     start = max(stretches[0].start, first)
     for batch in committed_batches(cluster, log, start, max_bytes=fetch_bytes(until)):
@@ -105,16 +128,21 @@ def _recount(
             break
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
-        if at == len(stretches):
-            beyond += count
-        elif base < stretches[at].start:
-            counted[stretches[at].range].foreign += count
-        else:
+        following = stretches[at] if at < len(stretches) else None
+        if following and claims[following.range].is_adopted:
+            _add_of_another(batch, record_spans(batch, first), islice(stretches, at, None), counted)
+        elif following and following.start <= base:
             # Brokers return whole batches, including the one in which the log starts.
-            mine = counted[stretches[at].range]
+            mine = counted[following.range]
             mine.records += count - min(max(first - base, 0), count)
             mine.rewritten += batch.header.has_delete_horizon
             mine.digest.add(batch)
+        elif any(begin <= base < end for begin, end in compared):
+            continue
+        elif following:
+            counted[following.range].foreign += count
+        else:
+            beyond += count
     return PartitionRecount(
         tuple(
             found.result(claim.expired(first), claim.beyond(log.end))
@@ -122,3 +150,18 @@ def _recount(
         ),
         beyond,
     )
+
+
+def _add_of_another(
+    batch: Batch,
+    spans: Sequence[Span],
+    stretches: Iterable[_Stretch],
+    counted: Sequence[_Counted],
+) -> None:
+    """Count a batch of another mirror in each of the stretches that hold its records, at ``spans``."""
+    header = batch.header
+    for start, end, number in stretches:
+        if start >= header.next_offset:
+            break
+        is_whole = start <= header.base_offset and header.next_offset <= end
+        counted[number].add_of_another(batch, within(spans, (start, end)), is_whole=is_whole)

@@ -101,15 +101,15 @@ def count_by_offset(
         if header.is_control:
             continue
         is_own = header.producer_id in producers and not header.is_transactional
-        runs = _runs(batch, log_start)
+        runs = record_spans(batch, log_start)
         while at < len(ascending) and ascending[at].span[1] <= header.base_offset:
             at += 1
         for tally in islice(ascending, at, None):
             if tally.span[0] >= header.next_offset:
                 break
             tally.add(batch, runs, is_own=is_own)
-        before += _within(runs, (0, start))
-        after = _within(runs, (end, _FOREVER))
+        before += within(runs, (0, start))
+        after = within(runs, (end, _FOREVER))
         if is_own:
             uncommitted += after
         else:
@@ -144,7 +144,7 @@ class _Tally:
         header, (start, end) = batch.header, self.span
         if max(start, header.base_offset) >= min(end, header.next_offset):
             return
-        inside = _within(runs, self.span)
+        inside = within(runs, self.span)
         if not is_own:
             self.foreign += inside
             return
@@ -177,8 +177,12 @@ class _Tally:
         )
 
 
-def _runs(batch: Batch, log_start: int) -> list[Span]:
-    """The offsets of a batch's records, without those below the log's start: brokers return whole batches."""
+def record_spans(batch: Batch, log_start: int) -> list[Span]:
+    """The offsets of a batch's records, without those below the log's start: brokers return whole batches.
+
+    Raises:
+        MalformedBatch: if the batch has to be opened and cannot be read.
+    """
     header = batch.header
     if header.records == header.last_offset_delta + 1:
         runs = [(header.base_offset, header.next_offset)]
@@ -206,5 +210,6 @@ def _length(span: Span) -> int:
     return max(0, span[1] - span[0])
 
 
-def _within(runs: Iterable[Span], span: Span) -> int:
+def within(runs: Iterable[Span], span: Span) -> int:
+    """How many offsets of ``runs`` lie in ``span``."""
     return sum(_length(_clipped(run, span)) for run in runs)

@@ -16,25 +16,29 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.mirrormaker2.connect_offsets import (
-    ConnectOffset,
-    key_of,
-    offsets_topic,
-    value_of,
-)
+from kafka_ferry.groups.mirrormaker2.connect_offsets import ConnectOffset, offsets_topic
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.takeover import takeover
+from kafka_ferry.runs.takeover import record_digests, takeover
 from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.runs.takeover.takeover import Takeover, read_offsets
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.partition_log import PartitionLog
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.java import jvm
 from kafka_sandbox.java.jars import kafka
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
-from tests.support.records.builders import ConsumedRecord, Record, create_topic, produce, read_all
+from tests.support.records.builders import (
+    ConsumedRecord,
+    Record,
+    create_topic,
+    delete_before,
+    produce,
+    read_all,
+)
+from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.command_line import Called, ferry
 from tests.support.runs.flows import (
     assert_same,
@@ -302,10 +306,7 @@ def left_by_mirrormaker_2(pair: Pair, topic: str, count: int, copied: int) -> Fl
         create_topic(broker.bootstrap, name)
         records = [Record(value=b"%d" % i, timestamp=first + i) for i in range(number)]
         produce(broker.bootstrap, name, records)
-    positions = offsets_topic(flow.source.alias)
-    create_topic(pair.backup.bootstrap, positions, partitions=2, cleanup_policy="compact")
-    key = key_of(TopicPartition(topic, 0), flow.source.alias)
-    produce(pair.backup.bootstrap, positions, [Record(key=key, value=value_of(copied))])
+    positions_of_mirrormaker_2(pair.backup, flow, {topic: copied})
     return flow
 
 
@@ -355,6 +356,57 @@ def test_what_was_not_verified_is_not_built_upon(
     (told,) = json.loads(given.stdout)
     assert (told["state"], told["partitions"][0]["end"]) == ("given back", 6)
     assert [offset.next for offset in stored(flow)] == [6]
+
+
+def test_a_topic_is_only_ready_if_its_records_were_compared(pair: Pair) -> None:
+    empty, expired, aborted = (pair.unique(it) for it in ("empty", "expired", "aborted"))
+    first = int(time.time() * 1000)
+    records = [Record(value=b"%d" % i, timestamp=first + i) for i in range(20)]
+    flow = pair.flow([empty, expired, aborted])
+    for topic in (empty, expired, aborted):
+        create_topic(pair.primary.bootstrap, topic)
+        pair.produce(topic, records)
+        create_topic(pair.backup.bootstrap, remote(flow, topic))
+    positions_of_mirrormaker_2(pair.backup, flow, dict.fromkeys((empty, expired), 20))
+    produce(pair.backup.bootstrap, remote(flow, expired), records)
+    delete_before(pair.backup, remote(flow, expired), 20)
+    # MirrorMaker 2 with exactly-once was killed in its second transaction.
+    for some, abort in ((records[:12], False), (records[12:], True)):
+        how = {"transactional_id": aborted, "abort": abort}
+        produce(pair.backup.bootstrap, remote(flow, aborted), some, **how)
+
+    found = {
+        topic.topic: topic for topic in Takeover(flow, settle_s=0).from_mirrormaker2(dry_run=True)
+    }
+
+    assert found[empty].state == "refused"
+    assert "cannot all have been there: the log ends at 0" in found[empty].reason
+    assert found[expired].state == "unproved"
+    assert "no record is left to compare in partition 0" in found[expired].reason
+    assert found[aborted].state == "ready"
+    (part,) = found[aborted].partitions
+    assert (part.end, part.compared) == (12, 12), "consumers never see what was aborted"
+
+
+def test_a_broker_that_gives_nothing_does_not_say_that_there_is_nothing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.unique("tiered")
+    flow = left_by_mirrormaker_2(pair, topic, 50, 30)
+    monkeypatch.setattr("kafka_ferry.retry.RETRY_S", 0.1)
+    read = record_digests.ended_batches
+
+    def nothing_of_the_copy(cluster: WireCluster, log: PartitionLog, start: int) -> Any:
+        # As slow tiered storage answers: without records and without an error.
+        return iter(()) if log.partition.topic == remote(flow, topic) else read(cluster, log, start)
+
+    monkeypatch.setattr(record_digests, "ended_batches", nothing_of_the_copy)
+    (found,) = Takeover(flow, settle_s=0).from_mirrormaker2(dry_run=True)
+
+    assert found.state == "refused"
+    assert f"gives nothing of {remote(flow, topic)}-0 from 0 on, although its log ends at 30" in (
+        found.reason
+    )
 
 
 def read_topics(cluster: KafkaCluster) -> set[str]:

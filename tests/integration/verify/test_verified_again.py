@@ -11,11 +11,13 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger.proofs import accepted_ranges, verifications
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_ferry.runs.verify import again
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.brokers.segments import damage, rewrite
-from tests.support.records.builders import create_topic, delete_before
+from tests.support.brokers.segments import cut_log, damage, rewrite, write_log
+from tests.support.records.builders import Record, create_topic, delete_before, produce
+from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_more, ledger_of, make_flow, remote
 from tests.support.runs.pair import Unique
@@ -144,3 +146,72 @@ def test_a_batch_that_is_damaged_after_its_proof_is_named_and_new_records_are_pr
     with pytest.raises(FerryError, match="a batch at offset 0 with a wrong CRC"):
         Run(flow, "run-2").verify(NO_SPARK)
     assert ledger_of(flow).verified_through() > 1
+
+
+def test_what_was_taken_over_is_read_back_like_what_the_flow_has_copied(
+    folder: Path,
+    primary: KafkaCluster,
+    target: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic, first = unique("taken"), now_ms()
+    flow = make_flow(folder, primary, target, [topic])
+    copied = [Record(value=b"%d" % i, timestamp=first + i) for i in range(3_000)]
+    for broker, name in ((primary, topic), (target, remote(flow, topic))):
+        create_topic(broker.bootstrap, name)
+        for start in range(0, 3_000, 37):
+            produce(broker.bootstrap, name, copied[start : start + 37])
+    # MirrorMaker 2 was killed while it wrote the first half of them once more.
+    produce(target.bootstrap, remote(flow, topic), copied[:1_500])
+    positions_of_mirrormaker_2(target, flow, {topic: 3_000})
+
+    (first_time,) = Takeover(flow, settle_s=0).from_mirrormaker2()
+    (again_,) = Takeover(flow, settle_s=0).from_mirrormaker2()
+
+    assert (first_time.state, first_time.partitions[0].doubled) == ("taken over", 1_500)
+    assert (again_.state, again_.partitions) == ("up to date", ())
+    copy_more(primary, flow, "run-1", topic)
+    Run(flow, "run-1").verify(NO_SPARK, everything=True)
+    (taken, own) = report_of(flow, "run-1").proof.ranges
+    assert (taken.recount.target_records, own.recount.target_records) == (3_000, 20)
+    assert taken.recount.digest_comparable
+
+    target.stop()
+    cut_log(target, remote(flow, topic), 925)
+    target.start().wait_ready()
+    copy_more(primary, flow, "run-2", topic)
+    with pytest.raises(VerificationFailed) as raised:
+        Run(flow, "run-2").verify(NO_SPARK, everything=True)
+
+    assert f"{topic}-0 [0, 3000): 3,000 records copied, 925 on the target" in str(raised.value)
+    assert "[3000, 3020): 20 records copied, 0 on the target" in str(raised.value)
+    assert "[3020, 3040)" not in str(raised.value), "what is complete is not blamed"
+
+
+def test_bytes_that_change_after_a_takeover_are_found(
+    folder: Path,
+    primary: KafkaCluster,
+    target: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic, first = unique("taken"), now_ms()
+    flow = make_flow(folder, primary, target, [topic])
+    for broker, name in ((primary, topic), (target, remote(flow, topic))):
+        create_topic(broker.bootstrap, name)
+        produce(broker.bootstrap, name, [Record(value=b"x", timestamp=first + i) for i in range(9)])
+    positions_of_mirrormaker_2(target, flow, {topic: 9})
+    assert Takeover(flow, settle_s=0).from_mirrormaker2()[0].state == "taken over"
+
+    target.stop()
+    write_log(target, remote(flow, topic), [])
+    target.start().wait_ready()
+    # As many records as there were, of another client.
+    produce(target.bootstrap, remote(flow, topic), [Record(value=b"y")] * 9)
+    copy_more(primary, flow, "run-1", topic)
+
+    with pytest.raises(VerificationFailed, match=r"\[0, 9\): digest [0-9a-f]+ sent"):
+        Run(flow, "run-1").verify(NO_SPARK, everything=True)

@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.groups.mirrormaker2.connect_offsets import key_of, offsets_topic, value_of
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat, OffsetSync
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import VerificationEntry, append_entry
@@ -17,7 +18,7 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs.sync_groups.mm2_topics import emit
 from kafka_ferry.runs.sync_groups.sync import translate_groups
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.builders import read_all
+from tests.support.records.builders import Record, create_topic, produce, read_all
 from tests.support.runs.flows import ledger_of
 
 Commits = Mapping[TopicPartition, int]
@@ -32,6 +33,19 @@ def commit(broker: KafkaCluster, group: str, offsets: Commits, metadata: str = "
     ]
     consumer.commit(offsets=partitions, asynchronous=False)
     consumer.close()
+
+
+def positions_of_mirrormaker_2(
+    target: KafkaCluster, flow: Flow, copied: Mapping[str, int | None]
+) -> None:
+    """Writes where MirrorMaker 2 would go on in partition 0 of each topic, None for a tombstone."""
+    positions = offsets_topic(flow.source.alias)
+    create_topic(target.bootstrap, positions, partitions=2, cleanup_policy="compact")
+    records = [
+        Record(key_of(TopicPartition(topic, 0), flow.source.alias), value_of(offset or 0))
+        for topic, offset in copied.items()
+    ]
+    produce(target.bootstrap, positions, records)
 
 
 def trust(flow: Flow) -> None:

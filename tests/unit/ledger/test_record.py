@@ -111,6 +111,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "begin": "",
                 "transform": "",
                 "schema_ids": "",
+                "compared": [],
             }
         ],
     }

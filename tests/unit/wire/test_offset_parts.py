@@ -19,9 +19,7 @@ GROUP = "ferry.a->b"
 
 
 def offsets_of(count: int, metadata: str = "m") -> dict[TopicPartition, CommittedOffset]:
-    return {
-        TopicPartition(f"t{n % 7}", n // 7): CommittedOffset(n, metadata) for n in range(count)
-    }
+    return {TopicPartition(f"t{n % 7}", n // 7): CommittedOffset(n, metadata) for n in range(count)}
 
 
 def test_few_offsets_go_in_one_part_and_none_in_none() -> None:

@@ -47,12 +47,12 @@ def align(
             than the mirror says.
     """
     if not len(target):
-        return None if position is None else _of_nothing(source, position)
+        return None if position is None else _of_nothing(source, target, position)
     walk = _walked(source, target, position, compacted=compacted, joined=joined)
     if walk is None:
         if position is not None and position <= source.start:
             # The source has lost all that was copied: nothing is left to compare.
-            return replace(_of_nothing(source, position), unknown=len(target))
+            return replace(_of_nothing(source, target, position), unknown=len(target))
         raise Misaligned(
             "none of its records is one of the source's"
             + (f", of which offset {position - 1} should be there" if position else "")
@@ -60,19 +60,26 @@ def align(
     return walk.alignment(position)
 
 
-def _of_nothing(source: LogRecords, position: int) -> Alignment:
-    """The result where no record is left on both sides.
+def _of_nothing(source: LogRecords, target: LogRecords, position: int) -> Alignment:
+    """The result where no record is left on both sides: the position, as far as nothing contradicts it.
 
     Raises:
-        Misaligned: the source never had what the mirror says that it has copied.
+        Misaligned: the source never had what the mirror says that it has copied, or the target never did.
     """
     if position > source.end:
         raise Misaligned(
             f"the position of the other mirror is {position}, and the source ends at {source.end}"
         )
     before = source.below(position)
+    # Each of these took an offset there, whatever has become of it since.
+    copied = int((~source.aborted[:before]).sum())
+    if copied > target.end:
+        raise Misaligned(
+            f"the position of the other mirror is {position}, but {copied} of the source's records before it "
+            f"cannot all have been there: the log ends at {target.end}"
+        )
     epoch = int(source.leader_epochs[before - 1]) if before else -1
-    return Alignment(position, position, leader_epoch=epoch)
+    return Alignment(position, position, leader_epoch=epoch, is_compared=False)
 
 
 def _walked(

@@ -32,6 +32,8 @@ class Alignment:
             compacted there, or belongs to an aborted transaction.
         aborted: how many of ``skipped`` are of aborted transactions.
         leader_epoch: the source's, of the last record before ``end``; -1 where there is none.
+        is_compared: False where no record was left to compare, so that only the mirror's position says
+            where to continue.
     """
 
     start: int
@@ -43,6 +45,7 @@ class Alignment:
     skipped: int = 0
     aborted: int = 0
     leader_epoch: int = -1
+    is_compared: bool = True
 
 
 class AlignedRun(NamedTuple):

@@ -27,6 +27,8 @@ class LogRecords:
         tombstones: which of them have a null value; empty where nothing is compacted.
         leader_epochs: of their batches.
         markers: the offsets of transaction markers, which no consumer sees.
+        first: the first offset that was read.
+        bytes: bytes of the batches that were read, as compressed.
     """
 
     start: int
@@ -38,6 +40,8 @@ class LogRecords:
     keys: Digests = field(default_factory=lambda: np.empty(0, np.uint64))
     tombstones: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
     markers: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
+    first: int = 0
+    bytes: int = 0
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
-
-import pyarrow.compute as pc
 
 from kafka_ferry.batches import Reason, Segment
 from kafka_ferry.clock import now_ms
@@ -19,12 +17,14 @@ from kafka_ferry.ledger import (
     LedgerTable,
     OwnershipEntry,
     append_entry,
-    copied_rows,
     ledger_creation,
     ledger_topic,
 )
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.runs.takeover.align import Aligned
+from kafka_ferry.verify.claim import RangeClaim
+from kafka_ferry.verify.recount import recount_here
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000
@@ -61,13 +61,7 @@ def raise_if_unverified(flow: Flow, ledger: LedgerTable) -> None:
 
 
 def adopt_topic(
-    flow: Flow,
-    ledger: LedgerTable,
-    run: str,
-    pair: Pair,
-    found: Mapping[int, Alignment],
-    sources: Mapping[int, LogRecords],
-    origins: tuple[str, ...],
+    flow: Flow, ledger: LedgerTable, run: str, aligned: Aligned, origins: tuple[str, ...]
 ) -> None:
     """Take over a topic: all of its partitions, or none.
 
@@ -75,18 +69,23 @@ def adopt_topic(
         flow: the flow, prepared by ``prepare``.
         ledger: its ledger's table.
         run: the run that takes it over.
-        pair: the topic.
-        found: the aligned runs on the target, by partition.
-        sources: the source's records, by partition.
+        aligned: the topic, compared.
         origins: the ids of all clusters that the records came through.
+
+    Raises:
+        FerryError: the target no longer has what was compared; or a cluster does not answer.
     """
+    pair = aligned.pair
     assert pair.source
     assert pair.remote
-    mark_owned(flow, run, pair)
     ranges, positions = list[CopiedRange](), dict[TopicPartition, Position]()
-    for number, alignment in found.items():
-        adopted = ranges_of(pair, number, alignment, sources[number])
-        ranges += (range_.model_copy(update={"origins": origins}) for range_ in adopted)
+    for number, alignment in aligned.found.items():
+        source, target = aligned.sources[number], aligned.targets.get(number)
+        adopted = [
+            range_.model_copy(update={"origins": origins})
+            for range_ in ranges_of(pair, number, alignment, source, target)
+        ]
+        ranges += _read_back(flow, TopicPartition(pair.remote_topic, number), adopted)
         positions[TopicPartition(pair.remote_topic, number)] = Position(
             alignment.end,
             pair.source.topic_id,
@@ -94,8 +93,29 @@ def adopt_topic(
             leader_epoch=alignment.leader_epoch,
             origins=origins,
         )
+    mark_owned(flow, run, pair)
     commit_adopted(flow, run, joined(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))
+
+
+def _read_back(
+    flow: Flow, target: TopicPartition, ranges: Sequence[CopiedRange]
+) -> Iterator[CopiedRange]:
+    """The ranges with the digests of their batches on the target, as each later verification reads them.
+
+    Raises:
+        FerryError: the target no longer has their records.
+    """
+    claims = [RangeClaim.of(range_) for range_ in ranges]
+    ((_, recount),) = recount_here(flow.target, [(target, claims, None)])
+    for range_, found in zip(ranges, recount.ranges, strict=True):
+        if found.records != range_.records:
+            raise FerryError(
+                f"{target} on {flow.target.alias} no longer has what was compared: {found.records} of "
+                f"{range_.records} records.",
+                advice="Try again.",
+            )
+        yield range_.model_copy(update={"digest": found.digest})
 
 
 def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
@@ -105,26 +125,21 @@ def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
         append_entry(flow, OwnershipEntry(flow=flow.name, run=run, at=now_ms(), marks=(mark,)))
 
 
-def last_targets(ledger: LedgerTable, pair: Pair) -> dict[int, int]:
-    """For each partition of ``pair``, the target offset after the ledger's last record."""
-    wanted = copied_rows() & (pc.field("remote_topic") == pair.remote_topic)
-    rows = ledger.read(wanted, ["partition", "remote_topic_id", "segments"])
-    ends: dict[int, int] = {}
-    remote_id = pair.remote.topic_id if pair.remote else ""
-    for row in rows.to_pylist():
-        if row["remote_topic_id"] == remote_id and row["segments"]:
-            last = row["segments"][-1]
-            end = last["target"] + last["records"]
-            ends[row["partition"]] = max(end, ends.get(row["partition"], 0))
-    return ends
-
-
 def ranges_of(
-    pair: Pair, number: int, found: Alignment, source: LogRecords
+    pair: Pair, number: int, found: Alignment, source: LogRecords, target: LogRecords | None
 ) -> Iterator[CopiedRange]:
-    """The ledger's ranges for what was found, each with a limited number of segments."""
+    """The ledger's ranges for what was found, each with a limited number of segments.
+
+    Args:
+        pair: the topic.
+        number: the partition.
+        found: the aligned runs.
+        source: the source's records.
+        target: the target's; None where they lie in other partitions.
+    """
     assert pair.source
     assert pair.remote
+    compared = ((target.first, target.end),) if target and target.first < target.end else ()
     start = found.start
     for first in range(0, max(1, len(found.segments)), _MAX_SEGMENTS):
         segments = found.segments[first : first + _MAX_SEGMENTS]
@@ -140,16 +155,17 @@ def ranges_of(
             start=start,
             end=end,
             records=records,
-            bytes=0,
+            # Of all batches that were read, their part: they hold duplicates too.
+            bytes=target.bytes * records // len(target) if target and records else 0,
             batches=0,
             reasons=_reasons(found, source, start, end, records),
             segments=tuple(map(Segment._make, segments)),
-            # Records were compared; their batches are another producer's.
             digest="",
             leader_epoch=found.leader_epoch,
             adopted=records,
+            compared=compared,
         )
-        start = end
+        start, compared = end, ()
 
 
 def _reasons(

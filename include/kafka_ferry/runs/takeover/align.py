@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.compute as pc
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
 from kafka_ferry.groups.alignment.spread import spread
-from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger import LedgerTable, copied_rows
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.runs.takeover.adopt import last_targets
 from kafka_ferry.runs.takeover.record_digests import read_log
 from kafka_ferry.wire import WireCluster, connected
+
+_SHOWN: Final = 5
 
 Positions = Mapping[TopicPartition, int | None]
 """By *source* partition, the next offset that the other mirror would copy; None for the beginning."""
@@ -31,12 +35,14 @@ class Aligned:
         handover: the result, for people; ``refused`` if the topic cannot be taken over.
         found: by partition, what can be taken over; empty if nothing can, or nothing is left.
         sources: the source's records of these partitions.
+        targets: the target's, as far as each of them was matched.
     """
 
     pair: Pair
     handover: TopicHandover
     found: Mapping[int, Alignment]
     sources: Mapping[int, LogRecords]
+    targets: Mapping[int, LogRecords]
 
 
 class Aligner:
@@ -85,14 +91,15 @@ class Aligner:
     def _in_order(self, pair: Pair) -> Aligned:
         assert pair.source
         assert pair.remote
-        known = last_targets(self._ledger, pair) if pair.positions else {}
-        found, sources = dict[int, Alignment](), dict[int, LogRecords]()
+        known = _known_ends(self._ledger, pair) if pair.positions else {}
+        found = dict[int, Alignment]()
+        sources, targets = dict[int, LogRecords](), dict[int, LogRecords]()
         for number in range(pair.remote.partitions):
             position = pair.position(number)
             since = known.get(number, 0) if position else 0
             target_tp = TopicPartition(pair.remote_topic, number)
             compacted = _is_compacted(pair)
-            target = read_log(self._target, target_tp, since=since, with_keys=compacted)
+            target = self._copies(target_tp, since=since, with_keys=compacted)
             if position and not len(target):
                 continue
             source_tp = TopicPartition(pair.topic, number)
@@ -114,8 +121,8 @@ class Aligner:
             except Misaligned as error:
                 raise Misaligned(f"partition {number}: {error}") from None
             if alignment:
-                found[number], sources[number] = alignment, source
-        return self._aligned(pair, found, sources)
+                found[number], sources[number], targets[number] = alignment, source, target
+        return self._aligned(pair, found, sources, targets)
 
     def _spread(self, pair: Pair) -> Aligned:
         """The same where the mirror did not keep the source's partitions."""
@@ -128,7 +135,7 @@ class Aligner:
             for number in range(pair.source.partitions)
         }
         targets = [
-            read_log(self._target, TopicPartition(pair.remote_topic, number))
+            self._copies(TopicPartition(pair.remote_topic, number))
             for number in range(pair.remote.partitions)
         ]
         asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
@@ -136,13 +143,21 @@ class Aligner:
         reason = (
             "its records are in other partitions than on the source, so they cannot be matched."
         )
-        return self._aligned(pair, found, sources, reason)
+        return self._aligned(pair, found, sources, {}, reason)
+
+    def _copies(
+        self, partition: TopicPartition, *, since: int = 0, with_keys: bool = False
+    ) -> LogRecords:
+        """What consumers of the copy see: records of a transaction that was aborted there are to be copied again."""
+        log = read_log(self._target, partition, since=since, with_keys=with_keys)
+        return log.only(~log.aborted)
 
     def _aligned(
         self,
         pair: Pair,
         found: Mapping[int, Alignment],
         sources: Mapping[int, LogRecords],
+        targets: Mapping[int, LogRecords],
         reason: str = "",
     ) -> Aligned:
         partitions = tuple(
@@ -157,9 +172,27 @@ class Aligner:
             )
             for number, alignment in found.items()
         )
+        trusted = [number for number, alignment in found.items() if not alignment.is_compared]
         state: TopicState = "ready" if found else "up to date"
+        if trusted:
+            state = "unproved" if len(trusted) == len(found) else "ready"
+            reason = f"no record is left to compare in {_named(trusted)}: the position there is only trusted."
         handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
-        return Aligned(pair, handover, found, sources)
+        return Aligned(pair, handover, found, sources, targets)
+
+
+def _known_ends(ledger: LedgerTable, pair: Pair) -> dict[int, int]:
+    """For each partition of ``pair``, the target offset up to which the ledger knows all records."""
+    wanted = copied_rows() & (pc.field("remote_topic") == pair.remote_topic)
+    rows = ledger.read(wanted, ["partition", "remote_topic_id", "segments", "compared"])
+    ends: dict[int, int] = {}
+    remote_id = pair.remote.topic_id if pair.remote else ""
+    for row in rows.to_pylist():
+        if row["remote_topic_id"] == remote_id:
+            last = [one["target"] + one["records"] for one in row["segments"][-1:]]
+            last += [one["end"] for one in row["compared"] or ()]
+            ends[row["partition"]] = max([ends.get(row["partition"], 0), *last])
+    return ends
 
 
 def _why_not(pair: Pair) -> str:
@@ -181,7 +214,14 @@ def _why_not(pair: Pair) -> str:
 
 
 def _refused(pair: Pair, reason: str) -> Aligned:
-    return Aligned(pair, TopicHandover(pair.topic, pair.remote_topic, "refused", reason), {}, {})
+    handover = TopicHandover(pair.topic, pair.remote_topic, "refused", reason)
+    return Aligned(pair, handover, {}, {}, {})
+
+
+def _named(partitions: Sequence[int]) -> str:
+    shown = ", ".join(map(str, partitions[:_SHOWN]))
+    more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
+    return f"partition{'s' if len(partitions) > 1 else ''} {shown}{more}"
 
 
 def _is_compacted(pair: Pair) -> bool:

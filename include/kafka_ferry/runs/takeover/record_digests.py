@@ -12,12 +12,15 @@ import xxhash
 from kafka_ferry.batches import Batch, MalformedBatch
 from kafka_ferry.batches.record_format.records import read_records
 from kafka_ferry.batches.record_format.varint import decode_varint
-from kafka_ferry.errors import CorruptBatch
+from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
 from kafka_ferry.groups.alignment.align import LogRecords
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.partitions.list_offsets import LATEST, READ_COMMITTED, offsets_listed
+from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
 _64_BITS: Final = 2**64 - 1
@@ -26,7 +29,9 @@ _64_BITS: Final = 2**64 - 1
 def read_log(
     cluster: WireCluster, partition: TopicPartition, *, since: int = 0, with_keys: bool = False
 ) -> LogRecords:
-    """All records of a partition up to its last stable offset, including those of aborted transactions.
+    """All records of a partition up to its proved last stable offset, including those of aborted transactions.
+
+    A broker that answers without records does not say that there are none: only the end of the log does.
 
     Takes some 30 bytes of memory per record.
 
@@ -38,18 +43,41 @@ def read_log(
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
-        FerryError: if the partition cannot be read for a minute.
+        FerryError: if the log ends before ``since``, or cannot be read to its end for a minute.
     """
 
     def read() -> LogRecords:
         log = partition_log(cluster, partition)
+        if log.end < since:
+            raise FerryError(
+                f"{partition} on {cluster.alias} ends at {log.end}, and the ledger has records of it up to "
+                f"{since}: the target has lost them.",
+                advice="`ferry verify --all` names them.",
+            )
+        end = _last_stable_offset(cluster, log)
         batches = ended_batches(cluster, log, max(log.start, since))
         try:
-            return _digested(batches, log.start, since, with_keys=with_keys)
+            records = _digested(batches, log.start, since, with_keys=with_keys)
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+        if records.end < end:
+            raise ClusterUnreachable(
+                f"{cluster.alias} gives nothing of {partition} from {records.end} on, although its log ends at "
+                f"{end}."
+            )
+        return records
 
     return retry(read)
+
+
+def _last_stable_offset(cluster: WireCluster, log: PartitionLog) -> int:
+    with cluster.forgetting():
+        asked = offsets_listed(cluster, log.leader, {log.partition: LATEST}, READ_COMMITTED)
+        entry = asked.ask()[log.partition]
+    if entry.error_code:
+        doing = f"Asking where {log.partition} on {cluster.alias} ends"
+        raise fault(entry.error_code, doing, Right.topic("READ", log.partition.topic))
+    return int(entry.offset)
 
 
 def _digested(
@@ -70,6 +98,8 @@ def _digested(
         np.array(columns.keys, np.uint64),
         np.array(columns.tombstones, np.bool_),
         np.array(columns.markers, np.int64),
+        first,
+        columns.bytes,
     )
 
 
@@ -81,6 +111,7 @@ class _Columns:
         self.aborted, self.epochs = array("b"), array("q")
         self.keys, self.tombstones = array("Q"), array("b")
         self.markers = array("q")
+        self.bytes = 0
 
     def add(self, batch: Batch, first: int, *, is_aborted: bool, with_keys: bool) -> None:
         """Add a batch's records from the offset ``first`` on."""
@@ -88,6 +119,7 @@ class _Columns:
         if header.is_control:
             self.markers.extend(range(max(first, header.base_offset), header.next_offset))
             return
+        self.bytes += header.size
         records = [record for record in read_records(batch) if record[0] >= first]
         digest = xxhash.xxh3_64_intdigest
         self.offsets.extend([record[0] for record in records])

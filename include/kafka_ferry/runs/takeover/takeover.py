@@ -139,10 +139,7 @@ class Takeover:
             return aligned.handover
         origins = origins_beyond(state, aligned.pair)
         try:
-            adopt_topic(
-                *(self._flow, self._ledger, run, aligned.pair),
-                *(aligned.found, aligned.sources, origins),
-            )
+            adopt_topic(self._flow, self._ledger, run, aligned, origins)
         except FerryError as error:
             return replace(aligned.handover, state="refused", reason=str(error))
         return replace(aligned.handover, state="taken over")

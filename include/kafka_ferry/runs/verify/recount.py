@@ -15,7 +15,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
-from kafka_ferry.verify.claim import RangeClaim
+from kafka_ferry.verify.claim import RangeClaim, without_overwritten
 from kafka_ferry.verify.shared_topics import without_locals
 
 if TYPE_CHECKING:
@@ -141,10 +141,11 @@ def _claims(
     first = _first_preserved(ledger) if preserved else {}
     claims = {tp: [RangeClaim.boundary(end.offset)] for tp, end in boundaries.items()}
     for tp, entries in by_target.items():
-        claims.setdefault(tp, []).extend(
+        of_ranges = [
             RangeClaim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
             for copied in (entry.copied for entry in entries)
-        )
+        ]
+        claims.setdefault(tp, []).extend(without_overwritten(of_ranges))
     return claims
 
 
@@ -192,9 +193,6 @@ def _range_row(
     accepted: AcceptedRanges = NOTHING_ACCEPTED,
     reached: int = 0,
 ) -> RangeRow:
-    if found and not entry.copied.digest:
-        # Taken over from another mirror: the records were compared then, and the batches are not ours.
-        found = Recount(entry.copied.records, "")
     return range_row(
         entry.copied,
         found,

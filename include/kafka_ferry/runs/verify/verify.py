@@ -372,8 +372,9 @@ def _due_ranges(
 
 
 def _holds_offsets(entry: LedgerRange) -> bool:
-    """Whether a range has anything to prove: an empty one only says where a partition begins."""
-    return entry.copied.start < entry.copied.end or entry.copied.rewound_from >= 0
+    """Whether a range has anything to prove: most empty ones only say where a partition begins."""
+    copied = entry.copied
+    return copied.start < copied.end or copied.rewound_from >= 0 or bool(copied.compared)
 
 
 def _remote_topics(ledger: LedgerTable) -> set[str]:

@@ -20,6 +20,8 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 """Stands for the log's end in place of a time."""
 _READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+"""The level for which a log ends at its last stable offset."""
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 

@@ -109,10 +109,8 @@ def test_a_position_that_the_source_never_reached_is_refused() -> None:
         align(log(range(6)), log([]), 7)
 
 
-def test_an_empty_target_is_believed_what_its_mirror_says() -> None:
+def test_of_an_empty_target_nothing_is_said_without_a_position() -> None:
     assert align(log(range(6)), log([]), None) is None
-    found = aligned(log(range(6)), log([]), 4)
-    assert (found.start, found.end, found.segments) == (4, 4, ())
 
 
 @pytest.mark.parametrize(
@@ -126,6 +124,35 @@ def test_aborted_records_may_have_been_copied_or_not(target: list[int], aborted:
 def test_records_that_are_all_alike_are_counted() -> None:
     found = aligned(log([7] * 9), log([7] * 5), 3)
     assert found.segments == (Segment(0, 0, 5),)
+
+
+@pytest.mark.parametrize(
+    ("source", "end", "position", "is_trusted"),
+    [
+        # All that may be missing must have been there.
+        (log(range(6)), 6, 6, True),
+        (log(range(6)), 9, 4, True),
+        (log(range(6)), 5, 6, False),
+        (log(range(6)), 0, 1, False),
+        # The source has compacted or lost others, or had aborted them.
+        (log([7, 9], offsets=[40, 90]), 2, 91, True),
+        (log([7, 9], offsets=[40, 90]), 1, 91, False),
+        (log([7, 9], offsets=[40, 90], aborted=[9]), 1, 91, True),
+        # Nothing is left of what the mirror says that it has copied.
+        (log([7], offsets=[40]), 0, 40, True),
+        (log([], start=40), 0, 40, True),
+    ],
+)
+def test_a_position_is_trusted_only_as_far_as_the_log_has_ever_been(
+    source: LogRecords, end: int, position: int, is_trusted: bool
+) -> None:
+    empty = log([], start=end)
+    if is_trusted:
+        found = aligned(source, empty, position)
+        assert (found.start, found.end, found.is_compared) == (position, position, False)
+    else:
+        with pytest.raises(Misaligned, match=f"the log ends at {end}"):
+            align(source, empty, position)
 
 
 def test_where_several_answers_would_fit_the_position_decides_or_none_is_given() -> None:

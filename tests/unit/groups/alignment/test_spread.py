@@ -56,6 +56,11 @@ def test_what_the_target_has_lost_is_not_missed() -> None:
     assert found[0].end == 3
 
 
+def test_more_than_the_target_ever_had_cannot_be_lost_there() -> None:
+    with pytest.raises(Misaligned, match="2 of the source's records are not there"):
+        spread({0: log([1, 2, 3])}, [log([3], start=1)], {0: 3})
+
+
 def test_records_of_another_client_are_refused_unless_the_source_may_have_lost_them() -> None:
     with pytest.raises(Misaligned, match="1 of its records are not the source's"):
         spread({0: log([1, 2])}, [log([1, 77])], {0: 1})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -38,7 +39,7 @@ def test_each_offset_is_a_record_or_has_a_reason() -> None:
     source = log([0, 1, 2, 3, 5, 8], markers=[4, 9], aborted=[3])
     found = Alignment(0, 10, (Segment(0, 0, 3), Segment(5, 3, 1), Segment(8, 4, 1)), 5, aborted=1)
 
-    (range_,) = ranges_of(PAIR, 0, found, source)
+    (range_,) = ranges_of(PAIR, 0, found, source, None)
 
     assert range_.records == range_.adopted == 5
     assert range_.reasons == {"control": 2, "aborted": 1, "compacted": 2}
@@ -51,7 +52,7 @@ def test_a_history_of_many_segments_is_cut_so_that_each_record_of_the_ledger_fit
     source = log([2 * i for i in range(25_000)], markers=list(range(1, 50_000, 2)), aborted=[])
     found = Alignment(0, 49_999, segments, 25_000)
 
-    ranges = list(ranges_of(PAIR, 0, found, source))
+    ranges = list(ranges_of(PAIR, 0, found, source, None))
 
     assert [len(range_.segments) for range_ in ranges] == [10_000, 10_000, 5_000]
     assert all(before.end == after.start for before, after in pairwise(ranges))
@@ -66,7 +67,19 @@ def test_a_history_of_many_segments_is_cut_so_that_each_record_of_the_ledger_fit
 def test_small_ranges_share_a_record_of_the_ledger() -> None:
     source = log([0], markers=[], aborted=[])
     ranges = [
-        next(ranges_of(PAIR, number, Alignment(0, 1, (Segment(0, 0, 1),), 1), source))
+        next(ranges_of(PAIR, number, Alignment(0, 1, (Segment(0, 0, 1),), 1), source, None))
         for number in range(500)
     ]
     assert len(list(joined(ranges))) == 1
+
+
+def test_what_was_compared_stands_in_the_first_range_and_bytes_are_in_proportion() -> None:
+    source = log([0, 1, 2, 3], markers=[], aborted=[])
+    # Offsets 7 to 12 were read, and one of the six records is a duplicate.
+    target = replace(log([7, 8, 9, 10, 11, 12], markers=[], aborted=[]), first=7, bytes=600)
+    found = Alignment(0, 5, tuple(Segment(i, 7 + i, 1) for i in range(5)), 5, doubled=1)
+
+    (range_,) = ranges_of(PAIR, 0, found, source, target)
+
+    assert range_.compared == ((7, 13),)
+    assert range_.bytes == 500

@@ -6,7 +6,8 @@ Promises, whatever the order of runs, crashes and manual changes:
     that begins there misses nothing that it had not read;
 (b) it never goes back, unless the group was set back on the source since the last sync and the flow
     says ``on.source.group.reset: follow``;
-(c) an offset that another client has committed further ahead on the target stays;
+(c) an offset that another client has committed further ahead on the target stays, unless it is MirrorMaker
+    2's and a takeover has found that the records contradict it;
 (d) a group that reads preserved and translated topics moves in all of its partitions or in none.
 
 Not promised: that no other client commits between the read and the commit. Brokers offer no conditional
@@ -157,6 +158,11 @@ def _decided(
         return "written", ""
     if there.offset == move.offset:
         return ("unchanged" if there.metadata == move.committed.metadata else "written"), ""
+    if last is not None and last.refuted and there.offset == last.target:
+        return "written", (
+            f"MirrorMaker 2 had committed {last.target} on the target, as if that were {last.source} on the source; "
+            f"by the records, {move.committed.offset} is {move.offset}."
+        )
     return _going_back(move.offset, move.committed.offset, there.offset, last, follow)
 
 

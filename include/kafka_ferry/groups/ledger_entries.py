@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 # Brokers take records of 1 MB by default.
 _BYTES: Final = 500_000
-# {"source":9223372036854775807,"target":9223372036854775807} and the partition's number before it.
-_OFFSET_BYTES: Final = 74
+# {"source":9223372036854775807,"target":9223372036854775807,"refuted":false} and the partition's number before it.
+_OFFSET_BYTES: Final = 90
 _FRAME_BYTES: Final = 8
 
 Synced = tuple[str, str, int, SyncedOffset]

@@ -312,11 +312,13 @@ class SyncedOffset(_Model):
         source: what the group had committed on the source; -1 once the target's was deleted.
         target: what was committed on the target for it.
         source_cluster_id: that of its entry.
+        refuted: whether that was another mirror, by an offset map that the records contradict.
     """
 
     source: int = Field(ge=-1, lt=2**63)
     target: int = Field(ge=-1, lt=2**63)
     source_cluster_id: str = Field("", exclude=True)
+    refuted: bool = False
 
 
 class GroupsEntry(_Entry):

@@ -31,6 +31,7 @@ _SCHEMA: Final = pa.schema(
         ("source", pa.int64()),
         ("target", pa.int64()),
         ("source_cluster_id", pa.string()),
+        ("refuted", pa.bool_()),
     ]
 )
 
@@ -44,7 +45,8 @@ def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
             for topic, partitions in topics.items():
                 for number, offset in partitions.items():
                     known[topic, number] = _offset(
-                        offset.source, offset.target, entry.source_cluster_id
+                        *(offset.source, offset.target, entry.source_cluster_id),
+                        refuted=offset.refuted,
                     )
 
 
@@ -77,9 +79,9 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     """Store the result of all entries before the ledger offset ``end``, replacing the earlier file."""
     earlier = _names(folder)
     rows = [
-        (group, topic, number, offset.source, offset.target, offset.source_cluster_id)
+        (group, topic, number, it.source, it.target, it.source_cluster_id, it.refuted)
         for group, offsets in synced.items()
-        for (topic, number), offset in offsets.items()
+        for (topic, number), it in offsets.items()
     ]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
     sink = pa.BufferOutputStream()
@@ -95,15 +97,18 @@ def _synced(content: bytes) -> Synced:
     file = pa.BufferReader(content)
     rows = pq.read_table(file, schema=_SCHEMA, page_checksum_verification=True)
     columns = rows.to_pydict().values()
-    for group, topic, number, source, target, cluster in zip(*columns, strict=True):
-        # Earlier releases did not store the cluster.
-        synced.setdefault(group, {})[topic, number] = _offset(source, target, cluster or "")
+    for group, topic, number, source, target, cluster, refuted in zip(*columns, strict=True):
+        # Earlier releases stored neither the cluster nor whether it is refuted.
+        offset = _offset(source, target, cluster or "", refuted=bool(refuted))
+        synced.setdefault(group, {})[topic, number] = offset
     return synced
 
 
-def _offset(source: int, target: int, cluster: str) -> SyncedOffset:
+def _offset(source: int, target: int, cluster: str, *, refuted: bool) -> SyncedOffset:
     # Both numbers were checked, and there may be millions.
-    return SyncedOffset.model_construct(source=source, target=target, source_cluster_id=cluster)
+    return SyncedOffset.model_construct(
+        source=source, target=target, source_cluster_id=cluster, refuted=refuted
+    )
 
 
 def _names(folder: StateFolder) -> list[str]:

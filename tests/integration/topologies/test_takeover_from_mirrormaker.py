@@ -17,10 +17,13 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.mirrormaker2.connect_offsets import ConnectOffset, offsets_topic
+from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.takeover import record_digests, takeover
 from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.runs.takeover.takeover import Takeover, read_offsets
@@ -38,7 +41,7 @@ from tests.support.records.builders import (
     produce,
     read_all,
 )
-from tests.support.records.mirror_topics import positions_of_mirrormaker_2
+from tests.support.records.mirror_topics import commit, positions_of_mirrormaker_2
 from tests.support.runs.command_line import Called, ferry
 from tests.support.runs.flows import (
     assert_same,
@@ -358,6 +361,36 @@ def test_what_was_not_verified_is_not_built_upon(
     assert [offset.next for offset in stored(flow)] == [6]
 
 
+def test_a_groups_offset_that_mirrormaker_2_has_translated_in_a_replay_skips_nothing(
+    pair: Pair,
+) -> None:
+    topic = pair.unique("replayed")
+    # Of 300 records, 258 were copied; then it began again, and was killed after 140.
+    flow = left_by_mirrormaker_2(pair, topic, 300, 258)
+    copy = remote(flow, topic)
+    again = [(r.value, r.timestamp) for r in read_all(pair.primary.bootstrap, topic)[0][:140]]
+    produce(pair.backup.bootstrap, copy, [Record(value=v, timestamp=at) for v, at in again])
+    lagging, ahead = pair.unique("lagging"), pair.unique("ahead")
+    for group, read_there in ((lagging, 259), (ahead, 270)):
+        commit(pair.primary, group, {TopicPartition(topic, 0): 100})
+        commit(pair.backup, group, {TopicPartition(copy, 0): read_there})
+    # Its newest sync was 0 -> 258: whatever is after 0 is at least 259.
+    checkpoints = f"{flow.source.alias}.checkpoints.internal"
+    create_topic(pair.backup.bootstrap, checkpoints, cleanup_policy="compact")
+    known = Checkpoint(lagging, TopicPartition(copy, 0), 100, 259)
+    produce(pair.backup.bootstrap, checkpoints, [Record(known.key(), known.value())])
+    assert take_over(flow, settle_s=0)[topic].partitions[0].doubled == 140
+
+    found = failover(flow, [lagging, ahead])
+
+    by_name = {group.name: group.partitions for group in found.groups}
+    (moved,), (kept,) = by_name[lagging], by_name[ahead]
+    assert {group.state for group in found.groups} == {"ready"}
+    assert (moved.offset, kept.offset) == (100, 270)
+    assert "as if that were 100 on the source; by the records, 100 is 100." in moved.reason
+    assert "another client has committed 270" in kept.reason
+
+
 def test_a_topic_is_only_ready_if_its_records_were_compared(pair: Pair) -> None:
     empty, expired, aborted = (pair.unique(it) for it in ("empty", "expired", "aborted"))
     first = int(time.time() * 1000)
@@ -471,6 +504,9 @@ def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(keyed: bool, pa
 
     assert taken.state == "taken over", taken.reason
     assert sum(part.compared for part in taken.partitions) == (300 if keyed else 0)
+    (once_more,) = Takeover(flow, settle_s=0.5).from_mirrormaker1(group)
+    assert (once_more.state, once_more.partitions) == ("up to date", ())
+    assert once_more.reason == "the flow continues in it already."
     assert failures(copy_now(flow)) == []
     if keyed:
         assert_same(pair.primary, topic, pair.backup, topic)

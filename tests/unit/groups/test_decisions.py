@@ -118,6 +118,29 @@ def test_a_group_that_was_set_back_is_followed_where_the_flow_says_so(
     assert after(a_move(50), Committed(there), synced, follow=True)[0] == action
 
 
+@pytest.mark.parametrize(
+    ("committed", "there", "action", "reason"),
+    [
+        (500, 70, "written", "as if that were 500 on the source; by the records, 500 is 50."),
+        # Whatever the group has done on the source since.
+        (480, 70, "written", "by the records, 480 is 50."),
+        (520, 70, "written", "by the records, 520 is 50."),
+        (500, 40, "written", ""),
+        (500, 50, "unchanged", ""),
+        # A consumer has read on from there.
+        (500, 71, "held", AHEAD.format(71)),
+    ],
+)
+@pytest.mark.parametrize("follow", [True, False])
+def test_an_offset_of_mirrormaker_2_that_the_records_contradict_is_not_further_ahead(
+    committed: int, there: int, action: str, reason: str, follow: bool
+) -> None:
+    refuted = SyncedOffset(source=500, target=70, refuted=True)
+    found = after(a_move(50, committed), Committed(there), refuted, follow=follow)
+    assert found[0] == action
+    assert found[1].endswith(reason)
+
+
 def test_other_metadata_at_the_same_offset_are_written() -> None:
     move = a_move(50, metadata="new")
     assert after(move, Committed(50, metadata="old"))[0] == "written"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -12,10 +13,14 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.fencing import commit_adopted, fence_writers
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords
+from kafka_ferry.groups.ledger_entries import entries_of, synced_key
+from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import (
     CopiedRange,
+    GroupsEntry,
     LedgerTable,
     OwnershipEntry,
+    SyncedOffset,
     append_entry,
     ledger_creation,
     ledger_topic,
@@ -23,6 +28,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.align import Aligned
+from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount_here
 
@@ -61,7 +67,12 @@ def raise_if_unverified(flow: Flow, ledger: LedgerTable) -> None:
 
 
 def adopt_topic(
-    flow: Flow, ledger: LedgerTable, run: str, aligned: Aligned, origins: tuple[str, ...]
+    flow: Flow,
+    ledger: LedgerTable,
+    run: str,
+    aligned: Aligned,
+    origins: tuple[str, ...],
+    mirrored: MirroredOffsets,
 ) -> None:
     """Take over a topic: all of its partitions, or none.
 
@@ -71,6 +82,7 @@ def adopt_topic(
         run: the run that takes it over.
         aligned: the topic, compared.
         origins: the ids of all clusters that the records came through.
+        mirrored: what MirrorMaker 2 has committed for groups.
 
     Raises:
         FerryError: the target no longer has what was compared; or a cluster does not answer.
@@ -94,8 +106,34 @@ def adopt_topic(
             origins=origins,
         )
     mark_owned(flow, run, pair)
+    # Before the ranges, with which the groups' offsets are translated from then on.
+    for entry in _refuted(flow, run, pair.remote.topic_id, ranges, mirrored):
+        append_entry(flow, entry)
     commit_adopted(flow, run, joined(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))
+
+
+def _refuted(
+    flow: Flow,
+    run: str,
+    remote_topic_id: str,
+    ranges: Iterable[CopiedRange],
+    mirrored: MirroredOffsets,
+) -> Iterator[GroupsEntry]:
+    """The groups' offsets on the target that the records contradict, as syncs of MirrorMaker 2."""
+    by_target: dict[TopicPartition, list[CopiedRange]] = defaultdict(list)
+    for range_ in ranges:
+        by_target[TopicPartition(range_.remote_topic, range_.partition)].append(range_)
+    maps = {target: OffsetMap.of(of_partition) for target, of_partition in by_target.items()}
+    synced = (
+        (
+            checkpoint.group,
+            *synced_key(remote_topic_id, checkpoint.target),
+            SyncedOffset(source=checkpoint.upstream, target=checkpoint.downstream, refuted=True),
+        )
+        for checkpoint in mirrored.refuted(maps)
+    )
+    return entries_of(synced, flow=flow.name, run=run, at=now_ms())
 
 
 def _read_back(

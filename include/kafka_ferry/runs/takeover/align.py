@@ -129,6 +129,8 @@ class Aligner:
         assert pair.source
         assert pair.remote
         if pair.positions:
+            if self._is_past(pair):
+                return self._aligned(pair, {}, {}, {})
             return _refused(pair, "some of its partitions are this flow's own already.")
         sources = {
             number: read_log(self._source, TopicPartition(pair.topic, number))
@@ -144,6 +146,16 @@ class Aligner:
             "its records are in other partitions than on the source, so they cannot be matched."
         )
         return self._aligned(pair, found, sources, {}, reason)
+
+    def _is_past(self, pair: Pair) -> bool:
+        """Whether the flow is nowhere before the other mirror's positions: that one has copied nothing since."""
+        assert pair.source
+        for number in range(pair.source.partitions):
+            said = self._positions.get(TopicPartition(pair.topic, number))
+            own = pair.position(number)
+            if said and (own is None or own.offset < said):
+                return False
+        return True
 
     def _copies(
         self, partition: TopicPartition, *, since: int = 0, with_keys: bool = False
@@ -172,6 +184,8 @@ class Aligner:
             )
             for number, alignment in found.items()
         )
+        if not found and pair.positions:
+            reason = "the flow continues in it already."
         trusted = [number for number, alignment in found.items() if not alignment.is_compared]
         state: TopicState = "ready" if found else "up to date"
         if trusted:

@@ -37,6 +37,7 @@ from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.takeover.adopt import adopt_topic, mark_owned, prepare, raise_if_unverified
 from kafka_ferry.runs.takeover.align import Aligned, Aligner, Positions
 from kafka_ferry.runs.takeover.liveness import look, raise_if_moved, wait_for_members
+from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 
 MIRROR_MAKER_2: Final = "MirrorMaker 2"
 MIRROR_MAKER_1: Final = "MirrorMaker 1"
@@ -54,6 +55,7 @@ class Takeover:
         self._flow = flow
         self._settle_s = settle_s
         self._ledger = flow_ledger(flow)
+        self._mirrored = MirroredOffsets(flow)
 
     def from_mirrormaker2(
         self, *, dry_run: bool = False, positions_topic: str = ""
@@ -139,7 +141,7 @@ class Takeover:
             return aligned.handover
         origins = origins_beyond(state, aligned.pair)
         try:
-            adopt_topic(self._flow, self._ledger, run, aligned, origins)
+            adopt_topic(self._flow, self._ledger, run, aligned, origins, self._mirrored)
         except FerryError as error:
             return replace(aligned.handover, state="refused", reason=str(error))
         return replace(aligned.handover, state="taken over")

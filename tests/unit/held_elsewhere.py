@@ -119,7 +119,8 @@ HELD_BY: Final[dict[str, str]] = {
     "spark: query recount",
     "integration/situations/test_writers.py": "copy/target: ledger_recovery",
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
-    "model: takeover; runs/takeover: align hand_back liveness record_digests takeover",
+    "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
+    "record_digests takeover",
     "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
     "integration/topologies/test_topologies.py": "runs/provenance: shared_topics upstream_flows",

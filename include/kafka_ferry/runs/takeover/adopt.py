@@ -105,9 +105,10 @@ def adopt_topic(
             leader_epoch=alignment.leader_epoch,
             origins=origins,
         )
+    refuted = list(_refuted(flow, run, pair.remote.topic_id, ranges, mirrored))
     mark_owned(flow, run, pair)
     # Before the ranges, with which the groups' offsets are translated from then on.
-    for entry in _refuted(flow, run, pair.remote.topic_id, ranges, mirrored):
+    for entry in refuted:
         append_entry(flow, entry)
     commit_adopted(flow, run, joined(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))

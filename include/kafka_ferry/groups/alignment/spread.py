@@ -73,7 +73,8 @@ def _after(source: LogRecords, position: int | None, there: _Counts) -> Alignmen
     end = max(position or 0, int(source.offsets[last]) + 1) if last >= 0 else position or 0
     epoch = int(source.leader_epochs[last]) if last >= 0 else -1
     doubled = len(after) - more - len(missing)
-    return Alignment(end, end, doubled=doubled, leader_epoch=epoch)
+    is_compared = len(there.digests) > 0
+    return Alignment(end, end, doubled=doubled, leader_epoch=epoch, is_compared=is_compared)
 
 
 class _Counts:

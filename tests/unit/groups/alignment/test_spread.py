@@ -53,7 +53,9 @@ def test_records_that_the_position_speaks_of_must_be_there() -> None:
 
 def test_what_the_target_has_lost_is_not_missed() -> None:
     found = spread({0: log([1, 2, 3])}, [log([3], start=2)], {0: 3})
-    assert found[0].end == 3
+    assert (found[0].end, found[0].is_compared) == (3, True)
+    found = spread({0: log([1, 2, 3])}, [log([], start=3)], {0: 3})
+    assert (found[0].end, found[0].is_compared) == (3, False)
 
 
 def test_more_than_the_target_ever_had_cannot_be_lost_there() -> None:

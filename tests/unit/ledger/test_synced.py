@@ -130,6 +130,7 @@ def test_a_table_that_is_deleted_comes_back_whole(
                 source=st.integers(-1, 2**63 - 1),
                 target=st.integers(-1, 2**63 - 1),
                 source_cluster_id=st.sampled_from(["", "S", "T"]),
+                refuted=st.booleans(),
             ),
             min_size=1,
         ),
@@ -144,6 +145,16 @@ def test_what_is_stored_comes_back(
     store_synced(folder, 7, {})
     store_synced(folder, 9, synced)
     assert stored_synced(folder) == (9, synced)
+
+
+def test_what_an_earlier_release_has_stored_is_not_refuted(tmp_path: Path) -> None:
+    store_synced(StateFolder(str(tmp_path)), 9, {"a": {("t", 0): SyncedOffset(source=2, target=1)}})
+    (file,) = tmp_path.iterdir()
+    pq.write_table(pq.read_table(file).drop_columns(["refuted"]), file)
+
+    _, synced = stored_synced(StateFolder(str(tmp_path)))
+
+    assert synced == {"a": {("t", 0): SyncedOffset(source=2, target=1, refuted=False)}}
 
 
 def test_folding_nothing_changes_nothing() -> None:

@@ -213,7 +213,7 @@ def _synced(flow: Flow, ledger: LedgerTable) -> _Offsets:
     for group, offsets in ledger.synced_groups().items():
         if wanted.matches(group) and not is_own_group(group):
             for (topic, number), offset in offsets.items():
-                if offset.source >= 0 and topic in present:
+                if offset.source >= 0 and not offset.refuted and topic in present:
                     source, remote = present[topic]
                     known.setdefault(group, {})[TopicPartition(remote, number)] = _Known(
                         TopicPartition(source, number),

@@ -13,11 +13,10 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.fencing import commit_adopted, fence_writers
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords
-from kafka_ferry.groups.ledger_entries import entries_of, synced_key
+from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import (
     CopiedRange,
-    GroupsEntry,
     LedgerTable,
     OwnershipEntry,
     SyncedOffset,
@@ -25,8 +24,9 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
-from kafka_ferry.model import Position, TopicPartition
+from kafka_ferry.model import ClusterState, Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.runs.takeover.align import Aligned
 from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 from kafka_ferry.verify.claim import RangeClaim
@@ -71,7 +71,7 @@ def adopt_topic(
     ledger: LedgerTable,
     run: str,
     aligned: Aligned,
-    origins: tuple[str, ...],
+    state: ClusterState,
     mirrored: MirroredOffsets,
 ) -> None:
     """Take over a topic: all of its partitions, or none.
@@ -81,13 +81,13 @@ def adopt_topic(
         ledger: its ledger's table.
         run: the run that takes it over.
         aligned: the topic, compared.
-        origins: the ids of all clusters that the records came through.
+        state: both clusters.
         mirrored: what MirrorMaker 2 has committed for groups.
 
     Raises:
         FerryError: the target no longer has what was compared; or a cluster does not answer.
     """
-    pair = aligned.pair
+    pair, origins = aligned.pair, origins_beyond(state, aligned.pair)
     assert pair.source
     assert pair.remote
     ranges, positions = list[CopiedRange](), dict[TopicPartition, Position]()
@@ -105,7 +105,16 @@ def adopt_topic(
             leader_epoch=alignment.leader_epoch,
             origins=origins,
         )
-    refuted = list(_refuted(flow, run, pair.remote.topic_id, ranges, mirrored))
+    synced = _refuted(pair.remote.topic_id, ranges, mirrored)
+    refuted = list(
+        entries_of(
+            synced,
+            flow=flow.name,
+            run=run,
+            at=now_ms(),
+            source_cluster_id=state.source.cluster_id,
+        )
+    )
     mark_owned(flow, run, pair)
     # Before the ranges, with which the groups' offsets are translated from then on.
     for entry in refuted:
@@ -115,26 +124,19 @@ def adopt_topic(
 
 
 def _refuted(
-    flow: Flow,
-    run: str,
-    remote_topic_id: str,
-    ranges: Iterable[CopiedRange],
-    mirrored: MirroredOffsets,
-) -> Iterator[GroupsEntry]:
+    remote_topic_id: str, ranges: Iterable[CopiedRange], mirrored: MirroredOffsets
+) -> Iterator[Synced]:
     """The groups' offsets on the target that the records contradict, as syncs of MirrorMaker 2."""
     by_target: dict[TopicPartition, list[CopiedRange]] = defaultdict(list)
     for range_ in ranges:
         by_target[TopicPartition(range_.remote_topic, range_.partition)].append(range_)
     maps = {target: OffsetMap.of(of_partition) for target, of_partition in by_target.items()}
-    synced = (
-        (
-            checkpoint.group,
-            *synced_key(remote_topic_id, checkpoint.target),
-            SyncedOffset(source=checkpoint.upstream, target=checkpoint.downstream, refuted=True),
+    for checkpoint in mirrored.refuted(maps):
+        key = synced_key(remote_topic_id, checkpoint.target)
+        offset = SyncedOffset(
+            source=checkpoint.upstream, target=checkpoint.downstream, refuted=True
         )
-        for checkpoint in mirrored.refuted(maps)
-    )
-    return entries_of(synced, flow=flow.name, run=run, at=now_ms())
+        yield checkpoint.group, *key, offset
 
 
 def _read_back(

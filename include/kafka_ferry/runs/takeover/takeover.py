@@ -31,7 +31,6 @@ from kafka_ferry.model.groups import Group
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import selection_of
-from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.takeover.adopt import adopt_topic, mark_owned, prepare, raise_if_unverified
@@ -139,9 +138,8 @@ class Takeover:
             if _is_given_back(aligned):
                 mark_owned(self._flow, run, aligned.pair)
             return aligned.handover
-        origins = origins_beyond(state, aligned.pair)
         try:
-            adopt_topic(self._flow, self._ledger, run, aligned, origins, self._mirrored)
+            adopt_topic(self._flow, self._ledger, run, aligned, state, self._mirrored)
         except FerryError as error:
             return replace(aligned.handover, state="refused", reason=str(error))
         return replace(aligned.handover, state="taken over")

@@ -189,7 +189,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     flow = pair.flow(copied)
     assert {topic.state for topic in take_over(flow).values()} == {"up to date"}
     assert failures(copy_now(flow, "run-1")) == []
-    Run(flow, "run-1").verify(NO_SPARK)
+    Run(flow, "run-1").verify(NO_SPARK, everything=True)
     for topic in (live, transactions):
         pair.assert_same(flow, topic)
         assert_translated(flow, pair.primary, pair.backup, topic)
@@ -225,7 +225,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     assert [again[name].state for name in copied] == ["taken over", "taken over", "up to date"]
     assert [part.compared for part in again[live].partitions] == [25, 25]
     assert failures(copy_now(flow, "run-2")) == []
-    Run(flow, "run-2").verify(NO_SPARK)
+    Run(flow, "run-2").verify(NO_SPARK, everything=True)
     pair.assert_same(flow, live)
     assert_translated(flow, pair.primary, pair.backup, live)
 

@@ -47,12 +47,16 @@ def align(
             than the mirror says.
     """
     if not len(target):
-        return None if position is None else _of_nothing(source, target, position)
+        return (
+            None if position is None else _of_nothing(source, target, position, compacted=compacted)
+        )
     walk = _walked(source, target, position, compacted=compacted, joined=joined)
     if walk is None:
         if position is not None and position <= source.start:
             # The source has lost all that was copied: nothing is left to compare.
-            return replace(_of_nothing(source, target, position), unknown=len(target))
+            return replace(
+                _of_nothing(source, target, position, compacted=compacted), unknown=len(target)
+            )
         raise Misaligned(
             "none of its records is one of the source's"
             + (f", of which offset {position - 1} should be there" if position else "")
@@ -60,7 +64,9 @@ def align(
     return walk.alignment(position)
 
 
-def _of_nothing(source: LogRecords, target: LogRecords, position: int) -> Alignment:
+def _of_nothing(
+    source: LogRecords, target: LogRecords, position: int, *, compacted: bool
+) -> Alignment:
     """The result where no record is left on both sides: the position, as far as nothing contradicts it.
 
     Raises:
@@ -71,12 +77,14 @@ def _of_nothing(source: LogRecords, target: LogRecords, position: int) -> Alignm
             f"the position of the other mirror is {position}, and the source ends at {source.end}"
         )
     before = source.below(position)
-    # Each of these took an offset there, whatever has become of it since.
-    copied = int((~source.aborted[:before]).sum())
-    if copied > target.end:
+    copied = ~source.aborted[:before]
+    if compacted:
+        copied &= source.survivors(before)
+    missing = int(copied.sum())
+    if missing > target.start:
         raise Misaligned(
-            f"the position of the other mirror is {position}, but {copied} of the source's records before it "
-            f"cannot all have been there: the log ends at {target.end}"
+            f"the position of the other mirror is {position}, but {missing} of the source's records before it are "
+            f"not there, and at most {target.start} were deleted"
         )
     epoch = int(source.leader_epochs[before - 1]) if before else -1
     return Alignment(position, position, leader_epoch=epoch, is_compared=False)

@@ -62,6 +62,14 @@ class LogRecords:
         """How many records are before ``offset``."""
         return int(np.searchsorted(self.offsets, offset))
 
+    def survivors(self, before: int) -> Mask:
+        """Which of the first ``before`` records log compaction keeps: the last of each key, without tombstones."""
+        keys = self.keys[:before]
+        _, last = np.unique(keys[::-1], return_index=True)
+        newest = np.zeros(before, np.bool_)
+        newest[before - 1 - last] = True
+        return newest & ~self.tombstones[:before]
+
     @cached_property
     def _by_digest(self) -> tuple[Digests, Offsets]:
         order = np.argsort(self.digests, kind="stable")

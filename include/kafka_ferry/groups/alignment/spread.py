@@ -38,16 +38,15 @@ def spread(
     unknown = int((~np.isin(there.digests, every)).sum())
     if unknown and all(source.start == 0 for source in sources.values()):
         raise Misaligned(f"{unknown} of its records are not the source's")
-    may_be_lost = any(target.start for target in targets)
-    ever_there = sum(target.end for target in targets)
+    deleted = sum(target.start for target in targets)
     for number, source in sources.items():
         position = positions.get(number)
         before = source.below(position or 0)
         copied = source.only(np.arange(len(source)) < before)
         missing = there.take(copied.digests)
         missing = missing[~copied.aborted[missing]]
-        ever_there -= int((~copied.aborted).sum())
-        if len(missing) and not (may_be_lost and ever_there >= 0):
+        deleted -= len(missing)
+        if deleted < 0:
             raise Misaligned(
                 f"the position of the other mirror in partition {number} is {position}, but "
                 f"{len(missing)} of the source's records are not there, the first at offset "

@@ -233,12 +233,7 @@ class Walk:
         """Whether compaction may have removed all of ``missing``: each has a successor, or is a tombstone."""
         source = self._source
         if self._compacted:
-            keys = source.keys[:after]
-            # Log compaction keeps only the last record of each key.
-            _, last = np.unique(keys[::-1], return_index=True)
-            newest = np.zeros(after, np.bool_)
-            newest[after - 1 - last] = True
-            missing = missing[newest[missing] & ~source.tombstones[missing]]
+            missing = missing[source.survivors(after)[missing]]
         if len(missing):
             offset = int(source.offsets[missing[0]])
             said = f"the position of the other mirror is {position}, but " if position else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,14 +128,14 @@ def test_records_that_are_all_alike_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "end", "position", "is_trusted"),
+    ("source", "deleted", "position", "is_trusted"),
     [
-        # All that may be missing must have been there.
+        # All that is missing must have been there.
         (log(range(6)), 6, 6, True),
         (log(range(6)), 9, 4, True),
         (log(range(6)), 5, 6, False),
         (log(range(6)), 0, 1, False),
-        # The source has compacted or lost others, or had aborted them.
+        # The source has lost others, or had aborted them.
         (log([7, 9], offsets=[40, 90]), 2, 91, True),
         (log([7, 9], offsets=[40, 90]), 1, 91, False),
         (log([7, 9], offsets=[40, 90], aborted=[9]), 1, 91, True),
@@ -143,16 +144,25 @@ def test_records_that_are_all_alike_are_counted() -> None:
         (log([], start=40), 0, 40, True),
     ],
 )
-def test_a_position_is_trusted_only_as_far_as_the_log_has_ever_been(
-    source: LogRecords, end: int, position: int, is_trusted: bool
+@pytest.mark.parametrize("visible_end", [0, 50], ids=["empty", "of markers"])
+def test_a_position_is_trusted_only_as_far_as_records_may_have_been_deleted(
+    source: LogRecords, deleted: int, position: int, is_trusted: bool, visible_end: int
 ) -> None:
-    empty = log([], start=end)
+    nothing = replace(log([], start=deleted), end=deleted + visible_end)
     if is_trusted:
-        found = aligned(source, empty, position)
+        found = aligned(source, nothing, position)
         assert (found.start, found.end, found.is_compared) == (position, position, False)
     else:
-        with pytest.raises(Misaligned, match=f"the log ends at {end}"):
-            align(source, empty, position)
+        with pytest.raises(Misaligned, match=f"not there, and at most {deleted} were deleted"):
+            align(source, nothing, position)
+
+
+def test_what_compaction_keeps_must_be_there() -> None:
+    source = log([1, 2, 3, 4], keys=[7, 7, 8, 9], tombstones=[3])
+    nothing = replace(log([]), end=4)
+    with pytest.raises(Misaligned, match="2 of the source's records before it"):
+        align(source, nothing, 4, compacted=True)
+    assert aligned(source, replace(log([], start=2), end=4), 4, compacted=True).end == 4
 
 
 def test_where_several_answers_would_fit_the_position_decides_or_none_is_given() -> None:

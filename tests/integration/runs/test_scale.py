@@ -136,5 +136,5 @@ def test_positions_that_fit_into_no_batch_of_a_broker_are_committed_and_restored
     client.delete_consumer_groups([group])[group].result()
     restore_positions(flow, "run-2", ledger_of(flow).positions())
 
-    assert {it.offset for it in read_positions(flow.target, flow.name).values()} == {1}
-    assert_same(source, topic, target, remote(flow, topic))
+    restored = read_positions(flow.target, flow.name).values()
+    assert [position.offset for position in restored] == [1] * count

@@ -129,7 +129,8 @@ class Aligner:
         assert pair.source
         assert pair.remote
         if pair.positions:
-            if self._is_past(pair):
+            is_unmatched = not any(_known_ends(self._ledger, pair).values())
+            if is_unmatched and self._is_past(pair):
                 return self._aligned(pair, {}, {}, {})
             return _refused(pair, "some of its partitions are this flow's own already.")
         sources = {

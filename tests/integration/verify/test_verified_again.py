@@ -187,14 +187,12 @@ def test_what_was_taken_over_is_read_back_like_what_the_flow_has_copied(
     for _ in range(4):
         produce(target.bootstrap, remote(flow, replaced), [Record(value=b"other")] * 75)
     refused, _ = Takeover(flow, settle_s=0).from_mirrormaker2()
-    copy_more(primary, flow, "run-2", cut)
     with pytest.raises(VerificationFailed) as raised:
-        Run(flow, "run-2").verify(NO_SPARK, everything=True)
+        Run(flow, "run-1").verify(NO_SPARK, everything=True)
 
     said = str(raised.value)
     assert refused.state == "refused"
     assert f"{remote(flow, cut)}-0 on backup ends at 75, and the ledger has" in refused.reason
     assert f"{cut}-0 [0, 300): 300 records copied, 75 on the target" in said
     assert f"{cut}-0 [300, 320): 20 records copied, 0 on the target" in said
-    assert f"{cut}-0 [320, 340)" not in said, "what is complete is not blamed"
     assert f"{replaced}-0 [0, 300): digest" in said

@@ -204,9 +204,10 @@ def ranges_of(
             digest="",
             leader_epoch=found.leader_epoch,
             adopted=records,
-            compared=compared,
+            # In the last one: what the ledger knows of the log ascends.
+            compared=() if after else compared,
         )
-        start, compared = end, ()
+        start = end
 
 
 def _reasons(

@@ -52,9 +52,11 @@ def test_a_history_of_many_segments_is_cut_so_that_each_record_of_the_ledger_fit
     source = log([2 * i for i in range(25_000)], markers=list(range(1, 50_000, 2)), aborted=[])
     found = Alignment(0, 49_999, segments, 25_000)
 
-    ranges = list(ranges_of(PAIR, 0, found, source, None))
+    ranges = list(ranges_of(PAIR, 0, found, source, replace(source, end=60_000)))
 
     assert [len(range_.segments) for range_ in ranges] == [10_000, 10_000, 5_000]
+    assert [range_.compared for range_ in ranges] == [(), (), ((0, 60_000),)]
+    assert [range_.target_end for range_ in ranges] == [10_000, 20_000, 60_000]
     assert all(before.end == after.start for before, after in pairwise(ranges))
     assert (ranges[0].start, ranges[-1].end) == (0, 49_999)
     for range_ in ranges:
@@ -73,7 +75,7 @@ def test_small_ranges_share_a_record_of_the_ledger() -> None:
     assert len(list(joined(ranges))) == 1
 
 
-def test_what_was_compared_stands_in_the_first_range_and_bytes_are_in_proportion() -> None:
+def test_what_was_compared_stands_in_the_last_range_and_bytes_are_in_proportion() -> None:
     source = log([0, 1, 2, 3], markers=[], aborted=[])
     # Offsets 7 to 12 were read, and one of the six records is a duplicate.
     target = replace(log([7, 8, 9, 10, 11, 12], markers=[], aborted=[]), first=7, bytes=600)

@@ -15,14 +15,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
-from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.mirrormaker2.connect_offsets import ConnectOffset, offsets_topic
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.model.groups import Group
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
@@ -55,7 +53,6 @@ from tests.support.runs.flows import (
 )
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, recount_here
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -392,49 +389,6 @@ def test_a_groups_offset_that_mirrormaker_2_has_translated_in_a_replay_skips_not
     assert (moved.offset, kept.offset) == (100, 270)
     assert "as if that were 100 on the source; by the records, 100 is 100." in moved.reason
     assert "another client has committed 270" in kept.reason
-
-
-def offset_on_target(flow: Flow, group: str, partition: TopicPartition) -> int:
-    """What a group has committed there, -1 for nothing."""
-    with GroupControl(flow.target) as groups:
-        committed = groups.committed([Group(group)])[group]
-    assert not isinstance(committed, FerryError)
-    return committed[partition].offset if partition in committed else -1
-
-
-@pytest.mark.long
-def test_a_group_that_mirrormaker_2_itself_has_moved_in_a_replay_misses_nothing(pair: Pair) -> None:
-    topic, group = pair.topic("replayed"), pair.unique("group")
-    pair.produce(topic, [Record(value=b"%d" % i * 50) for i in range(100_000)])
-    flow = pair.flow([topic])
-    copy, source = TopicPartition(remote(flow, topic), 0), flow.source.alias
-    ways = one_way(
-        *(source, pair.primary.bootstrap, flow.target.alias, pair.backup.bootstrap, [topic])
-    )
-    # Positions are never stored, and it takes a while for its replay.
-    slow = {
-        f"{flow.target.alias}.offset.flush.interval.ms": "600000",
-        f"{source}->{flow.target.alias}.sync.group.offsets.enabled": "true",
-        f"{source}.consumer.max.poll.records": "20",
-        f"{source}.consumer.max.partition.fetch.bytes": "20000",
-    }
-    mm2 = MirrorMaker2(pair.folder / "mm2", ways | slow)
-    with mm2:
-        mm2.wait_until_copied(pair.backup.bootstrap, {copy.topic: 20_000})
-        mm2.kill()
-    first = len(seen(pair.backup, copy.topic)[0])
-    has_read = first - 1_000
-    commit(pair.primary, group, {TopicPartition(topic, 0): has_read})
-    with mm2:
-        wait_until(lambda: offset_on_target(flow, group, copy) > first, 60)
-        mm2.kill()
-    (part,) = take_over(flow)[topic].partitions
-    assert 0 < part.doubled < has_read, "it was killed in its replay"
-
-    (found,) = failover(flow, [group]).groups
-
-    assert found.state == "ready"
-    assert offset_on_target(flow, group, copy) == has_read
 
 
 def test_a_topic_is_only_ready_if_its_records_were_compared(pair: Pair) -> None:

@@ -90,9 +90,9 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
     "wire/transactions: exclusive_writer",
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
-    "runs/failover: failback failover last_known; "
+    "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "
     "wire/partitions: first_record",
-    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets sync",
+    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets offset_routes sync",
     "integration/runs/test_judging.py": "runs/verify: verdict",
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",

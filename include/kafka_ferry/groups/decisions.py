@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from kafka_ferry.model.ranges import TopicPartition
 
 UNKNOWN: Final = "the ledger does not account for that offset."
-FROM_TARGET: Final = "the topic came from the target: only `ferry failback` moves offsets home."
+FROM_TARGET: Final = (
+    "the topic came from the target: only `ferry failover` and `ferry failback` move offsets home."
+)
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
 NO_LOG: Final = "the start and end of its log on the target are not known."
 _DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -43,26 +45,28 @@ def translated(
     committed: Committed,
     route: Route,
     *,
-    end: int,
-    log: LogBounds | None,
+    logs: tuple[LogBounds | None, LogBounds | None],
+    home: bool = False,
 ) -> PartitionMove:
-    """Translates a committed offset to the target.
+    """Translates a committed offset to the other cluster.
 
     Args:
-        source: the partition on the source.
+        source: the partition that the group leaves.
         committed: what the group has committed there.
         route: the partition's route, as far as it may be translated.
-        end: the partition's end on the source, -1 where it is not known.
-        log: the target's log of its partition, None where that is not known.
+        logs: the logs of that partition and of its counterpart, None where not known.
+        home: whether the route is the opposite flow's, so that the offset returns to where it was
+            copied from.
     """
-    move = PartitionMove(source, committed, end, route.target)
+    move = _move(source, committed, route.source if home else route.target, logs[0])
+    move = replace(move, home=home)
+    log = logs[1]
     if log is None:
         return replace(move, action="held", reason=NO_LOG)
-    if 0 <= end < committed.offset:
-        # The log was truncated or replaced: what comes there next has not been read.
-        reason = f"it is after the end of the source's log, {end}."
-        return replace(move, action="held", reason=reason)
-    found = route.map.translate(committed.offset, log_start=log.start, log_end=log.end)
+    if move.action == "held":
+        return move
+    translate = route.map.reverse if home else route.map.translate
+    found = translate(committed.offset, log_start=log.start, log_end=log.end)
     if found is None:
         return replace(move, action="held", reason=UNKNOWN)
     return replace(move, offset=found.offset, kind=found.kind)
@@ -74,23 +78,45 @@ def untouched(
     target: TopicPartition,
     *,
     logs: tuple[LogBounds | None, LogBounds | None],
+    others_write: bool = False,
 ) -> PartitionMove:
     """The same for a partition of which nothing was ever copied.
 
-    Where the source's log is empty, and the group is at its end, all future records go after the
-    target's end.
+    Where the log that the group leaves is empty, all future records go after the end on the other
+    cluster. A group at the end continues there; one before it, whose next records have expired,
+    continues at the start, as in a partition of which later records were copied.
 
     Args:
-        source: the partition on the source.
+        source: the partition that the group leaves.
         committed: what the group has committed there.
-        target: the partition on the target.
+        target: the partition on the other cluster.
         logs: both logs, None where not known.
+        others_write: whether applications write to ``target`` too: the group has read none of their
+            records.
     """
     here, there = logs
-    move = PartitionMove(source, committed, here.end if here else -1, target)
-    if here and there and here.start == here.end <= committed.offset:
-        return replace(move, offset=there.end, kind="clamped")
+    move = _move(source, committed, target, here)
+    if move.action == "held":
+        return move
+    if here and there and here.start == here.end:
+        at_end = committed.offset == here.end and not others_write
+        offset = there.end if at_end else there.start
+        return replace(move, offset=offset, kind="clamped")
     return replace(move, action="held", reason=NOT_COPIED if there else NO_LOG)
+
+
+def _move(
+    source: TopicPartition, committed: Committed, target: TopicPartition, log: LogBounds | None
+) -> PartitionMove:
+    """The move without an answer; ``held`` if the offset is none of the log that the group leaves."""
+    if log is None:
+        return PartitionMove(source, committed, target=target)
+    move = PartitionMove(source, committed, log.end, target, start=log.start)
+    if committed.offset <= log.end:
+        return move
+    # The log was truncated or replaced: what comes there next has not been read.
+    reason = f"it is after the end of the source's log, {log.end}."
+    return replace(move, action="held", reason=reason)
 
 
 def why_not(group: Group, there: Group, target: str) -> str:

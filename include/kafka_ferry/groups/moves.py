@@ -30,6 +30,9 @@ class PartitionMove:
         kind: how exact that is.
         action: what was done.
         reason: why nothing was done, or why there is no answer.
+        start: the start of the log that the offset comes from, -1 where it is not known.
+        home: whether its records came from the other cluster, so that the opposite flow's ledger
+            has the counterpart.
     """
 
     source: TopicPartition
@@ -40,6 +43,8 @@ class PartitionMove:
     kind: Kind | None = None
     action: Action = "shown"
     reason: str = ""
+    start: int = -1
+    home: bool = False
 
     @property
     def lag(self) -> int | None:
@@ -55,15 +60,17 @@ class GroupMove:
 
     Attributes:
         group: the group, as listed by the cluster that the offsets come from.
-        partitions: its partitions that the flow copies, ordered.
+        partitions: its partitions that the flow copies, or whose records came from the other cluster; ordered.
         reason: why none of its offsets move, such as members on the target; "" if some may.
         at: when it was translated, in milliseconds since 1970.
+        outside: its other offsets, ordered: no flow between the two clusters copies their topics.
     """
 
     group: Group
     partitions: tuple[PartitionMove, ...] = ()
     reason: str = ""
     at: int = 0
+    outside: tuple[tuple[TopicPartition, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,9 @@ class GroupOutlook:
         state: whether its consumers may start on the other cluster and miss nothing.
         reason: why not, or a further remark.
         at: when its offsets were read, in milliseconds since 1970; 0 where unknown.
-        partitions: its partitions that the flow copies, ordered.
+        partitions: its partitions that the flow copies, or whose records came from the other cluster;
+            ordered.
+        outside: its other offsets, which stay where they are; ordered.
     """
 
     name: str
@@ -82,6 +84,7 @@ class GroupOutlook:
     reason: str = ""
     at: int = 0
     partitions: tuple[PartitionOutlook, ...] = ()
+    outside: tuple[tuple[TopicPartition, int], ...] = ()
 
     @property
     def lag(self) -> int:
@@ -172,7 +175,7 @@ def outlook_of(
         )
     elif not partitions:
         state, reason = "stuck", reason or "it has no offsets of topics that the flow copies."
-    return GroupOutlook(move.group.name, state, reason, move.at, partitions)
+    return GroupOutlook(move.group.name, state, reason, move.at, partitions, move.outside)
 
 
 def _partition(
@@ -188,7 +191,9 @@ def _partition(
         offset = move.offset if offset is None else max(offset, move.offset)
     end = move.end if move.end >= 0 else UNKNOWN
     has_read = move.committed.offset if move.committed else 0
-    to = copied_to.get(move.source)
+    # An empty log has nothing to copy, and what came from the other cluster is there.
+    is_there = move.home or move.start == end
+    to = end if is_there else copied_to.get(move.source)
     return PartitionOutlook(
         source=move.source,
         target=move.target,

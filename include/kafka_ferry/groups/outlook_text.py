@@ -16,6 +16,8 @@ def outlook_lines(found: Outlook) -> Iterator[str]:
         yield _headline(group)
         for one in group.partitions:
             yield f"  {_partition(one)}"
+        for partition, offset in group.outside:
+            yield f"  {partition} {offset} stays: {found.flow} does not copy its topic"
     for failure in found.failures:
         yield f"FAILED {failure}"
     yield summary(found)

@@ -114,16 +114,26 @@ def routes(
     return made
 
 
-def remote_topics_of(ledger: LedgerTable, topics: Collection[str]) -> dict[str, str]:
-    """The remote topic of each of ``topics`` that was ever copied, or is marked to be."""
+def remote_topics_of(ledger: LedgerTable, topics: Collection[str] | None = None) -> dict[str, str]:
+    """The remote topic of each of ``topics``, or of all, that was ever copied, or is marked to be."""
     marked = {mark.topic: mark.remote_topic for mark in ledger.marks().values()}
-    return {topic: name for topic, name in (marked | ledger.topics()).items() if topic in topics}
+    known = marked | ledger.topics()
+    return {topic: name for topic, name in known.items() if topics is None or topic in topics}
 
 
 def copied_topic_ids(ledger: LedgerTable) -> dict[str, str]:
     """The id of each source topic when it was last copied: used while the source does not answer."""
-    rows = ledger.read(pc.field("type") == "transaction", ["topic", "topic_id"])
-    return dict(zip(rows["topic"].to_pylist(), rows["topic_id"].to_pylist(), strict=True))
+    return _ids_in(ledger, "topic")
+
+
+def copied_remote_ids(ledger: LedgerTable) -> dict[str, str]:
+    """The id of each remote topic when it was last copied to."""
+    return _ids_in(ledger, "remote_topic")
+
+
+def _ids_in(ledger: LedgerTable, column: str) -> dict[str, str]:
+    rows = ledger.read(pc.field("type") == "transaction", [column, f"{column}_id"])
+    return dict(zip(rows[column].to_pylist(), rows[f"{column}_id"].to_pylist(), strict=True))
 
 
 def _last(key: _Key, copied: Mapping[_Key, tuple[int, RangeColumns]]) -> tuple[int, _Key]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook
 from kafka_ferry.groups.outlook_text import outlook_lines
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.model.groups import Group
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failback import failback
 from kafka_ferry.runs.failover.failover import failover
@@ -30,7 +31,7 @@ from tests.support.records.application import (
     process_until,
     running_application,
 )
-from tests.support.records.builders import Record, create_topic, produce
+from tests.support.records.builders import Record, create_topic, delete_before, produce
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry, ferry_process
 from tests.support.runs.flows import copy_now, failures
@@ -40,6 +41,7 @@ from tests.support.runs.topologies import values
 from tests.support.waiting import wait_until
 
 PARTITIONS = 2
+DEFAULT = "DefaultReplicationPolicy"
 
 
 @pytest.fixture
@@ -270,6 +272,105 @@ def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.Mo
     (group,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in group["partitions"]] == [2, 3]
     assert sorted(values(pair.primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["asked", "source-down"])
+def test_a_group_that_reads_copies_of_the_other_clusters_topic_goes_on_in_that_topic(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, is_down: bool
+) -> None:
+    """Active/active, or a second failover: B's own records count as read as far as they were read on A."""
+    recount_here(monkeypatch)
+    this, alone, outside = place(pair, DEFAULT), pair.unique("app"), pair.topic("audit")
+    there = this.there.model_copy(update={"groups": (this.group, alone)})
+    orders, copy = this.orders, f"{there.target.alias}.{this.orders}"
+    write(pair.primary, orders, "a", range(6))
+    write(pair.backup, orders, "b", range(10))
+    run(there, "there")
+    run(this.back, "back")
+    commit_alone(pair.primary, this.group, at(orders, 2, 3) | at(copy, 3, 5) | at(outside, 0))
+    commit_alone(pair.primary, alone, at(copy, 1))
+    run(there, "again")
+
+    found = failover(there, source_down=is_down)
+
+    groups = {group.name: group for group in found.groups}
+    assert {group.state for group in groups.values()} == {"ready"}
+    assert found.all_can_start
+    remote = f"{pair.folder.name}.{orders}"
+    assert committed(pair.backup, this.group) == {
+        (tp.topic, tp.partition): offset
+        for tp, offset in (at(remote, 2, 3) | at(orders, 3, 5)).items()
+    }
+    assert committed(pair.backup, alone) == {(orders, 0): 1}
+    assert groups[this.group].outside == ((TopicPartition(outside, 0), 0),)
+    assert groups[this.group].not_copied == (-1 if is_down else 0)
+
+
+def test_a_group_that_reads_only_what_no_flow_copies_is_stuck_where_it_is_asked_for(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this, audit = place(pair, DEFAULT), pair.topic("audit")
+    nameless = f"{this.there.target.alias}.never"
+    create_topic(pair.primary.bootstrap, nameless)
+    lost = pair.unique("app")
+    write(pair.primary, this.orders, "a", range(2))
+    commit_alone(pair.primary, this.group, at(audit, 0))
+    commit_alone(pair.primary, lost, at(nameless, 0))
+    run(this.there, "first")
+
+    assert failover(this.there).groups == ()
+    found = failover(this.there, [this.group, lost])
+
+    assert {group.name: group.state for group in found.groups} == {
+        this.group: "stuck",
+        lost: "stuck",
+    }
+    assert any("ferry-ledger." in problem for problem in found.problems)
+
+
+def test_a_group_of_unused_and_of_expired_partitions_is_ready_with_the_source_and_without(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, DEFAULT)
+    topic = pair.topic("mixed", partitions=3)
+    there = this.there.model_copy(update={"topics": (topic,)})
+    for partition in (0, 1):
+        pair.produce(topic, [Record(value=b"%d" % i, partition=partition) for i in range(8)])
+    delete_before(pair.primary, topic, 8)
+    commit_alone(pair.primary, this.group, at(topic, 3, 5, 0))
+    run(there, "first")
+
+    looks = [the_group(failover(there, dry_run=True, source_down=down)) for down in (False, True)]
+
+    assert [look.state for look in looks] == ["ready", "ready"]
+    for look in looks:
+        places = [(one.target, one.offset) for one in look.partitions]
+        assert places == list(at(f"{pair.folder.name}.{topic}", 0, 5, 0).items())
+    the_group(failover(there))
+    # The ledger alone does not know that a log was empty, but the offset is there.
+    shutil.rmtree(there.state_path)
+    assert the_group(failover(there, source_down=True)).state == "ready"
+
+
+def test_a_share_group_stays_one_when_only_the_ledger_knows_it(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, DEFAULT)
+    there = this.there.model_copy(update={"sync_group_offsets_enabled": True})
+    write(pair.primary, this.orders, "a", range(8))
+    with GroupControl(there.source) as control:
+        starts = {tp: Committed(offset) for tp, offset in at(this.orders, 2, 3).items()}
+        assert not control.commit({Group(this.group, "share"): starts})
+    run(there, "first")
+    shutil.rmtree(there.state_path)
+
+    outlook = the_group(failover(there, source_down=True))
+
+    assert outlook.state == "ready", outlook.reason
+    assert [one.offset for one in outlook.partitions] == [2, 3]
 
 
 def at(topic: str, *offsets: int) -> dict[TopicPartition, int]:

@@ -33,6 +33,7 @@ GROUP = Group("billing", "classic", "Stable", "consumer")
 HERE, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)
 OTHER_HERE, OTHER_THERE = TopicPartition("stock", 0), TopicPartition("eu.stock", 0)
 AHEAD = "another client has committed {} on the target, further ahead."
+AFTER_END = "it is after the end of the source's log, {}."
 BACK = "the group was set back on the source from {} to {}"
 
 
@@ -247,54 +248,75 @@ ROUTE = Route(HERE, THERE, "id", False, OffsetMap.of([a_range(0, 9, [(0, 10, 5),
     [(3, 13, "exact"), (5, 16, "gap"), (9, 18, "exact"), (12, 18, "clamped")],
 )
 def test_an_offset_is_translated_by_the_partitions_map(offset: int, there: int, kind: str) -> None:
-    move = translated(HERE, Committed(offset), ROUTE, end=20, log=LogBounds(0, 30))
+    move = translated(HERE, Committed(offset), ROUTE, logs=(LogBounds(0, 20), LogBounds(0, 30)))
     assert (move.target, move.offset, move.kind, move.lag) == (THERE, there, kind, 20 - offset)
     assert (move.action, move.reason) == ("shown", "")
 
 
 def test_no_answer_leaves_the_log_of_the_target() -> None:
     def offset(log: LogBounds) -> int | None:
-        return translated(HERE, Committed(3), ROUTE, end=20, log=log).offset
+        return translated(HERE, Committed(3), ROUTE, logs=(LogBounds(0, 20), log)).offset
 
     assert (offset(LogBounds(0, 12)), offset(LogBounds(15, 30))) == (12, 15)
 
 
 def test_there_is_no_answer_without_the_targets_log() -> None:
-    move = translated(HERE, Committed(3), ROUTE, end=20, log=None)
+    move = translated(HERE, Committed(3), ROUTE, logs=(LogBounds(0, 20), None))
     assert (move.offset, move.action, move.reason) == (None, "held", NO_LOG)
 
 
 def test_there_is_no_answer_where_the_map_has_none() -> None:
     hole = OffsetMap.of([a_range(0, 10, [(0, 0, 10)]), a_range(30, 40, [(30, 10, 10)])])
-    move = translated(HERE, Committed(20), replace(ROUTE, map=hole), end=40, log=LogBounds(0, 20))
+    move = translated(
+        HERE, Committed(20), replace(ROUTE, map=hole), logs=(LogBounds(0, 40), LogBounds(0, 20))
+    )
     assert (move.offset, move.action, move.reason) == (None, "held", UNKNOWN)
 
 
 def test_an_offset_after_the_sources_own_end_is_held() -> None:
-    move = translated(HERE, Committed(12), ROUTE, end=11, log=LogBounds(0, 30))
+    move = translated(HERE, Committed(12), ROUTE, logs=(LogBounds(0, 11), LogBounds(0, 30)))
     assert (move.offset, move.action) == (None, "held")
-    assert move.reason == "it is after the end of the source's log, 11."
+    assert move.reason == AFTER_END.format(11)
 
 
 @pytest.mark.parametrize(
-    ("logs", "offset", "reason"),
+    ("committed", "logs", "offset", "reason"),
     [
-        ((LogBounds(0, 0), LogBounds(0, 0)), 0, ""),
-        ((LogBounds(7, 7), LogBounds(0, 4)), 4, ""),
+        (0, (LogBounds(0, 0), LogBounds(0, 0)), 0, ""),
+        (7, (LogBounds(7, 7), LogBounds(0, 4)), 4, ""),
+        # What it had still to read has expired.
+        (7, (LogBounds(8, 8), LogBounds(2, 2)), 2, ""),
+        (7, (LogBounds(8, 8), LogBounds(2, 4)), 2, ""),
         # Something is there that no run has copied yet, or that the group has still to read.
-        ((LogBounds(0, 7), LogBounds(0, 0)), None, NOT_COPIED),
-        ((LogBounds(8, 8), LogBounds(0, 0)), None, NOT_COPIED),
-        ((None, LogBounds(0, 0)), None, NOT_COPIED),
-        ((LogBounds(7, 7), None), None, NO_LOG),
+        (7, (LogBounds(0, 7), LogBounds(0, 0)), None, NOT_COPIED),
+        (7, (None, LogBounds(0, 0)), None, NOT_COPIED),
+        (7, (LogBounds(7, 7), None), None, NO_LOG),
+        (7, (LogBounds(0, 0), LogBounds(0, 0)), None, AFTER_END.format(0)),
     ],
 )
-def test_a_group_at_the_end_of_an_empty_log_goes_to_the_end_on_the_target(
-    logs: tuple[LogBounds | None, LogBounds | None], offset: int | None, reason: str
+def test_a_group_goes_on_in_a_partition_of_which_nothing_was_ever_copied(
+    committed: int,
+    logs: tuple[LogBounds | None, LogBounds | None],
+    offset: int | None,
+    reason: str,
 ) -> None:
-    committed = Committed(0 if logs[0] == LogBounds(0, 0) else 7)
-    move = untouched(HERE, committed, THERE, logs=logs)
+    move = untouched(HERE, Committed(committed), THERE, logs=logs)
     assert (move.offset, move.reason) == (offset, reason)
     assert move.action == ("shown" if offset is not None else "held")
+
+
+def test_it_reads_what_applications_have_written_there_from_the_start() -> None:
+    logs = (LogBounds(0, 0), LogBounds(2, 5))
+    assert untouched(HERE, Committed(0), THERE, logs=logs, others_write=True).offset == 2
+
+
+def test_an_offset_in_a_copy_goes_home_by_the_opposite_flows_map() -> None:
+    move = translated(
+        THERE, Committed(12), ROUTE, logs=(LogBounds(0, 30), LogBounds(0, 20)), home=True
+    )
+    back = ROUTE.map.reverse(12, log_start=0, log_end=20)
+    assert back is not None
+    assert (move.target, move.offset, move.kind, move.home) == (HERE, back.offset, back.kind, True)
 
 
 # Once a day, each group's offsets are written again, at a time of its own.

@@ -77,6 +77,12 @@ def test_what_the_source_does_not_say_is_unknown() -> None:
     assert (found.lag, found.not_copied) == (-1, -1)
 
 
+def test_what_came_from_the_other_cluster_and_an_empty_log_have_nothing_to_copy() -> None:
+    elsewhere = TopicPartition("b.orders", 0)
+    for move in (replace(MOVED, home=True), replace(MOVED, start=10)):
+        assert looked(replace(move, source=elsewhere)).not_copied == 0
+
+
 @pytest.mark.parametrize(
     ("key", "shown"),
     [

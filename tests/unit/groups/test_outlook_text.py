@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kafka_ferry.groups.outlook import FirstRecord
 from kafka_ferry.groups.outlook_text import outlook_lines, summary
+from kafka_ferry.model.ranges import TopicPartition
 from tests.unit.groups.test_outlook import HELD, MOVED, looked, report
 
 
@@ -22,6 +23,13 @@ def test_it_is_told_group_by_group() -> None:
         "  orders-0 7 -> a.orders-0 no offset, nothing to begin with [nothing is copied.]",
         "a to b: 1 of 2 group(s) may start on b, 0 in use there, 1 stuck",
     ]
+
+
+def test_offsets_in_topics_that_no_flow_copies_are_named() -> None:
+    group = replace(looked(MOVED), outside=((TopicPartition("audit", 2), 12),))
+    assert (
+        list(outlook_lines(report(group)))[2] == "  audit-2 12 stays: a->b does not copy its topic"
+    )
 
 
 def test_a_dry_run_says_so() -> None:

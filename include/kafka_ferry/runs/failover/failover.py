@@ -68,7 +68,9 @@ def failover(
         notes: tuple[str, ...] = ()
         if not silence:
             try:
-                moves = move_groups(flow, ledger, run=run, write=not dry_run, only=groups)
+                moves = move_groups(
+                    flow, ledger, run=run, write=not dry_run, only=groups, home=True
+                )
             except (ClusterUnreachable, AccessDenied) as error:
                 silence = _why_silent(flow.source)
                 if not silence:
@@ -180,7 +182,10 @@ def _told(flow: Flow, silence: str, known: GroupMoves, at: int) -> str:
             f"({moment_text(known.at)}): what they have read since, they read again."
         )
     else:
-        since = "No run has stored the groups' offsets: those in the ledger are used."
+        since = (
+            "No run has stored the groups' offsets: those in the ledger are used. What the groups have "
+            "read in other topics, such as those that came from the target, is unknown."
+        )
     alias, why = flow.source.alias, silence.rstrip(".")
     return f"{alias} does not answer: {why}. {since} How many records are not copied is unknown."
 

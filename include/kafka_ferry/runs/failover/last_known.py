@@ -7,20 +7,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kafka_ferry.control import ClusterControl
-from kafka_ferry.groups.decisions import NOT_COPIED, translated
+from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.groups.routes import copied_topic_ids, routes
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.runs.sync_groups.sync import translate_groups
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.model import LogBounds
 
 
 def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) -> GroupMoves:
@@ -37,8 +34,12 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
     """
     runs = flow_state(flow).folder("runs")
     last = RunFolder(runs, "").groups_seen() or GroupMoves(0)
-    by_name = {move.group.name: replace(move, at=move.at or last.at) for move in last.groups}
-    by_name = _from_ledger(ledger) | {n: move for n, move in by_name.items() if move.partitions}
+    by_name = {
+        move.group.name: replace(move, at=move.at or last.at)
+        for move in last.groups
+        if move.partitions
+    }
+    by_name |= _from_ledger(ledger, flow.target, by_name.keys())
     wanted = flow.group_filter
     chosen = [
         move
@@ -49,48 +50,48 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
 
 
 def translate_known(flow: Flow, ledger: LedgerTable, known: GroupMoves) -> GroupMoves:
-    """These groups' offsets on the target by the ledger as it is now; asks only the target."""
-    target = ClusterControl(flow.target)
-    remote = target.topics(ledger.topics().values())
-    logs = target.log_bounds(remote.values(), "read_uncommitted")
-    found = routes(
-        ledger,
-        copied_topic_ids(ledger),
-        {name: topic.topic_id for name, topic in remote.items()},
-        before=ledger.verified_through(),
-        # The opposite flow's table is as old as the last run; its ledger is on the source.
-        opposite=opposite_for(flow),
-    )
+    """These groups' offsets on the target by the ledger as it is now; asks only the target.
 
-    def moved(tp: TopicPartition, committed: Committed) -> PartitionMove:
-        route = found.get(tp)
-        if route is None:
-            return PartitionMove(tp, committed, action="held", reason=NOT_COPIED)
-        log: LogBounds | None = logs.get(route.target)
-        return translated(tp, committed, route, end=-1, log=log)
-
-    groups = tuple(
-        replace(
-            move,
-            reason="",
-            partitions=tuple(
-                moved(one.source, one.committed) for one in move.partitions if one.committed
-            ),
-        )
+    The rules are those of ``translate_groups``; the source's logs are taken to be as a run has seen them.
+    """
+    logs = {
+        one.source: LogBounds(one.start, one.end)
+        for _, one in known.partitions()
+        if 0 <= one.start <= one.end
+    }
+    offsets = {
+        move.group: {one.source: one.committed for one in move.partitions if one.committed}
+        | {tp: Committed(offset) for tp, offset in move.outside}
         for move in known.groups
-    )
-    return replace(known, groups=groups)
+    }
+    at = {move.group: move.at for move in known.groups}
+    moves = translate_groups(flow, ledger, offsets, last_seen=logs)
+    return replace(known, groups=tuple(_as_of(move, at[move.group]) for move in moves))
 
 
-def _from_ledger(ledger: LedgerTable) -> dict[str, GroupMove]:
-    """The groups for which offsets were committed on the target, with their source offsets."""
+def _as_of(move: GroupMove, at: int) -> GroupMove:
+    """The same, with no lag: what was written since is unknown."""
+    return replace(move, at=at, partitions=tuple(replace(one, end=-1) for one in move.partitions))
+
+
+def _from_ledger(
+    ledger: LedgerTable, target: Cluster, known: Collection[str]
+) -> dict[str, GroupMove]:
+    """The other groups for which offsets were committed on the target, with their source offsets."""
     topics: Mapping[str, str] = {
         mark.remote_topic_id: mark.topic for mark in ledger.marks().values()
     }
     found: dict[str, list[PartitionMove]] = defaultdict(list)
-    for name, partitions in ledger.synced_groups().items():
+    others = {name: some for name, some in ledger.synced_groups().items() if name not in known}
+    for name, partitions in others.items():
         for (topic_id, number), synced in sorted(partitions.items()):
             if topic_id in topics and synced.source >= 0:
                 tp = TopicPartition(topics[topic_id], number)
                 found[name].append(PartitionMove(tp, Committed(synced.source)))
-    return {name: GroupMove(Group(name), tuple(moves)) for name, moves in found.items()}
+    with GroupControl(target) as control:
+        states = control.described(found.keys())
+    # A run commits nothing for a group whose type differs on the two clusters.
+    groups = {
+        name: state if isinstance(state, Group) else Group(name) for name, state in states.items()
+    }
+    return {name: GroupMove(groups[name], tuple(moves)) for name, moves in found.items()}

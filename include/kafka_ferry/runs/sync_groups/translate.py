@@ -113,7 +113,10 @@ class Translator:
     def groups(self, names: Collection[str]) -> GroupMoves:
         """The groups' committed offsets, and the same on the other cluster, as far as verified."""
         if not self._reverse:
-            return move_groups(self._flow, self._ledger, run="", write=False, only=names)
+            found = move_groups(
+                self._flow, self._ledger, run="", write=False, only=names, home=True
+            )
+            return replace(found, groups=tuple(it for it in found.groups if it.partitions))
         offsets, errors = self._committed_on_target(names)
         topics = {tp.topic for some in offsets.values() for tp in some} & set(self._known)
         (ways,) = self._ways(topics, self._ledger.verified_through())

@@ -1,0 +1,119 @@
+"""Offsets in topics of the source that the opposite flow has copied there: home to where they came from.
+
+The opposite flow's ledger, which is on the source, says of each record where it was on the target. A
+table of it is kept in the flow's state folder, so that failover knows it without the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import AccessDenied
+from kafka_ferry.groups.decisions import translated, untouched
+from kafka_ferry.groups.moves import PartitionMove
+from kafka_ferry.groups.routes import Route, copied_remote_ids, remote_topics_of, routes
+from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
+from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.model import LogBounds, TopicPartition
+from kafka_ferry.plan.topics.replication_policy import policy_of
+from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.groups import Committed
+
+Logs = Mapping[TopicPartition, LogBounds]
+
+
+@dataclass(frozen=True)
+class HomeRoutes:
+    """Translates offsets in copies on the source to the topics on the target that were copied.
+
+    Attributes:
+        names: by topic on the source, the topic on the target that it is a copy of; "" where only its
+            name says that it is one.
+        routes: the opposite flow's routes, by partition on the *source*.
+        logs: the source's logs of the copies.
+        target_logs: the target's logs of its own topics.
+        reason: why offsets have no answer where the ledger has no route.
+    """
+
+    names: Mapping[str, str]
+    routes: Mapping[TopicPartition, Route]
+    logs: Logs
+    target_logs: Logs
+    reason: str
+
+    @classmethod
+    def of(cls, flow: Flow, topics: Collection[str], last_seen: Logs | None) -> HomeRoutes:
+        """The routes of those of ``topics`` that came from the flow's target.
+
+        Args:
+            flow: the flow from the cluster that has the copies.
+            topics: topics of its source that it does not copy.
+            last_seen: the source's logs as a run has seen them; the source is not asked then.
+        """
+        policy = policy_of(flow)
+        names = {topic: "" for topic in topics if policy.is_cycle(topic, flow.target.alias)}
+        ledger, reason = opposite_ledger(flow), _NO_LEDGER.format(ledger_topic(flow.target.alias))
+        if last_seen is None and topics:
+            reason = _projected(flow, ledger) or reason
+        if not topics or not ledger.next_offset:
+            return cls(names, {}, {}, {}, reason)
+        copies = remote_topics_of(ledger)
+        names |= {copy: topic for topic, copy in copies.items() if copy in topics}
+        own, control = {topic for topic in names.values() if topic}, ClusterControl(flow.target)
+        own_topics = control.topics(own)
+        source = ClusterControl(flow.source)
+        if last_seen is None:
+            known = source.topics(names)
+            ids = {name: topic.topic_id for name, topic in known.items()}
+            last_seen = source.log_bounds(known.values(), "read_uncommitted")
+        else:
+            ids = copied_remote_ids(ledger)
+        found = routes(
+            ledger, {name: topic.topic_id for name, topic in own_topics.items()}, ids, topics=own
+        )
+        return cls(
+            names,
+            {route.target: route for route in found.values()},
+            last_seen,
+            control.log_bounds(own_topics.values(), "read_uncommitted"),
+            reason,
+        )
+
+    def knows(self, topic: str) -> bool:
+        """Whether the topic's records came from the flow's target."""
+        return topic in self.names
+
+    def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:
+        """Translates a group's offset in a copy."""
+        name = self.names[tp.topic]
+        if not name:
+            return PartitionMove(tp, committed, action="held", reason=self.reason, home=True)
+        route, own = self.routes.get(tp), TopicPartition(name, tp.partition)
+        logs = self.logs.get(tp), self.target_logs.get(own)
+        if route:
+            return translated(tp, committed, route, logs=logs, home=True)
+        move = untouched(tp, committed, own, logs=logs, others_write=True)
+        return replace(move, home=True)
+
+
+_NO_LEDGER = (
+    "its name says that it came from the target, but {} on the source does not say from where."
+)
+
+
+def _projected(flow: Flow, ledger: LedgerTable) -> str:
+    """Bring the table up to date; why that was not possible, "" where it was."""
+    name = ledger_topic(flow.target.alias)
+    try:
+        if ClusterControl(flow.source).topic_ids([name]):
+            require_settled(flow.source, name)
+            ledger.project(flow.source, name)
+    except (AccessDenied, LedgerError) as error:
+        return str(error)
+    return ""

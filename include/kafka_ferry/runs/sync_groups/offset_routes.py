@@ -1,0 +1,154 @@
+"""All that translating groups' offsets depends on, apart from the offsets: with the source, or without it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.groups.decisions import NOT_COPIED, translated, untouched
+from kafka_ferry.groups.moves import PartitionMove
+from kafka_ferry.groups.routes import Route, copied_topic_ids, remote_topics_of, routes
+from kafka_ferry.model import LogBounds, TopicPartition
+from kafka_ferry.plan.topics.topic_filter import select_topics
+from kafka_ferry.runs.provenance.opposite_flow import opposite_for
+from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model.groups import Committed
+
+Logs = Mapping[TopicPartition, LogBounds]
+
+
+@dataclass(frozen=True)
+class OffsetRoutes:
+    """Translates offsets from a flow's source to its target.
+
+    Attributes:
+        home: what the opposite flow has copied to the source.
+        selected: the topics that the flow selects by their names.
+        present: those that exist on the source, as far as known.
+        routes: by *source* partition.
+        remote: the remote topic of each source topic that was ever copied, or is planned.
+        source_logs: the source's logs, by its partitions, as they are or were seen last.
+        partitions: how many partitions each remote topic has.
+        target_logs: the target's logs, by its partitions.
+        ledger: the flow's ledger.
+        others_write: whether records flow both ways, so that applications write to remote topics.
+    """
+
+    home: HomeRoutes
+    selected: Collection[str]
+    present: Collection[str]
+    routes: Mapping[TopicPartition, Route]
+    remote: Mapping[str, str]
+    source_logs: Logs
+    partitions: Mapping[str, int]
+    target_logs: Logs
+    ledger: LedgerTable
+    others_write: bool
+
+    @classmethod
+    def of(
+        cls,
+        flow: Flow,
+        ledger: LedgerTable,
+        topics: Set[str],
+        last_seen: Logs | None = None,
+    ) -> OffsetRoutes:
+        """The routes of some topics of the source.
+
+        Args:
+            flow: the flow.
+            ledger: its ledger, projected.
+            topics: all the topics in which groups have committed offsets.
+            last_seen: the source's logs as a run has seen them; the source is not asked then.
+
+        Raises:
+            FerryError: if a cluster, or its list of topics, cannot be read at all.
+        """
+        selected = frozenset(select_topics(flow, topics)[0])
+        remote = remote_topics_of(ledger, selected)
+        wait_s = flow.partition_wait_ms / 1000
+        topic_ids, logs, present = copied_topic_ids(ledger), last_seen or {}, selected
+        if last_seen is None:
+            source = ClusterControl(flow.source)
+            known = source.topics(selected)
+            topic_ids = {name: topic.topic_id for name, topic in known.items()}
+            logs = source.log_bounds(known.values(), flow.isolation_level, wait_s=wait_s)
+            present = frozenset(known)
+        target = ClusterControl(flow.target)
+        target_topics = target.topics(remote.values())
+        # The opposite flow's table is as old as the last run; its ledger is on the source.
+        opposite = opposite_for(flow, ask=last_seen is None) if selected else None
+        return cls(
+            HomeRoutes.of(flow, topics - remote.keys(), last_seen),
+            selected,
+            present,
+            routes(
+                ledger,
+                topic_ids,
+                {name: topic.topic_id for name, topic in target_topics.items()},
+                before=ledger.verified_through(),
+                topics=selected,
+                opposite=opposite,
+            )
+            if selected
+            else {},
+            remote,
+            logs,
+            {name: topic.partitions for name, topic in target_topics.items()},
+            # Open transactions of other producers must not hold groups below a higher offset.
+            target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s),
+            ledger,
+            opposite is not None,
+        )
+
+    def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove | None:
+        """Translates a group's offset in one partition; None where the topic is none of the two flows'."""
+        route, log = self.routes.get(tp), self.source_logs.get(tp)
+        if route:
+            return translated(tp, committed, route, logs=(log, self.target_logs.get(route.target)))
+        if tp.topic not in self.remote and self.home.knows(tp.topic):
+            return self.home.move(tp, committed)
+        if tp.topic in self.selected:
+            return self._without_route(tp, committed, log)
+        return None
+
+    def _without_route(
+        self, tp: TopicPartition, committed: Committed, log: LogBounds | None
+    ) -> PartitionMove:
+        move = PartitionMove(tp, committed, log.end if log else -1, action="held")
+        name = self.remote.get(tp.topic)
+        if tp.topic not in self.present:
+            return replace(move, reason="its topic is gone from the source, or may not be seen.")
+        if name is None:
+            return replace(move, reason="nothing of its topic is copied yet.")
+        target = TopicPartition(name, tp.partition)
+        if name not in self.partitions:
+            return replace(move, target=target, reason=f"{name} is not on the target.")
+        if tp in self._ever_copied or tp.partition >= self.partitions[name]:
+            return replace(move, target=target, reason=NOT_COPIED)
+        return untouched(
+            tp,
+            committed,
+            target,
+            logs=(log, self.target_logs.get(target)),
+            others_write=self.others_write and name == tp.topic,
+        )
+
+    @cached_property
+    def _ever_copied(self) -> frozenset[TopicPartition]:
+        """The partitions that the ledger has entries for, verified or not, of any topic on either side."""
+        rows = self.ledger.read(
+            (pc.field("type") == "transaction") & pc.field("topic").isin(list(self.remote)),
+            ["topic", "partition"],
+        )
+        there = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+        return frozenset(TopicPartition(row["topic"], row["partition"]) for row in there)

@@ -30,12 +30,6 @@ Clusters = dict[str, ProxiedBrokers]
 
 
 @pytest.fixture
-def seed(request: pytest.FixtureRequest) -> int:
-    given = request.config.getoption("--storm-seed")
-    return random.SystemRandom().randrange(1 << 32) if given is None else int(given)
-
-
-@pytest.fixture
 def clusters(folder: Path) -> Iterator[Clusters]:
     """Three brokers a side, which lead and coordinate a part each."""
     clusters = {

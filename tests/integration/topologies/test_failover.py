@@ -369,7 +369,7 @@ def test_a_share_group_stays_one_when_only_the_ledger_knows_it(
 
     outlook = the_group(failover(there, source_down=True))
 
-    assert outlook.state == "ready", outlook.reason
+    assert (outlook.state, outlook.reason) == ("ready", "")
     assert [one.offset for one in outlook.partitions] == [2, 3]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
-from confluent_kafka import Consumer, Message, ShareConsumer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, ShareConsumer
 from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.config.client.cluster import ClientProperties
@@ -49,6 +50,21 @@ def commit_alone(broker: Cluster, group: str, offsets: Mapping[TopicPartition, i
     partitions = [ConfluentPartition(tp.topic, tp.partition, at) for tp, at in offsets.items()]
     consumer.commit(offsets=partitions, asynchronous=False)
     consumer.close()
+
+
+def committed_alone(
+    broker: Cluster, group: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """What Kafka's own client says that a group has committed of these partitions."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    wanted = [ConfluentPartition(tp.topic, tp.partition) for tp in partitions]
+    request = [ConsumerGroupTopicPartitions(group, wanted)]
+    found = client.list_consumer_group_offsets(request)[group].result()
+    return {
+        TopicPartition(tp.topic, tp.partition): tp.offset
+        for tp in found.topic_partitions
+        if tp.offset >= 0
+    }
 
 
 def first_read(

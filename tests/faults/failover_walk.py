@@ -239,10 +239,9 @@ class Walk:
         way = self._chance.choice(["failover", "source down", "failback"])
         if way == "failback" or any(app.last_seen is None for app in moving):
             self._run_from(leaves)
-        read = {
-            app.group: (way == "source down" and app.last_seen) or self._before(app, leaves)
-            for app in moving
-        }
+        read = {app.group: self._before(app, leaves) for app in moving}
+        if way == "source down":
+            read = {app.group: app.last_seen or set() for app in moving}
         names = [app.group for app in moving]
         if way == "failback":
             found = failback(goes_to.out, leaves.out, names)

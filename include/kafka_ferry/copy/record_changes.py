@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.batches import ConvertedBatch, TopicLimits
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy.source.changed import BatchChange, ChangedReader
 from kafka_ferry.copy.source.prefetch import RangeReader, SourceOpening
@@ -28,13 +29,13 @@ from kafka_ferry.copy.source.transformed import (
 )
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema
 from kafka_ferry.schemas.translate import IdBytes
-from kafka_ferry.transform import FunctionRule
+from kafka_ferry.transform import FunctionRule, TransformedBatch
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy.source.cursor import ReadRules
     from kafka_ferry.copy.source.reader import Reader
-    from kafka_ferry.model import Position, Range
+    from kafka_ferry.model import Position, Range, TopicPartition
     from kafka_ferry.transform import Evaluator, TransformFunction
 
 
@@ -43,8 +44,8 @@ class RecordChanges:
     """What changes records on the way.
 
     Attributes:
-        evaluator: evaluates the rules of the topics that have one in Spark SQL; needed if any of the ranges is of
-            such a topic.
+        evaluator: evaluates the rules of the topics that have one in Spark SQL; needed where such a topic's ranges
+            have offsets to copy. Without it, none of its records is copied.
         functions: the functions that the flow's rules name.
         schemas: what the flow has mirrored of a schema registry; needed if records of any of the ranges get other
             ids.
@@ -56,6 +57,7 @@ class RecordChanges:
 
 
 NO_CHANGES: Final = RecordChanges()
+_HOW_TO_PLAN_AGAIN: Final = "Run it again: the next plan begins there."
 
 
 class ChangedRanges:
@@ -88,12 +90,15 @@ class ChangedRanges:
         leaders = self._opening.leaders() if self._opening else {}
         reader: Reader = RangeReader(flow.source.alias, self._settings, starts, how, leaders)
         on_error = flow.on_transform_error
-        if self._rules:
-            assert self._evaluator, (
-                "ranges of topics with a transform rule are copied where Spark evaluates it"
-            )
+        if self._rules and self._evaluator:
             reader = TransformedReader(
                 reader, self._evaluator, self._rules, limits_by_topic, on_error
+            )
+        elif self._rules:
+            # Nothing is read of an empty range, unless its position was set back since: never without the rule.
+            refused = dict.fromkeys(self._rules, _not_evaluated)
+            reader = ChangedReader(
+                reader, refused, limits_by_topic, "fail", WHAT_FAILS, _HOW_TO_PLAN_AGAIN
             )
         if self._functions:
             reader = ChangedReader(
@@ -115,6 +120,13 @@ class ChangedRanges:
         """Close the connections to registries, if there are any."""
         self._missing.close()
         self._formats.close()
+
+
+def _not_evaluated(
+    converted: ConvertedBatch, _: TopicPartition, __: TopicLimits
+) -> TransformedBatch:
+    why = "the run was planned without it, since the position on the target was further ahead then"
+    return TransformedBatch((converted,), {converted.start: why})
 
 
 def _functions(

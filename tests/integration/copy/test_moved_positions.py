@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_ferry.config import Flow
@@ -12,7 +14,14 @@ from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic
 from tests.support.records.groups import commit_alone
-from tests.support.runs.flows import assert_same, copy_now, copy_planned, failures, remote
+from tests.support.runs.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    failures,
+    plan_now,
+    remote,
+)
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, recount_here, verified
 
@@ -127,3 +136,21 @@ def test_a_position_of_which_the_ledger_knows_nothing_skips_nothing(pair: Pair) 
 
     (refusal,) = plan.remarks.refused
     assert "offsets [0, 7) would be left out" in str(refusal)
+
+
+def test_records_after_a_position_that_is_set_back_are_not_copied_without_their_rule(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("masked", [Record(b"k", b"v")] * 10)
+    flow = pair.flow([topic], transform=[{"topics": [topic], "where": "key is null"}])
+    plan = plan_now(flow)
+    # Planned as a range without records, which comes without what evaluates rules.
+    (range_,) = (replace(it, start=it.end) for it in plan.ranges)
+    move(flow, pair.backup, 7)
+
+    (outcome,) = copy_planned(flow, replace(plan, ranges=(range_,)))
+
+    assert outcome.position == 7
+    assert "at offset 7: a transform rule cannot be applied" in str(outcome.failure)
+    assert "Run it again" in str(outcome.failure)
+    assert pair.copied(flow, topic)[0] == []

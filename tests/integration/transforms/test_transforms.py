@@ -19,7 +19,7 @@ from kafka_ferry.spark.transforms import checked_rules
 from tests.support.records.builders import Record, create_topic, read_all
 from tests.support.runs.flows import ledger_rows, make_flow
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import run_all
+from tests.support.runs.proof import plan_a_day_later, run_all
 from tests.support.waiting import wait_until
 
 
@@ -404,6 +404,23 @@ def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
     copied = [it for of in pair.copied(flow, topic).values() for it in of]
     assert sorted(int(it.key or b"") for it in copied) == list(range(0, 60_000, 2))
     assert {it.value for it in copied} == {b'{"n":%d, "x":"z"}' % i for i in range(0, 60_000, 2)}
+
+
+def test_a_topic_with_a_rule_and_nothing_new_does_not_stop_the_flow(
+    pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = pair.topic("empty")
+    topic = pair.topic("quiet", [Record(key=b"%d" % i, value=b"v") for i in range(20)])
+    rule = {"topics": [topic, empty], "where": "key > X'35'"}
+    flow = pair.flow([topic, empty], transform=[rule])
+    first = run_all(flow, "run-1", spark)
+    plan_a_day_later(monkeypatch)
+
+    second = run_all(flow, "run-2", spark)
+
+    assert {(it.topic, len(it)) for it in first.planned().ranges} == {(topic, 20), (empty, 0)}
+    assert {(it.topic, len(it)) for it in second.planned().ranges} == {(topic, 0), (empty, 0)}
+    assert [it.key for it in pair.copied(flow, topic)[0]] == [b"6", b"7", b"8", b"9"]
 
 
 def test_a_rule_that_changes_between_plan_and_copy_stops_the_copy(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
@@ -22,6 +23,7 @@ from kafka_ferry.wire import WireCluster
 
 NO_SPARK: Any = lambda: None  # noqa: E731
 """Where a session is asked for and nothing uses it."""
+_MORE_THAN_A_DAY_MS: Final = 25 * 60 * 60 * 1000
 
 
 def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None:
@@ -37,6 +39,11 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
     monkeypatch.setattr(spark_recount, "recount_all", recount_all)
     if not docs:
         monkeypatch.setattr(judge, "_documented", lambda *given: given[-1])
+
+
+def plan_a_day_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have plans commit the positions of quiet partitions again, as they do once a day."""
+    monkeypatch.setattr("kafka_ferry.runs.run.now_ms", lambda: now_ms() + _MORE_THAN_A_DAY_MS)
 
 
 def report_of(flow: Flow, run: str) -> RunReport:

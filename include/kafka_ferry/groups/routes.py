@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from kafka_ferry.batches import Segment
 from kafka_ferry.groups.columns import RangeColumns
 from kafka_ferry.groups.translation import OffsetMap
-from kafka_ferry.ledger import LedgerTable, copied_rows
+from kafka_ferry.ledger import LedgerTable, copied_rows, is_one_of
 from kafka_ferry.model.ranges import TopicPartition
 
 _KEY: Final = ("topic", "topic_id", "partition", "remote_topic", "remote_topic_id")
@@ -149,10 +149,10 @@ def _columns(
 ) -> dict[_Key, tuple[int, RangeColumns]]:
     """The ranges of each partition, with the ledger offset of the last one."""
     gone = ledger.released()
-    wanted = copied_rows() & _is_one_of("topic_id", topic_ids.values())
-    wanted &= _is_one_of("remote_topic_id", set(remote_ids.values()) - gone)
+    wanted = copied_rows() & is_one_of("topic_id", topic_ids.values())
+    wanted &= is_one_of("remote_topic_id", set(remote_ids.values()) - gone)
     if topics:
-        wanted &= _is_one_of("topic", topics)
+        wanted &= is_one_of("topic", topics)
     if before is not None:
         wanted &= pc.field("ledger_offset") < before
     rows = ledger.read(wanted, list(_COLUMNS))
@@ -162,10 +162,6 @@ def _columns(
         if topic_ids.get(key.topic) == key.topic_id
         and remote_ids.get(key.remote_topic) == key.remote_topic_id
     }
-
-
-def _is_one_of(column: str, names: Iterable[str]) -> pc.Expression:
-    return pc.field(column).isin(pa.array(sorted(set(names)), pa.string()))
 
 
 def _by_partition(rows: pa.Table) -> Iterator[tuple[_Key, tuple[int, RangeColumns]]]:

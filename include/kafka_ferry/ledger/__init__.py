@@ -21,7 +21,7 @@ from kafka_ferry.ledger.record import (
     is_ledger_topic,
     ledger_topic,
 )
-from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange, RangeKey, copied_rows
+from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange, RangeKey, copied_rows, is_one_of
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.ledger.topic import append_entry, ledger_creation, newest_run, read_ledger
 
@@ -50,6 +50,7 @@ __all__ = [
     "decode",
     "encode",
     "is_ledger_topic",
+    "is_one_of",
     "ledger_creation",
     "ledger_topic",
     "newest_run",

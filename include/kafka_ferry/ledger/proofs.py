@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.ledger.claims import CLAIMED, is_verification
 from kafka_ferry.ledger.record import AcceptedRange
-from kafka_ferry.ledger.rows import RangeKey
+from kafka_ferry.ledger.rows import RangeKey, is_one_of
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def ends_before(
         and its topic's id.
     """
     wanted = (pc.field("type") == "transaction") & (pc.field("ledger_offset") < ledger_offset)
-    wanted &= pc.field("remote_topic").isin(pa.array([*remote_topics], pa.string()))
+    wanted &= is_one_of("remote_topic", remote_topics)
     keys = ["topic", "topic_id", "partition", "remote_topic", "remote_topic_id"]
     # Of one thread, the last one is the newest.
     rows = ledger.read(wanted, [*keys, "end"]).group_by(keys, use_threads=False)

@@ -110,6 +110,12 @@ def copied_rows() -> pc.Expression:
     return (pc.field("type") == "transaction") | (pc.field("type") == "backfill")
 
 
+def is_one_of(column: str, names: Iterable[str]) -> pc.Expression:
+    """The rows with one of ``names`` in a column of texts; none where there are no names."""
+    # Of an empty list, Arrow would not know that it holds texts, and compares no texts with it.
+    return pc.field(column).isin(pa.array(sorted(set(names)), pa.string()))
+
+
 class LedgerEnd(NamedTuple):
     """Where the records end that the ledger has in a *target* partition.
 

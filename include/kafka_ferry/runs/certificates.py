@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.compute as pc
-
 from kafka_ferry.certificates import Certificate, certificate_topic, stored_certificates
 from kafka_ferry.certificates.chain import faults_of_chain, in_order, pruned_until
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.verify.again import read_ranges
@@ -176,8 +174,8 @@ def _topic(flow: Flow) -> str:
 
 def _not_in_ledger(ledger: LedgerTable, certificates: Iterable[Certificate]) -> Iterator[str]:
     rows = [(one, row) for one in certificates for row in one.ranges()]
-    topics = sorted({row.get("remote_topic", "") for _, row in rows})
-    wanted = copied_rows() & pc.field("remote_topic").isin(topics)
+    topics = {row.get("remote_topic", "") for _, row in rows}
+    wanted = copied_rows() & is_one_of("remote_topic", topics)
     known = {_place(row): row for row in ledger.read(wanted, _COLUMNS).to_pylist()}
     for one, row in rows:
         copied = known.get(_place(row))

@@ -60,13 +60,15 @@ def group_rows(
         moves: what became of the groups.
         verified: by *target* partition, the offset after the last verified record; absent where it
             is unknown.
-        logs: by *target* partition, what a ``read_uncommitted`` consumer can read of it.
+        logs: by *target* partition, what a ``read_uncommitted`` consumer can read of it; without those of
+            topics that are gone from the target, and whose offsets have gone with them.
     """
     rows = []
     for group, move in moves.partitions("written", "unchanged"):
-        if move.target is None or move.offset is None or move.committed is None:
+        log = move.target and logs.get(move.target)
+        if not (move.target and log) or move.offset is None or move.committed is None:
             continue
-        end, log = verified.get(move.target, UNKNOWN), logs.get(move.target, LogBounds(0, 0))
+        end = verified.get(move.target, UNKNOWN)
         may_be_at = max(end, log.start)
         rows.append(
             GroupRow(

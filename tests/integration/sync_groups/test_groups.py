@@ -599,6 +599,20 @@ def test_groups_are_in_the_report(
     assert group in page
 
 
+def test_a_run_whose_remote_topics_are_gone_is_published_again(
+    flow: Flow, pair: Pair, topic: str, group: str
+) -> None:
+    commit(pair.primary, group, {(topic, 0): 4})
+    this = copied(flow, "run-1")
+    moves = this.sync_groups()
+    delete_topic(pair.backup, remote(flow, topic))
+
+    report = publish_run(this._context, STEPS[:-1])
+
+    assert report.groups == moves
+    assert (report.state, report.problems.group_failures) == ("verified", ())
+
+
 def test_what_a_group_reads_of_the_targets_own_topics_is_named_and_holds_up_nothing(
     flow: Flow, pair: Pair, topic: str, group: str
 ) -> None:

@@ -8,14 +8,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.plan import selection_of
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
@@ -82,9 +81,7 @@ def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
 
 def _known_ids(ledger: LedgerTable, topics: Iterable[str]) -> set[str]:
     """The ids of remote topics of these names that the flow has backfilled."""
-    wanted = (pc.field("type") == "backfill") & pc.field("remote_topic").isin(
-        pa.array(list(topics), pa.string())
-    )
+    wanted = (pc.field("type") == "backfill") & is_one_of("remote_topic", topics)
     return set(ledger.read(wanted, ["remote_topic_id"])["remote_topic_id"].to_pylist())
 
 
@@ -98,8 +95,7 @@ def _settled(
     if not firsts or not state.positions.ledger_end:
         return {}
     ids = {state.source.topics[tp.topic].topic_id for tp in firsts}
-    wanted = copied_rows() & pc.field("topic_id").isin(pa.array(sorted(ids), pa.string()))
-    wanted &= pc.field("remote_topic_id").isin(pa.array(sorted(there), pa.string()))
+    wanted = copied_rows() & is_one_of("topic_id", ids) & is_one_of("remote_topic_id", there)
     # A rewind voids what was copied after it.
     wanted &= (pc.field("end") > min(firsts.values())) | (pc.field("rewound_from") >= 0)
     columns = ["topic", "partition", "start", "end", "rewound_from", "since", "until"]

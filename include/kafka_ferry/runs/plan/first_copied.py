@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from kafka_ferry.batches import MalformedBatch, is_empty_batch
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger import LedgerTable, is_one_of
 from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.offsets.start_offsets import start_by_ledger
@@ -26,7 +26,7 @@ def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPart
     ids = {topic.name: topic.topic_id for topic in topics}
     if not ids:
         return {}
-    wanted = (pc.field("type") == "transaction") & pc.field("remote_topic").isin(list(ids))
+    wanted = (pc.field("type") == "transaction") & is_one_of("remote_topic", ids)
     columns = ["remote_topic", "remote_topic_id", "partition", "start"]
     first: dict[TopicPartition, int] = {}
     for row in ledger.read(wanted, columns).to_pylist():

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.ledger import LedgerError, LedgerTable, copied_rows, ledger_topic
+from kafka_ferry.ledger import LedgerError, LedgerTable, copied_rows, is_one_of, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.runs.state.flow_state import flow_state
@@ -134,7 +132,7 @@ def _written(
 ) -> Iterator[tuple[int, TopicPartition, str, int]]:
     """Each range of the opposite flow with records: ledger offset, partition, topic's id, end on the source."""
     columns = ["ledger_offset", "remote_topic", "remote_topic_id", "partition", "segments"]
-    wanted = copied_rows() & pc.field("remote_topic").isin(sorted(topics))
+    wanted = copied_rows() & is_one_of("remote_topic", topics)
     for batch in opposite.read(wanted, columns).to_batches():
         last = batch["segments"].offsets.to_pylist()
         values = batch["segments"].values

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.audit.comparison.findings import Finding
@@ -16,7 +15,7 @@ from kafka_ferry.audit.result import AuditReport
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import LedgerTable, copied_rows
+from kafka_ferry.ledger import LedgerTable, copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.state.run_context import RunContext
@@ -63,8 +62,7 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
 
 def _copied_to(ledger: LedgerTable, there: Mapping[str, str]) -> set[str]:
     """Those of the target's topics, whose ids are given by name, that the flow has copied to."""
-    names = pa.array(sorted(there), pa.string())
-    wanted = copied_rows() & pc.field("remote_topic").isin(names)
+    wanted = copied_rows() & is_one_of("remote_topic", there)
     rows = ledger.read(wanted, ["remote_topic", "remote_topic_id"])
     known = set(
         zip(rows["remote_topic"].to_pylist(), rows["remote_topic_id"].to_pylist(), strict=True)

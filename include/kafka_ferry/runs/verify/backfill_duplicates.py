@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.backfill.windows import Span, common, merged
 
@@ -57,9 +54,8 @@ def copied_twice(
     wanted_of = {TopicPartition(it.copied.topic, it.copied.partition): it.copied for it in ranges}
     if not wanted_of:
         return {}
-    ids = sorted({copied.topic_id for copied in wanted_of.values()})
-    wanted = copied_rows() & pc.field("topic_id").isin(pa.array(ids, pa.string()))
-    wanted &= pc.field("remote_topic_id").isin(pa.array(sorted(there), pa.string()))
+    ids = {copied.topic_id for copied in wanted_of.values()}
+    wanted = copied_rows() & is_one_of("topic_id", ids) & is_one_of("remote_topic_id", there)
     columns = ["run", "topic", "topic_id", "partition", "start", "rewound_from", "segments"]
     found: dict[TopicPartition, _Records] = defaultdict(_Records)
     for row in ledger.read(wanted, columns).to_pylist():

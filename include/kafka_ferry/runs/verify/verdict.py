@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, VerificationFailed
-from kafka_ferry.ledger import copied_rows
+from kafka_ferry.errors import ClusterUnreachable, FerryError, VerificationFailed
+from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
@@ -93,6 +93,9 @@ def _rows(
     target = ClusterControl(flow.target)
     found = target.topics(topics)
     logs = target.log_bounds(found.values(), "read_uncommitted")
+    for _, move in moves.partitions("written", "unchanged"):
+        if move.target and move.target.topic in found and move.target not in logs:
+            raise ClusterUnreachable(f"{move.target} on {target.alias} has no leader.")
     # Where records flow both ways, those of the target's own producers lie between the copies.
     ids = {name: topic.topic_id for name, topic in found.items()}
     verified = {} if opposite_for(flow) else verified_ends(ledger, ids)
@@ -107,7 +110,7 @@ def verified_ends(ledger: LedgerTable, ids: Mapping[str, str]) -> dict[TopicPart
         ids: the current ids of the remote topics, by name.
     """
     before = pc.field("ledger_offset") < ledger.verified_through()
-    wanted = copied_rows() & pc.field("remote_topic").isin(list(ids))
+    wanted = copied_rows() & is_one_of("remote_topic", ids)
     rows = ledger.read(wanted & before, _COLUMNS)
     ends: dict[TopicPartition, int] = {}
     last = _last_records(rows)

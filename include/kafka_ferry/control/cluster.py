@@ -96,16 +96,28 @@ class ClusterControl:
         with self._errors("listing topics"):
             return sorted(self._admin.list_topics(timeout=at_most(_TIMEOUT_S)).topics)
 
-    @retried
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of ``names`` that exist, with their ids and configs."""
-        found = {}
+        found, refused = self.readable_topics(names)
+        _raise_first(refused)
+        return found
+
+    @retried
+    def readable_topics(
+        self, names: Iterable[str]
+    ) -> tuple[dict[str, Topic], dict[str, FerryError]]:
+        """The same, without those that the cluster refuses to describe; and for each of these its error."""
+        found: dict[str, Topic] = {}
+        refused: dict[str, FerryError] = {}
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
             # Over a long link each answer counts: neither waits for the other's.
             asked = self._ask_configs(some)
-            described = self._described(some)
-            configs = self._configs(asked)
+            described, unseen = self._described(some)
+            configs, unread = self._configs(asked)
+            refused |= unread | unseen
             for name, (topic_id, replicas) in described.items():
+                if name in refused:
+                    continue
                 if name not in configs:
                     raise ClusterUnreachable(f"{self.alias} does not know {name} everywhere yet.")
                 sets = topic_configs(configs[name])
@@ -119,7 +131,7 @@ class ClusterControl:
                     dynamic=sets.dynamic,
                     defaults=sets.defaults,
                 )
-        return found
+        return found, refused
 
     @retried
     def topic_ids(self, names: Iterable[str], *, wait_for: Container[str] = ()) -> dict[str, str]:
@@ -131,7 +143,8 @@ class ClusterControl:
         """
         ids = {}
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
-            described = self._described(some)
+            described, refused = self._described(some)
+            _raise_first(refused)
             ids.update({name: topic_id for name, (topic_id, _) in described.items()})
             unknown = [name for name in some if name in wait_for and name not in described]
             if unknown:
@@ -317,26 +330,20 @@ class ClusterControl:
 
     def _described(
         self, names: Sequence[str]
-    ) -> dict[str, tuple[str, tuple[tuple[int, ...], ...]]]:
-        """The id of each topic that exists, and by partition the brokers of its replicas."""
+    ) -> tuple[dict[str, tuple[str, tuple[tuple[int, ...], ...]]], dict[str, FerryError]]:
+        """The id of each topic that exists, and by partition the brokers of its replicas; and errors, as ``_known``."""
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
             )
+        topics, refused = self._known("describing the topic", "READ", futures)
         described = {}
-        for name, future in futures.items():
-            try:
-                with self._errors(f"describing the topic {name}", Right.topic("READ", name)):
-                    topic = future.result()
-            except BrokerError as error:
-                if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise
-                continue
+        for name, topic in topics.items():
             # librdkafka prints ids in plain base64, Kafka in the URL-safe alphabet.
             topic_id = str(topic.topic_id).translate(str.maketrans("+/", "-_"))
             topic_id = "" if topic_id == _NO_TOPIC_ID else topic_id
             described[name] = (topic_id, replicas_of(topic.partitions))
-        return described
+        return described, refused
 
     def _ask_configs(self, names: Iterable[str]) -> Mapping[ConfigResource, Future[Any]]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
@@ -348,18 +355,30 @@ class ClusterControl:
             )
         return asked
 
-    def _configs(self, asked: Mapping[ConfigResource, Future[Any]]) -> dict[str, dict[str, Any]]:
-        """The configs of those topics that the broker knows."""
-        configs = {}
-        for resource, future in asked.items():
+    def _configs(
+        self, asked: Mapping[ConfigResource, Future[Any]]
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, FerryError]]:
+        """The configs of those topics that the broker knows; and errors, as ``_known``."""
+        futures = {resource.name: future for resource, future in asked.items()}
+        return self._known("reading the configs of the topic", "DESCRIBE_CONFIGS", futures)
+
+    def _known(
+        self, doing: str, operation: str, futures: Mapping[str, Future[Any]]
+    ) -> tuple[dict[str, Any], dict[str, FerryError]]:
+        """The answers about topics that exist; and by topic, an error that a retry does not help against."""
+        found: dict[str, Any] = {}
+        refused: dict[str, FerryError] = {}
+        for name, future in futures.items():
             try:
-                doing = f"reading the configs of the topic {resource.name}"
-                with self._errors(doing, Right.topic("DESCRIBE_CONFIGS", resource.name)):
-                    configs[resource.name] = future.result()
-            except BrokerError as error:
-                if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                with self._errors(f"{doing} {name}", Right.topic(operation, name)):
+                    found[name] = future.result()
+            except FerryError as error:
+                if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                if error.transient:
                     raise
-        return configs
+                refused[name] = error
+        return found, refused
 
     def _each(
         self,
@@ -391,3 +410,8 @@ class ClusterControl:
         except ClusterUnreachable:
             forget_clients()
             raise
+
+
+def _raise_first(refused: Mapping[str, FerryError]) -> None:
+    for error in refused.values():
+        raise error

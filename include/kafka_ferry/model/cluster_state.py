@@ -163,6 +163,7 @@ class SourceState:
         gone: topics that were copied and that the source says it does not have, if the flow asks.
         invisible: topics that the flow names or has copied, and that it may not see, so that it does not know
             whether they are there.
+        refused: topics that it may see, and that the source does not describe, each with the reason.
     """
 
     cluster_id: str
@@ -171,6 +172,7 @@ class SourceState:
     logs: SourceLogs = SourceLogs()
     gone: frozenset[str] = frozenset()
     invisible: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,8 @@ class TargetState:
         foreign: remote topics that hold committed records, none of them copied by this flow.
         unreadable: remote topics for which that is unknown, each with the reason.
         mismatches: by *target* partition, how its log contradicts the ledger.
+        refused: remote topics that the target does not describe, so that it is unknown whether they exist, each
+            with the reason.
         racks: the rack of each live broker, "" for none; no broker if the flow says of no topic where its
             replicas are placed.
     """
@@ -195,6 +199,7 @@ class TargetState:
     foreign: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     mismatches: Mapping[TopicPartition, LogMismatch] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
 
 

@@ -24,6 +24,7 @@ class Pair:
         foreign: whether the remote topic holds records, none of them copied by this flow.
         unreadable: why that is unknown, "" where it is known.
         invisible: how to let the flow see the source topic, "" where it does.
+        refused: why one of the clusters does not describe its topic, "" where both do.
         mark: the flow's mark on exactly this remote topic.
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
@@ -38,6 +39,7 @@ class Pair:
     foreign: bool = False
     unreadable: str = ""
     invisible: str = ""
+    refused: str = ""
     mark: Mark | None = None
     preserved: bool = False
     released: bool = False
@@ -62,6 +64,7 @@ class Pair:
             invisible=how_to_grant(Right.topic("READ", topic))
             if topic in state.source.invisible
             else "",
+            refused=state.source.refused.get(topic) or state.target.refused.get(remote_topic, ""),
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
             released=remote is not None and remote.topic_id in state.ledger.released,
             source_cluster_id=state.source.cluster_id,

@@ -173,9 +173,11 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
         yield _gone_astray(flow, state.ledger.copied, skip) or skip
     yield from selection.refused
     for name, remote_name in selection.names.items():
-        if name in state.source.topics:
-            pair = Pair.of(name, remote_name, state)
-            yield from _topic(flow, state, pair, state.source.topics[name], at)
+        pair = Pair.of(name, remote_name, state)
+        if pair.refused:
+            yield from judge_topic(flow, pair)
+        elif pair.source:
+            yield from _topic(flow, state, pair, pair.source, at)
         else:
             yield Skipped(name, "it was deleted while the run was planned")
     if options.topics:

@@ -9,9 +9,10 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.errors import GroupsFailed, RangesFailed
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.rights import Right
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
@@ -21,11 +22,15 @@ from tests.support.records.offsets import assert_same_offsets
 from tests.support.runs.flows import (
     assert_same,
     copy_now,
+    copy_planned,
     failures,
     make_flow,
+    plan_now,
     remote,
 )
 from tests.support.runs.proof import NO_SPARK, recount_here
+from tests.support.runs.rights import granted_by
+from tests.support.runs.topologies import topics_of
 
 TOPICS = ("open", "unreadable", "unwritable")
 
@@ -60,6 +65,53 @@ def test_topics_without_a_right_are_named_and_the_others_copied(
     assert all("TOPIC_AUTHORIZATION_FAILED" in sentence for sentence in said)
     assert {sentence.split("-")[0] for sentence in said} == {"unreadable", "unwritable"}
     assert_same(source, "open", target, remote(flow, "open"))
+
+
+def test_topics_that_may_not_be_described_are_named_and_the_others_copied_proved_and_moved(
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    source, target = strict
+    topics = ("described", "hidden-here", "hidden-there", "hidden-before")
+    for topic in topics:
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    options = {"sync_topic_acls_enabled": False, "sync_group_offsets_enabled": True}
+    flow = make_flow(folder, source, target, topics, groups=["reader"], **options)
+    deny(target, f"topic {remote(flow, 'hidden-before')}", "DESCRIBE_CONFIGS")
+    with GroupControl(flow.source) as control:
+        half = {TopicPartition(topic, 0): Committed(10) for topic in topics}
+        assert not control.commit({Group("reader"): half})
+    copy_planned(flow, plan_now(flow))
+    Run(flow, "run-1").verify(NO_SPARK)
+    deny(source, "topic hidden-here", "DESCRIBE_CONFIGS")
+    deny(target, f"topic {remote(flow, 'hidden-there')}", "DESCRIBE_CONFIGS")
+    for topic in topics:
+        produce(source.bootstrap, topic, [Record(key=b"more")])
+
+    plan = plan_now(flow, "run-2")
+    outcomes = copy_planned(flow, plan)
+    run = Run(flow, "run-2")
+    run.verify(NO_SPARK)
+    moves = run.sync_groups()
+
+    with pytest.raises(RangesFailed) as raised:
+        run._copying().raise_failures(plan, outcomes, None)
+    wanted = {"hidden-here", remote(flow, "hidden-there"), remote(flow, "hidden-before")}
+    rights = {Right.topic("DESCRIBE_CONFIGS", name) for name in wanted}
+    assert granted_by(raised.value.failures) == rights
+    assert len(raised.value.failures) == 3
+    assert_same(source, "described", target, remote(flow, "described"))
+    assert remote(flow, "hidden-before") not in topics_of(target)
+    assert {(it.source.topic, it.action) for _, it in moves.partitions()} == {
+        ("described", "written"),
+        *((topic, "held") for topic in topics[1:]),
+    }
+    held = {it.source.topic: it.reason for _, it in moves.partitions("held")}
+    assert granted_by([held["hidden-here"], held["hidden-there"]]) == {
+        Right.topic("DESCRIBE_CONFIGS", name)
+        for name in ("hidden-here", remote(flow, "hidden-there"))
+    }
 
 
 def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(

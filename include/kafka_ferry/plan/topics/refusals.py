@@ -92,6 +92,11 @@ class Situation(Generic[_Case]):
 
 OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
+        holds=lambda it: bool(it.refused),
+        reason="{it.refused}",
+        advice="The next run copies it.",
+    ),
+    Situation(
         holds=lambda it: it.source is None and it.remote is not None and bool(it.invisible),
         reason="the flow may no longer see the topic on the source, if it was not deleted. {it.invisible}",
         advice="If it was deleted, delete its copy {it.remote_topic} too.",

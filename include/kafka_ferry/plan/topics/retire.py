@@ -80,6 +80,9 @@ def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | No
     missing = missing_topics(flow, state.source.names, state.ledger.copied, state.ledger.marks)
     for topic, remote_topic in missing.items():
         pair = Pair.of(topic, remote_topic, state)
+        if pair.refused:
+            said = f"the topic is no longer on the source, and its copy {remote_topic} stays."
+            yield Note(topic, f"{said} {pair.refused}")
         if pair.remote is None:
             continue
         why = next((words for keeps, words in _KEEPS if keeps(pair, state)), "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kafka_ferry.audit.result import SkippedTopic
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import RunOptions, Topic
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.plan import select, select_topics
@@ -63,8 +63,8 @@ def audited_topics(
     by_policy = None if given and not patterns else _by_policy(flow, source, target, patterns)
     chosen = {**(by_policy.names if by_policy else {}), **given}
     _require_some(flow, patterns, chosen, by_policy)
-    ours, denied = _described(source, chosen)
-    theirs, denied_there = _described(target, chosen.values())
+    ours, refused = source.readable_topics(chosen)
+    theirs, refused_there = target.readable_topics(set(chosen.values()))
     found = AuditedTopics([])
     if by_policy:
         found.left_out.extend(it for it in by_policy.skipped if it.topic not in given)
@@ -74,9 +74,8 @@ def audited_topics(
             if it.topic not in given
         )
     for name, remote in sorted(chosen.items()):
-        reason = denied.get(name) or denied_there.get(remote) or ""
-        if reason:
-            found.skipped.append(SkippedTopic(name, remote, reason))
+        if error := refused.get(name) or refused_there.get(remote):
+            found.skipped.append(SkippedTopic(name, remote, str(error)))
         elif name in ours and remote in theirs:
             found.pairs.append((ours[name], theirs[remote]))
         elif paired_only and name not in given:
@@ -113,7 +112,7 @@ def _by_policy(
     """The topics that a plan of the flow would copy, and those that it leaves out by cluster id."""
     wanted, names = RunOptions(topics=tuple(patterns)).topic_filter, source.topic_names()
     selected, _ = select_topics(flow, names)
-    topics, _ = _described(source, selected)
+    topics, _ = source.readable_topics(selected)
     upstream, target_id = find_upstream(flow, source, names, topics), target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
     found = select(flow, selected, upstream.origins, target_id, returned)
@@ -126,27 +125,3 @@ def _by_policy(
         [it for it in found.skipped if is_wanted(it.topic)],
         [it for it in found.refused if is_wanted(it.topic)],
     )
-
-
-def _described(
-    control: ClusterControl, names: Iterable[str]
-) -> tuple[dict[str, Topic], dict[str, str]]:
-    """The topics that exist; and by name, why one cannot be described."""
-    listed = sorted(set(names))
-    try:
-        return control.topics(listed), {}
-    except ClusterUnreachable:
-        raise
-    except FerryError:
-        # One that may not be described stops the others.
-        pass
-    found: dict[str, Topic] = {}
-    denied: dict[str, str] = {}
-    for name in listed:
-        try:
-            found |= control.topics([name])
-        except ClusterUnreachable:
-            raise
-        except FerryError as error:
-            denied[name] = str(error)
-    return found, denied

@@ -55,16 +55,17 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     source_id, target_id = _cluster_ids(flow, source, target)
     names = source.topic_names()
     selected, _ = select_topics(flow, names)
-    topics = source.topics(selected)
+    topics, refused = source.readable_topics(selected)
     upstream = find_upstream(flow, source, names, topics)
     origins, returned = upstream.origins, returned_topics(flow, upstream, target_id)
     remote_names = select(flow, names, origins, target_id, returned).names
     topics = {name: topic for name, topic in topics.items() if name in remote_names}
+    unreadable = {name: str(error) for name, error in refused.items()}
     positions = known_positions(flow, target, ledger)
     if positions.ledger_end:
         require_one_file(flow, ledger)
     state = ClusterState(
-        source=SourceState(source_id, frozenset(names), topics),
+        source=SourceState(source_id, frozenset(names), topics, refused=unreadable),
         target=TargetState(target_id),
         positions=positions,
     )
@@ -170,7 +171,7 @@ def _with_remote_topics(
     remote_names: Mapping[str, str],
 ) -> ClusterState:
     """``state`` with the remote topics, and which of them hold records that the flow has not copied."""
-    there = target.topics({*remote_names.values(), *state.ledger.copied.values()})
+    there, refused = target.readable_topics({*remote_names.values(), *state.ledger.copied.values()})
     # In a topic with preserved offsets, the writer checks the records.
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
     # Until the source had heartbeats, the flow may have written its own where they go.
@@ -196,6 +197,7 @@ def _with_remote_topics(
         foreign=foreign,
         unreadable=unreadable,
         mismatches=mismatches,
+        refused={name: str(error) for name, error in refused.items()},
         racks=target.racks() if is_placed else {},
     )
     return replace(state, target=remote, positions=positions)

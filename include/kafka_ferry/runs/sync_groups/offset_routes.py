@@ -13,6 +13,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.groups.decisions import NOT_COPIED, translated, untouched
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, copied_topic_ids, remote_topics_of, routes
+from kafka_ferry.ledger import is_one_of
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
@@ -20,6 +21,7 @@ from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model.groups import Committed
 
@@ -39,6 +41,7 @@ class OffsetRoutes:
         source_logs: the source's logs, by its partitions, as they are or were seen last.
         partitions: how many partitions each remote topic has.
         target_logs: the target's logs, by its partitions.
+        refused: by source topic, why a cluster does not describe it or its remote topic.
         ledger: the flow's ledger.
         others_write: whether records flow both ways, so that applications write to remote topics.
     """
@@ -51,6 +54,7 @@ class OffsetRoutes:
     source_logs: Logs
     partitions: Mapping[str, int]
     target_logs: Logs
+    refused: Mapping[str, str]
     ledger: LedgerTable
     others_write: bool
 
@@ -77,14 +81,18 @@ class OffsetRoutes:
         remote = remote_topics_of(ledger, selected)
         wait_s = flow.partition_wait_ms / 1000
         topic_ids, logs, present = copied_topic_ids(ledger), last_seen or {}, selected
+        refused: dict[str, FerryError] = {}
         if last_seen is None:
             source = ClusterControl(flow.source)
-            known = source.topics(selected)
+            known, refused = source.readable_topics(selected)
             topic_ids = {name: topic.topic_id for name, topic in known.items()}
             logs = source.log_bounds(known.values(), flow.isolation_level, wait_s=wait_s)
             present = frozenset(known)
         target = ClusterControl(flow.target)
-        target_topics = target.topics(remote.values())
+        target_topics, refused_there = target.readable_topics(remote.values())
+        refused |= {
+            topic: refused_there[name] for topic, name in remote.items() if name in refused_there
+        }
         # The opposite flow's table is as old as the last run; its ledger is on the source.
         opposite = opposite_for(flow, ask=last_seen is None) if selected else None
         return cls(
@@ -106,6 +114,7 @@ class OffsetRoutes:
             {name: topic.partitions for name, topic in target_topics.items()},
             # Open transactions of other producers must not hold groups below a higher offset.
             target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s),
+            {topic: str(error) for topic, error in refused.items()},
             ledger,
             opposite is not None,
         )
@@ -126,6 +135,8 @@ class OffsetRoutes:
     ) -> PartitionMove:
         move = PartitionMove(tp, committed, log.end if log else -1, action="held")
         name = self.remote.get(tp.topic)
+        if tp.topic in self.refused:
+            return replace(move, reason=self.refused[tp.topic])
         if tp.topic not in self.present:
             return replace(move, reason="its topic is gone from the source, or may not be seen.")
         if name is None:
@@ -147,7 +158,7 @@ class OffsetRoutes:
     def _ever_copied(self) -> frozenset[TopicPartition]:
         """The partitions that the ledger has entries for, verified or not, of any topic on either side."""
         rows = self.ledger.read(
-            (pc.field("type") == "transaction") & pc.field("topic").isin(list(self.remote)),
+            (pc.field("type") == "transaction") & is_one_of("topic", self.remote),
             ["topic", "partition"],
         )
         there = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()

@@ -34,7 +34,7 @@ def with_missing(
     missing = missing_topics(flow, state.source.names, state.ledger.copied, state.ledger.marks)
     if not missing:
         return state
-    there = target.topics(missing.values())
+    there, refused = target.readable_topics(missing.values())
     unknown = state.unknown
     try:
         shared = _shared(flow, target, there) if there else {}
@@ -44,7 +44,11 @@ def with_missing(
     return replace(
         state,
         source=replace(state.source, gone=frozenset(source.unknown(missing))),
-        target=replace(state.target, topics={**state.target.topics, **there}),
+        target=replace(
+            state.target,
+            topics={**state.target.topics, **there},
+            refused={**state.target.refused, **{name: str(it) for name, it in refused.items()}},
+        ),
         other_flows=replace(state.other_flows, shared=shared),
         unknown=unknown,
     )

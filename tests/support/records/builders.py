@@ -117,10 +117,10 @@ def set_config(broker: KafkaCluster, topic: str, name: str, value: str) -> None:
     wait_for_config(broker.bootstrap, topic, name, value)
 
 
-def delete_before(broker: KafkaCluster, topic: str, offset: int) -> None:
-    """Deletes the records of partition 0 before an offset."""
+def delete_before(broker: KafkaCluster, topic: str, offset: int, partition: int = 0) -> None:
+    """Deletes the records of a partition before an offset."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.delete_records([TopicPartition(topic, 0, offset)]).values():
+    for future in client.delete_records([TopicPartition(topic, partition, offset)]).values():
         future.result()
 
 

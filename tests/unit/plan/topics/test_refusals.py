@@ -340,6 +340,28 @@ def test_a_vanished_target_topic_is_not_recreated_after_its_refusal() -> None:
     assert first.topics.creations == ()
 
 
+@pytest.mark.parametrize("name", ["orders", "primary.orders"])
+def test_a_topic_that_a_cluster_does_not_describe_is_refused_alone_whatever_the_options_say(
+    name: str,
+) -> None:
+    why = {name: "No right. Grant it."}
+    state = with_another_topic(copied_before(target=()))
+    # A cluster that does not describe a topic gives nothing of it.
+    state = changed(state, target_refused=why)
+    if name == "orders":
+        payments = {OTHER.name: OTHER}
+        bounds = {TopicPartition(OTHER.name, 0): LogBounds(0, 5)}
+        state = changed(state, topics=payments, bounds=bounds, refused=why, target_refused={})
+
+    plan = planned(state, a_flow(**EVERYTHING_GOES_ON))
+
+    (refusal,) = plan.remarks.refused
+    assert (refusal.topic, refusal.reason) == ("orders", why[name])
+    assert (plan.remarks.skipped, plan.remarks.notes) == ((), ())
+    assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.payments"]
+    assert intervals(plan) == [("payments", 0, 0, 5)]
+
+
 # Several at once
 
 

@@ -137,6 +137,12 @@ def test_a_copy_stays_where_deleting_it_could_be_wrong(state: ClusterState, why:
     assert (plan.topics.retirements, plan.remarks.refused) == ((), ())
 
 
+def test_a_copy_that_the_target_does_not_describe_stays_and_says_why() -> None:
+    state = gone(target_topics={}, target_refused={"primary.orders": "No right. Grant it."})
+    (note,) = retiring(state, retire_after_ms=0).remarks.notes
+    assert note.message.endswith("its copy primary.orders stays. No right. Grant it.")
+
+
 @pytest.mark.parametrize(("_", "words"), _KEEPS, ids=range(len(_KEEPS)))
 def test_every_line_of_the_table_is_tried(_: object, words: str) -> None:
     assert any(why in words.replace("{other}", "b->c") for _, why in KEPT.values())

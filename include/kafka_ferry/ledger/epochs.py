@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafka_ferry.batches.epochs import EpochHistory, EpochSpan, add_span
 from kafka_ferry.ledger.record import CopiedRange
-from kafka_ferry.model.epochs import EpochHistory, EpochSpan, add_span
 
 
 def epoch_history(ranges: Iterable[CopiedRange]) -> EpochHistory:

@@ -20,10 +20,10 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from kafka_ferry.batches import Segment
+from kafka_ferry.batches.epochs import EpochSpan
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import Mark
-from kafka_ferry.model.epochs import EpochSpan
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.model.waits import NO_WAITS, Waits

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.batches import Segment
+from kafka_ferry.batches.epochs import EpochSpan
 from kafka_ferry.ledger.record import (
     AppliedEntry,
     BackfillEntry,
@@ -21,7 +22,6 @@ from kafka_ferry.ledger.record import (
     ReleaseEntry,
     VerificationEntry,
 )
-from kafka_ferry.model.epochs import EpochSpan
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_ferry.batches.epochs import EpochHistory
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
 from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in, is_verification
@@ -44,7 +45,6 @@ from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.model.changes import Applied
 from kafka_ferry.model.cluster_state import Mark, Topic
-from kafka_ferry.model.epochs import EpochHistory
 from kafka_ferry.model.positions import Position, ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kafka_ferry.batches.epochs import EpochHistory, EpochSpan
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.ledger.epochs import epoch_history
-from kafka_ferry.model.epochs import EpochHistory, EpochSpan
 from tests.unit.ledger.entries import a_copied_range
 
 

@@ -15,8 +15,8 @@ from kafka_ferry.batches import (
     TransactionFates,
     converted_batches,
 )
+from kafka_ferry.batches.epochs import EpochHistory
 from kafka_ferry.copy.outcome import Failure
-from kafka_ferry.model.epochs import EpochHistory
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import Expected, Fetched

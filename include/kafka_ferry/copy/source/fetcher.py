@@ -18,13 +18,13 @@ from kafka_ferry.batches import (
     left_out,
     lost,
 )
+from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Cursor, Read, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
 from kafka_ferry.errors import ClusterUnreachable, FerryError
-from kafka_ferry.model.epochs import EpochEnd, branch_end
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from kafka_ferry.batches.epochs import EpochHistory
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
@@ -19,7 +20,6 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.ledger.epochs import epoch_history
 from kafka_ferry.model import Topic
-from kafka_ferry.model.epochs import EpochHistory
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
@@ -18,7 +19,6 @@ from kafka_ferry.model.cluster_state import (
     SourceState,
     TargetState,
 )
-from kafka_ferry.model.epochs import EpochEnd, branch_end
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
-from kafka_ferry.model.epochs import EpochEnd
+from kafka_ferry.batches.epochs import EpochEnd
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.by_topic import by_topic

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kafka_ferry.batches import Batch, ConvertedBatch, RangeDigest, Reason, SegmentList
+from kafka_ferry.batches.epochs import EpochSpan, add_span
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import Position, Range
-from kafka_ferry.model.epochs import EpochSpan, add_span
 
 
 @dataclass(slots=True)

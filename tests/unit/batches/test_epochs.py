@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.model.epochs import EpochEnd, EpochHistory, EpochSpan, add_span, branch_end
+from kafka_ferry.batches.epochs import EpochEnd, EpochHistory, EpochSpan, add_span, branch_end
 
 Log = list[int]
 """The epoch of each offset's batch."""

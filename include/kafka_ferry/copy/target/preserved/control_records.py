@@ -203,8 +203,10 @@ class MarkerFiller(Filler):
 def later_epoch(last: int, producer_epoch: int) -> int:
     """A coordinator epoch above ``last``, and above that of any earlier writer that saw ``last`` too.
 
-    Each writer's producer has a higher epoch than those it has fenced, until it gets another id and begins at 0
-    again: so the next number that ends with the producer's epoch is higher, too. No clock has a part in it.
+    Each writer's producer has a higher epoch than those it has fenced: so the next number that ends with the
+    producer's epoch is higher, too. No clock has a part in it. Where a producer gets another id, after 32,767
+    epochs, it begins at 0 again: then only the waiting before the first control record keeps an earlier writer
+    out that has written none.
 
     Args:
         last: the highest coordinator epoch that the partition's leader has seen, -1 for none.

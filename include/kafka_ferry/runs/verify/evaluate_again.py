@@ -17,7 +17,7 @@ from kafka_ferry.batches import Reason
 from kafka_ferry.model import Range
 from kafka_ferry.schemas.ids import stored_schemas
 from kafka_ferry.verify.rows import RuleEvaluation
-from kafka_ferry.verify.rule_evaluation import RangeToEvaluate
+from kafka_ferry.verify.transforms.rule_evaluation import RangeToEvaluate
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -11,7 +11,7 @@ from kafka_ferry.spark.packed_changes import PackedChanges
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.spark.transforms.job import done_by_rules
-from kafka_ferry.verify.rule_evaluation import evaluate_again
+from kafka_ferry.verify.transforms.rule_evaluation import evaluate_again
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_ferry.schemas.ids import FlowSchemas
     from kafka_ferry.transform import Evaluator
     from kafka_ferry.verify.rows import RuleEvaluation
-    from kafka_ferry.verify.rule_evaluation import Evaluations, RangeToEvaluate
+    from kafka_ferry.verify.transforms.rule_evaluation import Evaluations, RangeToEvaluate
 
 
 def evaluate_all(

@@ -7,7 +7,7 @@ import pytest
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.verify.rows import RuleEvaluation
-from kafka_ferry.verify.rule_comparison import MOST_NAMED, Given, compared
+from kafka_ferry.verify.transforms.rule_comparison import MOST_NAMED, Given, compared
 
 
 def content(value: bytes, key: bytes = b"k", **headers: bytes) -> bytes:

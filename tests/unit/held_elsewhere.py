@@ -109,7 +109,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics retire",
     "integration/topologies/test_returned.py": "copy/source: opposite_flow_filter; "
     "runs/provenance: opposite_flow",
-    "integration/transforms/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; verify/transforms: rule_evaluation",
+    "integration/transforms/test_rules_evaluated_again.py": "spark/transforms: evaluate_again; "
+    "verify/transforms: rule_evaluation",
     "integration/transforms/test_schema_registry.py": "copy/source: registry_formats; model: schemas; "
     "schemas: registered",
     "integration/copy/test_settlement.py": "copy/target: fencing; wire/transactions: endings",

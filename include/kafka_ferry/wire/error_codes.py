@@ -71,6 +71,27 @@ def is_transient(code: int) -> bool:
     return code in _TRANSIENT
 
 
+def is_transient_read(code: int) -> bool:
+    """``is_transient`` of Fetch and ListOffsets: remote storage that fails for a while is an unknown error.
+
+    Java's consumer asks again after it too (``FetchCollector``, ``OffsetFetcherUtils``).
+    """
+    return code == UNKNOWN_SERVER_ERROR or is_transient(code)
+
+
+def read_fault(code: int, doing: str, topic: str) -> FerryError:
+    """The error for a broker's ``code`` to Fetch or ListOffsets of ``topic``; see ``fault``."""
+    if code == UNKNOWN_SERVER_ERROR:
+        return BrokerError(
+            f"{doing}: {error_name(code)} ({code}).",
+            code=code,
+            name=error_name(code),
+            transient=True,
+            advice="The broker's log says why; remote storage that fails is one reason.",
+        )
+    return fault(code, doing, Right.topic("READ", topic))
+
+
 def fault(code: int, doing: str, *needed: Right, advice: str = "") -> FerryError:
     """The error for a broker's ``code``.
 

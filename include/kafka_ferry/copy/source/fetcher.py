@@ -27,7 +27,6 @@ from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.model.rights import Right
 from kafka_ferry.plan.schedule.priority import waves
 from kafka_ferry.wire import (
     Expected,
@@ -42,9 +41,10 @@ from kafka_ferry.wire.error_codes import (
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
-    fault,
-    is_transient,
+    is_transient_read,
+    read_fault,
 )
+from kafka_ferry.wire.partitions.absence import REMOTE_WAIT_MS, next_batch, silence
 from kafka_ferry.wire.partitions.epochs import epoch_ends_on
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.read_ahead import Depth, answer_bytes
@@ -55,6 +55,7 @@ _LONGEST_BACK_OFF_S: Final = 1.0
 # How soon a dropped range or a stopped reader is noticed.
 _LONGEST_PAUSE_S: Final = 0.25
 _LEAST_SHARE: Final = 256 * 1024
+_WAIT_MS: Final = 250
 # Fewer offsets are read with their neighbours, rather than skipped with another request.
 _JUMP_RECORDS: Final = 1_000
 
@@ -81,6 +82,12 @@ def _next_offsets(cursors: Sequence[Cursor], most: int) -> dict[TopicPartition, 
 def _exact(cursors: Iterable[Cursor], guessed: Set[TopicPartition]) -> list[Cursor]:
     """Those that were not asked for ahead, of which a request's failure says something."""
     return [cursor for cursor in cursors if cursor.range.source not in guessed]
+
+
+def _wait_ms(cursor: Cursor) -> int:
+    """How long a broker may wait before it answers, in milliseconds: longer for what it had nothing of."""
+    is_silent = cursor.must_be_alone and cursor.transient_failures
+    return REMOTE_WAIT_MS if is_silent else _WAIT_MS
 
 
 class RangeFetcher:
@@ -256,6 +263,7 @@ class RangeFetcher:
                 offsets,
                 max_bytes=size,
                 partition_max_bytes=share,
+                max_wait_ms=max(map(_wait_ms, cursors)),
                 # Which leader epoch comes before a guess is not known.
                 expected={
                     tp: Expected(cursor.range.topic_id) if tp in guessed else cursor.expected
@@ -354,7 +362,7 @@ class RangeFetcher:
         if malformed and self._replicas.leave(source):
             malformed = ""
         elif not found and not malformed and source not in sent.guessed:
-            found = self._judge_silence(cursor, fetched)
+            found = self._judge_silence(cursor, fetched, node)
         return found, malformed
 
     def _move(self, cursor: Cursor, last: ConvertedBatch) -> None:
@@ -363,14 +371,20 @@ class RangeFetcher:
         # A partition with data goes to the end of the request, since brokers fill responses in order.
         self._cursors[cursor.range.source] = self._cursors.pop(cursor.range.source)
 
-    def _judge_silence(self, cursor: Cursor, fetched: Fetched) -> list[ConvertedBatch]:
+    def _judge_silence(self, cursor: Cursor, fetched: Fetched, node: int) -> list[ConvertedBatch]:
+        """What an answer without batches proves (``absence.LogAnswers``): most often that it must be asked again."""
+        source = cursor.range.source
         if not fetched.alone:
             # Another partition may have filled the response: only an answer for this one alone says so.
             cursor.must_be_alone = True
-        elif not fetched.records and fetched.end >= cursor.range.end:
-            return [gap(cursor.at, cursor.range.end)]
-        else:
+        elif fetched.end < cursor.range.end:
             self._failed_transiently([cursor], f"the source's log ends at {fetched.end} for now")
+        elif (
+            empty_to := next_batch(self._aside, node, source, cursor.at, cursor.expected)
+        ) > cursor.at:
+            return [gap(cursor.at, min(empty_to, cursor.range.end))]
+        else:
+            self._failed_transiently([cursor], silence(source, cursor.at, fetched.end))
         return []
 
     def _judge_out_of_range(self, cursor: Cursor, node: int) -> list[ConvertedBatch]:
@@ -415,12 +429,12 @@ class RangeFetcher:
     def _judge_error(self, cursor: Cursor, code: int) -> None:
         """Retry or give up, depending on ``code``."""
         self._replicas.forget(cursor.range.source)
-        if is_transient(code):
+        if is_transient_read(code):
             self._failed_transiently([cursor], f"the source kept answering {error_name(code)}")
         else:
-            doing = f"Reading {cursor.range.source}"
-            needed = Right.topic("READ", cursor.range.source.topic)
-            self._fail(cursor, str(fault(code, doing, needed)), transient=False)
+            source = cursor.range.source
+            error = read_fault(code, f"Reading {source}", source.topic)
+            self._fail(cursor, str(error), transient=False)
 
     def _failed_transiently(self, cursors: Iterable[Cursor], why: str) -> None:
         now = time.monotonic()

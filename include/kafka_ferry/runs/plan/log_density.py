@@ -67,8 +67,6 @@ class _Sample:
                     self.records += header.records * share
                 seen_to = max(seen_to, following)
                 self.batches += 1
-        if fetched.alone and not fetched.records and fetched.end >= self.end:
-            seen_to = self.end
         self.offsets += seen_to - at
         self.seen_to = max(self.seen_to, seen_to)
 

@@ -20,7 +20,6 @@ from kafka.protocol.consumer import FetchRequest
 from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import (
@@ -30,6 +29,7 @@ from kafka_ferry.wire.error_codes import (
     THROTTLED,
     UNKNOWN_TOPIC_OR_PARTITION,
     fault,
+    read_fault,
 )
 from kafka_ferry.wire.partition_leader import as_uuid, printed, topics_request
 
@@ -70,7 +70,7 @@ class Fetched:
         end: the offset after the last visible one: the last stable offset for ``read_committed``,
             else the high watermark.
         error: Kafka's error code, 0 for none.
-        alone: whether the request was for this partition only, so that empty means empty.
+        alone: whether the request was for this partition only, so that no other one has filled the answer.
         diverged_at: where the log has diverged from the one of ``Expected.leader_epoch``: it was
             truncated to there (KIP-595's diverging epoch); None where it has not.
         preferred_replica: the broker that is to be asked instead, -1 for none (KIP-392).
@@ -90,6 +90,10 @@ class Fetched:
         """Whether the answer says nothing of the partition but where its log ends."""
         said = self.records or self.diverged_at is not None or self.preferred_replica >= 0
         return self.error == NONE and not said
+
+    def is_at_end(self, offset: int) -> bool:
+        """Whether the visible log ends at or before ``offset``, so that nothing is to be expected there."""
+        return 0 <= self.end <= offset
 
     @property
     def is_silent(self) -> bool:
@@ -146,10 +150,13 @@ def fetch_one(
     offset: int,
     *,
     max_bytes: int,
+    max_wait_ms: int = 0,
     committed: bool = True,
     expected: Expected = ANY,
 ) -> Fetched:
     """Fetch batches of one partition, without waiting for new ones.
+
+    An answer without batches proves nothing (``absence.LogAnswers``).
 
     Args:
         cluster: the cluster to read from.
@@ -157,6 +164,7 @@ def fetch_one(
         partition: the partition.
         offset: the next offset to read.
         max_bytes: soft limit of the response; it always has at least one batch.
+        max_wait_ms: how long the broker may wait for remote storage.
         committed: whether only committed batches are wanted (``read_committed``, KIP-98).
         expected: what must still be true of the partition.
 
@@ -170,7 +178,7 @@ def fetch_one(
         {partition: offset},
         max_bytes=max_bytes,
         partition_max_bytes=max_bytes,
-        max_wait_ms=0,
+        max_wait_ms=max_wait_ms,
         expected={partition: expected},
         committed=committed,
     )
@@ -181,7 +189,7 @@ def fetch_one(
         doing = f"Reading {partition} on {cluster.alias} from offset {offset}"
         if error == OFFSET_OUT_OF_RANGE:
             raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
-        raise fault(error, doing, Right.topic("READ", partition.topic))
+        raise read_fault(error, doing, partition.topic)
     return fetched
 
 

@@ -10,7 +10,8 @@ from kafka_ferry.batches.record_format.records import stream_records
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import fetch_one
+from kafka_ferry.wire.partitions.absence import LogAnswers
+from kafka_ferry.wire.partitions.fetch import Fetched, fetch_one
 from kafka_ferry.wire.partitions.partition_log import leader_of
 
 _LEAST_BYTES: Final = 1
@@ -31,10 +32,16 @@ def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -
 
 def _first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -> Record | None:
     leader = leader_of(cluster, partition, recent=True)
-    at, before, size = offset, -1, _LEAST_BYTES
-    while at > before:
-        before = at
-        fetched = fetch_one(cluster, leader, partition, at, max_bytes=size)
+    at, size = offset, _LEAST_BYTES
+
+    def ask(at: int, max_wait_ms: int) -> Fetched:
+        return fetch_one(cluster, leader, partition, at, max_bytes=size, max_wait_ms=max_wait_ms)
+
+    answers = LogAnswers(cluster, leader, partition, ask)
+    while True:
+        fetched, at = answers.at(at)
+        if fetched.is_at_end(at):
+            return None
         aborted = AbortFilter(fetched.aborted)
         for batch in split_batches(fetched.records):
             is_data = not (aborted.is_aborted(batch) or batch.header.is_control)
@@ -45,7 +52,6 @@ def _first_record(cluster: WireCluster, partition: TopicPartition, offset: int) 
                     return record
             at = max(at, batch.header.next_offset)
         size = min(size * 16, _MOST_BYTES)
-    return None
 
 
 def key_of(record: Record) -> bytes | None:

@@ -8,17 +8,18 @@ from typing import Any, Final
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.by_topic import by_topic, entries_of
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
-from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.error_codes import read_fault
 from kafka_ferry.wire.partitions.by_leader import by_node
 
 EARLIEST: Final = -2
 """Stands for the log's start in place of a time."""
 LATEST: Final = -1
 """Stands for the log's end in place of a time."""
+EARLIEST_LOCAL: Final = -4
+"""Stands for the first offset that is not in remote storage alone, in place of a time (KIP-405)."""
 _READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 """The level for which a log ends at its last stable offset."""
@@ -104,7 +105,7 @@ def log_offsets(
     Args:
         cluster: the cluster to ask.
         nodes: the broker that leads each partition.
-        wanted: ``EARLIEST``, ``LATEST`` or both.
+        wanted: ``EARLIEST``, ``LATEST``, ``EARLIEST_LOCAL``.
 
     Returns:
         By partition, in the order of ``wanted``.
@@ -124,8 +125,8 @@ def log_offsets(
     for (_, which), answers in ask_together(asked).items():
         for tp, answer in answers.items():
             if answer.error_code:
-                bound = "start" if which == EARLIEST else "end"
+                bound = "end" if which == LATEST else "start"
                 doing = f"Reading the {bound} of {tp} on {cluster.alias}"
-                raise fault(answer.error_code, doing, Right.topic("READ", tp.topic))
+                raise read_fault(answer.error_code, doing, tp.topic)
             found[tp].append(int(answer.offset))
     return found

@@ -10,7 +10,8 @@ from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.fetch import Expected, fetch_one
+from kafka_ferry.wire.partitions.absence import LogAnswers
+from kafka_ferry.wire.partitions.fetch import Expected, Fetched, fetch_one
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.partitions.read_ahead import NEAR_S
 
@@ -81,19 +82,25 @@ class _Lookahead:
         # Of a broker that is far away, a longer answer costs less than another one.
         is_far = self._cluster.connection(self._node).round_trip_s >= NEAR_S
         least = _MOST_BYTES if is_far else _FIRST_BYTES
-        fetched = fetch_one(
-            self._cluster,
-            self._node,
-            self._partition,
-            self._at,
-            max_bytes=min(max(least, self._bytes), _MOST_BYTES),
-            committed=committed,
-            expected=self._expected,
-        )
+
+        def ask(at: int, max_wait_ms: int) -> Fetched:
+            return fetch_one(
+                self._cluster,
+                self._node,
+                self._partition,
+                at,
+                max_bytes=min(max(least, self._bytes), _MOST_BYTES),
+                max_wait_ms=max_wait_ms,
+                committed=committed,
+                expected=self._expected,
+            )
+
+        before = self._at
+        answers = LogAnswers(self._cluster, self._node, self._partition, ask, self._expected)
+        fetched, self._at = answers.at(before)
         for entry in fetched.aborted:
             if entry.first_offset <= self._left.get(entry.producer_id, -1):
                 self._decide(entry.producer_id, is_aborted=True)
-        before = self._at
         try:
             for batch in split_batches(fetched.records):
                 header = batch.header

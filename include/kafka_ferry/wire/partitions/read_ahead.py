@@ -155,8 +155,12 @@ class AheadReader:
             pending.connection.close()
         self._in_flight.clear()
 
-    def fetched(self, at: int) -> Fetched:
+    def fetched(self, at: int, max_wait_ms: int = 0) -> Fetched:
         """Wait for the answer from the offset ``at`` on, where the last one ended.
+
+        Args:
+            at: the offset.
+            max_wait_ms: how long the broker may wait for remote storage.
 
         Raises:
             ClusterUnreachable: if the broker does not answer, or the log's start has moved past ``at``.
@@ -173,6 +177,7 @@ class AheadReader:
             self._partition,
             at,
             max_bytes=asked_for,
+            max_wait_ms=max_wait_ms,
             committed=self._committed,
         )
         if found.records and round_trip_s >= NEAR_S:

@@ -20,6 +20,7 @@ from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.partitions.absence import LogAnswers
 from kafka_ferry.wire.partitions.fetch import Fetched
 from kafka_ferry.wire.partitions.lookahead import fates_after
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
@@ -120,16 +121,16 @@ def ended_batches(
 
     Args and errors as in ``committed_batches``.
     """
-    at, before, fates = start, -1, TransactionFates()
+    at, fates = start, TransactionFates()
 
     def look_ahead(after: int, undecided: Mapping[int, int]) -> Mapping[int, bool]:
         with reader.elsewhere():
             return fates_after(cluster, log.leader, log.partition, after, undecided)
 
     with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=True) as reader:
-        while at > before:
-            before = at
-            fetched = reader.fetched(at)
+        answers = LogAnswers(cluster, log.leader, log.partition, reader.fetched)
+        while True:
+            fetched, at = answers.at(at)
             batches = list(_checked(cluster, log.partition, fetched))
 
             def judge(aborted: AbortFilter, batches: Sequence[Batch] = batches) -> list[bool]:
@@ -141,7 +142,7 @@ def ended_batches(
                 if batch.header.next_offset > at:
                     at = batch.header.next_offset
                     yield batch, is_aborted
-            if at >= fetched.end:
+            if fetched.is_at_end(at):
                 return
 
 
@@ -161,16 +162,19 @@ def stored_batches(
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
-    at, before = start, -1
+    at = start
     with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=False) as reader:
-        while before < at < end:
-            before = at
-            for batch in _checked(cluster, log.partition, reader.fetched(at)):
+        answers = LogAnswers(cluster, log.leader, log.partition, reader.fetched)
+        while at < end:
+            fetched, at = answers.at(at)
+            if fetched.is_at_end(at):
+                return
+            for batch in _checked(cluster, log.partition, fetched):
+                if batch.header.base_offset >= end:
+                    return
                 if at < batch.header.next_offset:
                     at = batch.header.next_offset
                     yield batch
-                if at >= end:
-                    return
 
 
 def _reader(

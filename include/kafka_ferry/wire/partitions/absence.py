@@ -1,0 +1,145 @@
+"""What an answer proves of offsets that have no record: the one place where that is decided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kafka_ferry.batches import MalformedBatch, split_batches
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import RETRY_S, at_most
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, fetch_one
+
+REMOTE_WAIT_MS: Final = 5_000
+"""How long a broker may wait for remote storage, once it has given nothing; before Kafka 3.8 it heeds that."""
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 2.0
+
+
+class Unanswered(FerryError):
+    """A broker gives no records, although its log goes on by its own word."""
+
+    transient = True
+
+
+class Answer(NamedTuple):
+    """An answer that says what a log holds from an offset on.
+
+    Attributes:
+        fetched: the answer.
+        empty_to: the log has no batch from the offset on up to here, as was proved; the offset itself where
+            the answer has a batch, or the log ends.
+    """
+
+    fetched: Fetched
+    empty_to: int
+
+
+class LogAnswers:
+    """Asks for the batches of one log until the answer says something.
+
+    **An absence is proved.** An offset of a log has no record only if
+
+    A. a batch after it was read, in an answer for that offset or one before it: brokers leave none out;
+    B. or the log's start, by the broker's word, is past it;
+    C. or a batch that was read covers it: a marker, or what compaction has left of a batch.
+
+    An empty answer without an error is none of these. A broker with tiered storage (KIP-405) gives it where
+    remote storage is slower than ``remote.fetch.max.wait.ms``, or over its quota; then it is asked again, and at
+    last ``Unanswered`` is raised. The last batch of a log is never compacted away, so that its offsets are always
+    proved by A or C. Only below the last stable offset there may be nothing, where the batch after it belongs to
+    an open transaction: a ``read_uncommitted`` answer shows that batch.
+
+    It does not say why a proved offset has no record.
+
+    Args:
+        cluster: the cluster, with no request on its way to ``node``.
+        node: the broker that leads the partition.
+        partition: the partition.
+        ask: fetches from an offset on, and lets the broker wait for so many milliseconds.
+        expected: what must still be true of the partition.
+    """
+
+    def __init__(
+        self,
+        cluster: WireCluster,
+        node: int,
+        partition: TopicPartition,
+        ask: Callable[[int, int], Fetched],
+        expected: Expected = ANY,
+    ) -> None:
+        self._cluster, self._node, self._partition, self._ask = cluster, node, partition, ask
+        self._expected = expected
+
+    def at(self, offset: int) -> Answer:
+        """The answer from ``offset`` on.
+
+        Raises:
+            Unanswered: if the broker gives nothing for a minute, though its log goes on there.
+            FerryError: what ``ask`` raises.
+        """
+        ends_at = time.monotonic() + at_most(RETRY_S)
+        pause_s, wait_ms = _FIRST_PAUSE_S, 0
+        while True:
+            fetched = self._ask(offset, wait_ms)
+            if fetched.is_at_end(offset) or has_batch(fetched, offset):
+                return Answer(fetched, offset)
+            empty_to = next_batch(
+                self._cluster, self._node, self._partition, offset, self._expected
+            )
+            if empty_to > offset and fetched.end > offset:
+                return Answer(fetched, min(empty_to, fetched.end))
+            if time.monotonic() > ends_at:
+                raise Unanswered(
+                    f"{self._cluster.alias}: {silence(self._partition, offset, fetched.end)}"
+                )
+            time.sleep(pause_s)
+            pause_s, wait_ms = min(2 * pause_s, _LONGEST_PAUSE_S), REMOTE_WAIT_MS
+
+
+def has_batch(fetched: Fetched, offset: int) -> bool:
+    """Whether an answer has a batch that reaches past ``offset``, or bytes that are no batch."""
+    try:
+        return any(batch.header.next_offset > offset for batch in split_batches(fetched.records))
+    except MalformedBatch:
+        return True
+
+
+def next_batch(
+    cluster: WireCluster,
+    node: int,
+    partition: TopicPartition,
+    offset: int,
+    expected: Expected = ANY,
+) -> int:
+    """Where the first batch after ``offset`` begins, of open transactions too; ``offset`` while nothing says so.
+
+    Args:
+        cluster: the cluster, with no request on its way to ``node``.
+        node: the broker that leads the partition.
+        partition: the partition.
+        offset: an offset for which a ``read_committed`` answer was empty.
+        expected: what must still be true of the partition.
+
+    Raises:
+        FerryError: if the partition cannot be read.
+    """
+    fetched = fetch_one(
+        cluster, node, partition, offset, max_bytes=1, committed=False, expected=expected
+    )
+    for batch in split_batches(fetched.records):
+        if batch.header.next_offset > offset:
+            return max(offset, batch.header.base_offset)
+    return offset
+
+
+def silence(partition: TopicPartition, offset: int, end: int) -> str:
+    """The sentence about a broker that gives nothing at ``offset`` of a log that ends at ``end``."""
+    return (
+        f"{partition} ends at offset {end} by its broker's word, which gave no records from offset {offset} on, "
+        "nor an error. Is its remote storage slow (remote.fetch.max.wait.ms) or over its quota "
+        "(remote.log.manager.fetch.max.bytes.per.second)?"
+    )

@@ -1,0 +1,79 @@
+"""Sources and targets with tiered storage (KIP-405) that is slow, fails, or is over its quota."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry_for
+from kafka_ferry.wire import borrowed
+from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.scan import committed_values
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.tiered import TieredBroker, tiered_topic
+from tests.support.records.builders import Record
+from tests.support.runs.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    failures,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.runs.pair import Unique
+
+pytestmark = pytest.mark.long
+RECORDS = [Record(b"%d" % number, b"x" * 100) for number in range(3_000)]
+
+
+@pytest.fixture(scope="module")
+def tiered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TieredBroker]:
+    broker = TieredBroker(
+        tmp_path_factory.mktemp("tiered"),
+        {"remote.log.manager.fetch.max.bytes.per.second": "100000"},
+    )
+    broker.start()
+    try:
+        yield broker.wait_ready()
+    finally:
+        broker.wipe()
+
+
+@pytest.mark.parametrize("fault", ["slow", "failing"])
+def test_remote_storage_that_gives_nothing_fails_by_name_and_then_is_copied_whole(
+    tiered: TieredBroker, backup: KafkaCluster, folder, unique: Unique, fault: str
+) -> None:
+    topic = unique(fault)
+    local = tiered_topic(tiered, topic, RECORDS)
+    assert local > 1_000
+    flow = make_flow(folder, tiered, backup, [topic], partition_wait_ms=2_000)
+    plan = plan_now(flow)
+    at_fault: AbstractContextManager[None] = getattr(tiered, fault)()
+    with at_fault:
+        outcomes = copy_planned(flow, plan)
+    (failure,) = [it.failure for it in outcomes if it.failure]
+    assert failure.transient
+    assert failure.offset == 0
+    # Its storage recovers while it is read.
+    at_fault = getattr(tiered, fault)()
+    at_fault.__enter__()
+    threading.Timer(1.5, at_fault.__exit__, (None, None, None)).start()
+    assert failures(copy_now(flow, "run-2")) == []
+    assert_same(tiered, topic, backup, remote(flow, topic))
+
+
+def test_a_reader_of_slow_remote_storage_concludes_nothing(
+    tiered: TieredBroker, unique: Unique
+) -> None:
+    topic = unique("read")
+    tiered_topic(tiered, topic, RECORDS)
+    with borrowed("tiered", {"bootstrap_servers": [tiered.bootstrap]}) as cluster:
+        partition = TopicPartition(topic, 0)
+        with tiered.slow(), retry_for(2), pytest.raises(Unanswered, match=topic):
+            list(committed_values(cluster, partition, 0))
+        assert len(list(committed_values(cluster, partition, 0))) == len(RECORDS)

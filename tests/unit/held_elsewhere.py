@@ -114,7 +114,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/transforms/test_schema_registry.py": "copy/source: registry_formats; model: schemas; "
     "schemas: registered",
     "integration/copy/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
-    "integration/situations/test_plan.py": "wire/partitions: epochs",
+    "integration/empty_answers/test_empty_answers.py": "wire/partitions: absence",
+    "integration/situations/test_plan.py": "wire/partitions: epochs held_back",
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
     "runs/mirror: mirror; "
     "spark: query recount",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
+from kafka_ferry.clock import duration_text
 from kafka_ferry.model.changes import Acl, Applied, Quotas, Users
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
@@ -124,6 +126,34 @@ class Access:
     notes: tuple[str, ...] = ()
 
 
+class HeldBack(NamedTuple):
+    """Records that ``read_committed`` readers do not get yet, since a transaction before them is open.
+
+    Attributes:
+        offsets: how far the high watermark is ahead of the last stable offset.
+        since: when that transaction's first record was written, in milliseconds since 1970.
+        producer_id: the producer's.
+    """
+
+    offsets: int
+    since: int
+    producer_id: int
+
+    def text(self, now: int) -> str:
+        """The same in a sentence, ``now`` in milliseconds since 1970."""
+        ago = duration_text(max(0, now - self.since) / 1000)
+        return (
+            f"an open transaction of producer {self.producer_id}, begun {ago} ago, holds back {self.offsets:,} "
+            "offsets: no read_committed reader gets them before it ends."
+        )
+
+
+HANGING: Final = (
+    "If its application no longer runs, `kafka-transactions.sh find-hanging` and `abort` end it."
+)
+"""What to do about a transaction that stays open."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLogs:
     """The logs of the topics that the flow selects; all keys are *source* partitions.
@@ -140,6 +170,7 @@ class SourceLogs:
         recent: the first offset that was written within the last interval between runs.
         oldest: of partitions with something to copy whose topic does not keep all records, the time of
             the log's first record, in milliseconds since 1970; absent where it has none.
+        held_back: what open transactions keep from the flow; partitions without any are absent.
     """
 
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
@@ -149,6 +180,7 @@ class SourceLogs:
     expiring: Mapping[TopicPartition, int] = field(default_factory=dict)
     recent: Mapping[TopicPartition, int] = field(default_factory=dict)
     oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
+    held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kafka_ferry.model.changes import (
     SetConfigs,
     UserChange,
 )
-from kafka_ferry.model.cluster_state import ClusterState, LogBounds, SourceLogs, Topic
+from kafka_ferry.model.cluster_state import HANGING, ClusterState, LogBounds, SourceLogs, Topic
 from kafka_ferry.model.plan import (
     AccessChanges,
     Creation,
@@ -61,6 +61,8 @@ from kafka_ferry.plan.topics.topic_filter import select_topics, selection_of
 from kafka_ferry.plan.topics.unused_options import unused_options
 
 # Brokers forget the offsets of a group without members after seven days by default.
+# Transactions of applications that run well are always open somewhere.
+_SHORT_MS: Final = 3_000
 _REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
 
 _Step = (
@@ -237,6 +239,19 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     unplaced = {step.partition for step in steps if isinstance(step, Refusal)}
     numbers = [number for number in range(topic.partitions) if number not in unplaced]
     yield from _partitions(flow, state, pair, topic, numbers, at)
+    yield from _held_back(state, topic, at)
+
+
+def _held_back(state: ClusterState, topic: Topic, at: int) -> Iterator[Note]:
+    """What is said of the topic's oldest open transaction, unless it has only just begun."""
+    of_topic = [
+        (held.since, tp.partition, held)
+        for tp, held in state.source.logs.held_back.items()
+        if tp.topic == topic.name and at - held.since >= _SHORT_MS
+    ]
+    if of_topic:
+        _, partition, held = min(of_topic)
+        yield Note(topic.name, f"{held.text(at)} {HANGING}", partition)
 
 
 def _existing(flow: Flow, racks: Mapping[int, str], pair: Pair, topic: Topic) -> Iterator[_Step]:

@@ -9,9 +9,11 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_ferry.batches import Reason
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_sandbox.broker import Broker
@@ -145,14 +147,25 @@ def test_a_plan_ends_before_open_transactions_unless_uncommitted_records_are_wan
     producer = Producer({"bootstrap.servers": pair.primary.bootstrap, "transactional.id": topic})
     producer.init_transactions()
     producer.begin_transaction()
-    producer.produce(topic, b"open")
+    producer.produce(topic, b"open", timestamp=now_ms() - 3_600_000)
     producer.flush()
-    ends = []
+    pair.produce(topic, named("hidden", 5))
+    ends, notes, held = [], [], []
     for level in ("read_committed", "read_uncommitted"):
         flow = pair.flow([topic], isolation_level=level)
-        ends += [range_.end for range_ in plan_now(flow).ranges]
+        plan = plan_now(flow)
+        ends += [range_.end for range_ in plan.ranges]
+        notes += [str(note) for note in plan.remarks.notes]
+        held += [row.held_back for row in lag(flow)]
     producer.abort_transaction()
-    assert ends == [10, 11]
+    assert ends == [10, 16]
+    (note,) = notes
+    assert f"{topic}-0: an open transaction of producer " in note
+    assert "begun 1 h 0 min ago, holds back 6 offsets" in note
+    assert held == [6, 0]
+    flow = pair.flow([topic])
+    assert not plan_now(flow).remarks.notes
+    assert [row.held_back for row in lag(flow)] == [0]
 
 
 def test_where_all_that_was_to_be_copied_is_deleted_the_loss_alone_is_recorded(pair: Pair) -> None:

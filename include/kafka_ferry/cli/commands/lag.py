@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,7 @@ from kafka_ferry.clock import duration_text, now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import RunOptions
+from kafka_ferry.model.cluster_state import HANGING, HeldBack
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Lag
@@ -71,6 +73,7 @@ def _lag_of_partitions(flow: Flow, options: RunOptions, *, show: bool) -> list[d
     if show:
         _show(rows)
     _warn_of_moved(flow, rows)
+    _warn_of_held_back(rows)
     return [asdict(row) | {"lag": row.lag} for row in rows]
 
 
@@ -111,11 +114,11 @@ def _lag_of_groups(
 
 
 def _show(rows: Sequence[Lag]) -> None:
-    columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "OLDEST PROOF")
+    columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "HELD BACK", "OLDEST PROOF")
     now = now_ms()
     cells = (
         (
-            *(row.topic, row.partition, row.position, row.log_end, row.lag),
+            *(row.topic, row.partition, row.position, row.log_end, row.lag, row.held_back),
             None if row.proved_at is None else duration_text(max(0, now - row.proved_at) / 1000),
         )
         for row in rows
@@ -131,4 +134,18 @@ def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:
             f"The group of {flow.name} on {flow.target.alias} has other positions than the ledger in "
             f"{len(moved)} partition(s), {first.topic}-{first.partition} at {first.moved_to} for one. "
             "The ledger's are shown; ferry plan says what to do."
+        )
+
+
+def _warn_of_held_back(rows: Sequence[Lag]) -> None:
+    held = [
+        (row.held_since, row.held_by, row)
+        for row in rows
+        if row.held_since is not None and row.held_by is not None
+    ]
+    if held:
+        since, producer_id, row = min(held, key=itemgetter(0))
+        text = HeldBack(row.held_back, since, producer_id).text(now_ms())
+        warn(
+            f"Open transactions in {len(held)} partition(s). {row.topic}-{row.partition}: {text} {HANGING}"
         )

@@ -13,7 +13,9 @@ from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import ClusterState, Position, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import (
+    HeldBack,
     LedgerState,
+    LogBounds,
     OtherFlows,
     SourceLogs,
     SourceState,
@@ -39,6 +41,7 @@ from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.epochs import epoch_ends
+from kafka_ferry.wire.partitions.held_back import held_back
 from kafka_ferry.wire.partitions.scan import holds_records
 
 
@@ -80,9 +83,10 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
     diverged = _diverged(flow, ledger, topics, remote_names, state.positions.known)
+    held = held_back_from(flow, bounds)
     state = replace(
         state,
-        source=replace(state.source, logs=SourceLogs(bounds, diverged)),
+        source=replace(state.source, logs=SourceLogs(bounds, diverged, held_back=held)),
         other_flows=OtherFlows({**origins, **upstream.origins}),
         access=discover_access(flow, source_id),
         unknown=tuple(dict.fromkeys((*doubts, *upstream.unknown))),
@@ -308,6 +312,16 @@ def _diverged(
             end = branch_end(ledger.epochs(target, position), end_of)
             found[source] = -1 if end is None else min(end, position.offset)
     return found
+
+
+def held_back_from(
+    flow: Flow, bounds: Mapping[TopicPartition, LogBounds]
+) -> dict[TopicPartition, HeldBack]:
+    """What open transactions of the source keep from the flow, by partition of ``bounds``."""
+    if flow.isolation_level != "read_committed":
+        return {}
+    with connected(flow.source) as cluster:
+        return held_back(cluster, {tp: log.end for tp, log in bounds.items()})
 
 
 def hidden_copies(target: ClusterControl, ledger: LedgerTable) -> frozenset[TopicPartition]:

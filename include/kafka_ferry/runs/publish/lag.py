@@ -17,6 +17,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.model import ORDINARY, RunOptions, Topic, TopicPartition
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.subset import narrowed
+from kafka_ferry.runs.plan.discover import held_back_from
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger
@@ -44,6 +45,9 @@ class Lag:
         moved_to: the group's offset where the ledger has another position, None where they agree.
         proved_at: when the target's records were last read back, of those that were not read for the longest
             time, in milliseconds since 1970; None where none is proved.
+        held_back: how many offsets after ``log_end`` an open transaction keeps from the flow; not in its lag.
+        held_since: when that transaction began, in milliseconds since 1970; None where there is none.
+        held_by: the producer id of that transaction; None where there is none.
     """
 
     topic: str
@@ -53,6 +57,9 @@ class Lag:
     log_end: int
     moved_to: int | None = None
     proved_at: int | None = None
+    held_back: int = 0
+    held_since: int | None = None
+    held_by: int | None = None
 
     @property
     def lag(self) -> int:
@@ -90,6 +97,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     ledger = flow_ledger(flow)
     positions = known_positions(flow, target, ledger)
     proved = proof_ages(ledger, target).by_partition()
+    held = held_back_from(flow, bounds)
     rows = []
     for tp, log in sorted(bounds.items()):
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
@@ -103,6 +111,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
                 log.end,
                 positions.moved.get(remote),
                 proved.get(remote),
+                *held.get(tp, ()),
             )
         )
     return rows

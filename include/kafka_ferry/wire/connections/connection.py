@@ -37,7 +37,7 @@ from kafka_ferry.wire.connections.tls import UNREACHED, secured, tls_fault
 _SPOKEN: Final[dict[str, int]] = {
     "Produce": 9,
     "Fetch": 13,
-    "ListOffsets": 5,
+    "ListOffsets": 8,
     "Metadata": 12,
     "OffsetFetch": 8,
     "OffsetCommit": 9,

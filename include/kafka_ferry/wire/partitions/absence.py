@@ -25,7 +25,7 @@ class Unanswered(FerryError):
     transient = True
 
 
-class Answer(NamedTuple):
+class LogAnswer(NamedTuple):
     """An answer that says what a log holds from an offset on.
 
     Attributes:
@@ -74,7 +74,7 @@ class LogAnswers:
         self._cluster, self._node, self._partition, self._ask = cluster, node, partition, ask
         self._expected = expected
 
-    def at(self, offset: int) -> Answer:
+    def at(self, offset: int) -> LogAnswer:
         """The answer from ``offset`` on.
 
         Raises:
@@ -86,12 +86,12 @@ class LogAnswers:
         while True:
             fetched = self._ask(offset, wait_ms)
             if fetched.is_at_end(offset) or has_batch(fetched, offset):
-                return Answer(fetched, offset)
+                return LogAnswer(fetched, offset)
             empty_to = next_batch(
                 self._cluster, self._node, self._partition, offset, self._expected
             )
             if empty_to > offset and fetched.end > offset:
-                return Answer(fetched, min(empty_to, fetched.end))
+                return LogAnswer(fetched, min(empty_to, fetched.end))
             if time.monotonic() > ends_at:
                 raise Unanswered(
                     f"{self._cluster.alias}: {silence(self._partition, offset, fetched.end)}"

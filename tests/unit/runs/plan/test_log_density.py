@@ -21,13 +21,11 @@ EMPTY = an_empty_batch(at=30, last_offset_delta=9)
 LOG = PLAIN + SPARSE + ABORTED + ABORT + COMMITTED + COMMIT + EMPTY
 
 
-def seen(
-    records: bytes, at: int = 0, end: int = 1000, *, log_end: int = 1000, alone: bool = False
-) -> tuple[float, int, int]:
+def seen(records: bytes, at: int = 0, end: int = 1000) -> tuple[float, int, int]:
     """Records, offsets, and up to where, of one answer for the offset ``at``."""
     sample = _Sample(0, end, 0)
     aborted = (AbortedTransaction(7, 20),)
-    sample.add(Fetched(P0, records, aborted, log_end, 0, alone), at)
+    sample.add(Fetched(P0, records, aborted, 1000, 0, True), at)
     return sample.records, sample.offsets, sample.seen_to
 
 
@@ -62,9 +60,8 @@ def test_only_what_was_asked_for_counts() -> None:
     assert seen(LOG, at=25, end=30) == (4, 5, 30)
 
 
-def test_an_answer_without_records_is_one_gap_up_to_the_end() -> None:
-    assert seen(b"", alone=True) == (0, 1000, 1000)
-    assert seen(b"", alone=True, log_end=999) == (0, 0, 0)
+def test_an_answer_without_records_says_nothing() -> None:
+    assert seen(b"") == (0, 0, 0)
 
 
 def test_what_was_seen_is_not_looked_at_again() -> None:

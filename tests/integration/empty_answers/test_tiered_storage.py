@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -46,24 +47,24 @@ def tiered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TieredBroker]:
 
 @pytest.mark.parametrize("fault", ["slow", "failing"])
 def test_remote_storage_that_gives_nothing_fails_by_name_and_then_is_copied_whole(
-    tiered: TieredBroker, backup: KafkaCluster, folder, unique: Unique, fault: str
+    tiered: TieredBroker, backup: KafkaCluster, folder: Path, unique: Unique, fault: str
 ) -> None:
     topic = unique(fault)
     local = tiered_topic(tiered, topic, RECORDS)
     assert local > 1_000
     flow = make_flow(folder, tiered, backup, [topic], partition_wait_ms=2_000)
     plan = plan_now(flow)
-    at_fault: AbstractContextManager[None] = getattr(tiered, fault)()
-    with at_fault:
+    with getattr(tiered, fault)():
         outcomes = copy_planned(flow, plan)
     (failure,) = [it.failure for it in outcomes if it.failure]
     assert failure.transient
     assert failure.offset == 0
-    # Its storage recovers while it is read.
-    at_fault = getattr(tiered, fault)()
-    at_fault.__enter__()
-    threading.Timer(1.5, at_fault.__exit__, (None, None, None)).start()
-    assert failures(copy_now(flow, "run-2")) == []
+    # Its storage recovers while it is read, and is over its quota after each answer.
+    flow = make_flow(folder, tiered, backup, [topic])
+    with ExitStack() as recovers:
+        recovers.enter_context(getattr(tiered, fault)())
+        threading.Timer(1.5, recovers.pop_all().close).start()
+        assert failures(copy_now(flow, "run-2")) == []
     assert_same(tiered, topic, backup, remote(flow, topic))
 
 

@@ -115,7 +115,9 @@ def first(cluster: WireCluster, partition: TopicPartition) -> object:
 def fates(cluster: WireCluster, partition: TopicPartition) -> object:
     log = partition_log(cluster, partition)
     batches = list(stored_batches(cluster, log, 0, log.end))
-    (aborted,) = {it.header.producer_id for it in batches if it.header.is_control and is_abort_marker(it)}
+    (aborted,) = {
+        it.header.producer_id for it in batches if it.header.is_control and is_abort_marker(it)
+    }
     begin = next(it.header for it in batches if it.header.producer_id == aborted)
     undecided = {aborted: begin.base_offset}
     return fates_after(cluster, log.leader, partition, begin.next_offset, undecided)
@@ -160,4 +162,3 @@ def test_a_compacted_tail_below_an_open_transaction_is_proved_by_the_batch_after
     outcomes = copy_now(flow)
     assert failures(outcomes) == []
     assert_same(target, topic, backup, remote(flow, topic))
-    left_open.abort_transaction()

@@ -1,0 +1,71 @@
+"""What an open transaction keeps from ``read_committed`` readers, since when, and whose it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+from kafka_ferry.batches import Batch, first_time, split_batches
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.cluster_state import HeldBack
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.partitions.fetch import fetch_one
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+
+log = logging.getLogger(__name__)
+
+# Each takes two fetches.
+_AT_MOST: Final = 100
+
+
+def held_back(
+    cluster: WireCluster, stable_ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, HeldBack]:
+    """Which partitions have records after their last stable offset, at most a hundred of them.
+
+    The first record of the oldest open transaction is at the last stable offset: its batch says when that
+    transaction began, and which producer's it is.
+
+    Args:
+        cluster: the cluster, with no request on its way.
+        stable_ends: last stable offsets, by partition.
+
+    Raises:
+        FerryError: if a cluster does not say for a minute where logs end.
+    """
+    led: dict[TopicPartition, int] = {}
+
+    def ask() -> dict[TopicPartition, int]:
+        with cluster.forgetting():
+            leaders = cluster.recent_leaders(stable_ends)
+            led.update({tp: it.node for tp, it in leaders.items() if it.node >= 0})
+            return high_watermarks(cluster, led)
+
+    ends = retry(ask) if stable_ends else {}
+    more = [tp for tp, end in ends.items() if end > stable_ends[tp]]
+    held = {}
+    for tp in islice(more, _AT_MOST):
+        try:
+            begin = _open_batch(cluster, led[tp], tp, stable_ends[tp])
+        except FerryError as error:
+            log.warning("What is open in %s is unknown: %s", tp, error)
+            continue
+        if begin:
+            offsets = ends[tp] - stable_ends[tp]
+            held[tp] = HeldBack(offsets, first_time(begin.header), begin.header.producer_id)
+    return held
+
+
+def _open_batch(cluster: WireCluster, node: int, tp: TopicPartition, offset: int) -> Batch | None:
+    """The batch at a last stable offset, None where that has moved on."""
+    if fetch_one(cluster, node, tp, offset, max_bytes=1).end > offset:
+        return None
+    fetched = fetch_one(cluster, node, tp, offset, max_bytes=1, committed=False)
+    for batch in split_batches(fetched.records):
+        if batch.header.next_offset > offset:
+            return batch if batch.header.is_transactional else None
+    return None

@@ -406,7 +406,6 @@ UNTAKEN = [
     {"compression_lz5_level": "1", "segment_bytes": "1"},
     {"no_such_config": "1"},
     {"retention_bytes": "plenty"},
-    {"remote_storage_enable": "true"},
     {"no_such_config": "1", "segment_bytes": "1"},
 ]
 
@@ -442,6 +441,23 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
     assert sets == kept
     if how == "alter":  # a step that is repeated comes to the same
         assert run.sync_topics().remarks.unapplied == plan.remarks.unapplied
+
+
+def test_configs_of_tiered_storage_are_left_out_with_a_note_where_the_target_has_none(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("tiered", retention_ms="1000000")
+    flow = pair.flow([topic])
+    run = Run(flow, "run-1")
+    run._folder.save_plan(with_configs(run.plan(), remote_storage_enable="true"))
+
+    remarks = run.sync_topics().remarks
+
+    assert (remarks.refused, remarks.unapplied) == ((), ())
+    assert ["has no tiered storage" in note.message for note in remarks.notes] == [True]
+    assert overrides(pair.backup, remote(flow, topic)) == {"retention.ms": "1000000"}
+    (sets,) = ledger_of(flow).applied().configs.values()
+    assert sets == {"retention.ms": "1000000"}
 
 
 def test_a_refusal_that_names_no_config_refuses_the_topic(pair: Pair) -> None:

@@ -157,6 +157,11 @@ def refused_values(
     return refused
 
 
+def is_of_tiers(name: str) -> bool:
+    """Whether a config is of tiered storage (KIP-405), which is a matter of the cluster more than of the topic."""
+    return name.startswith(("remote.", "local.retention."))
+
+
 def _is_synced(flow: Flow, name: str) -> bool:
     return name not in NEVER and not _excluded(flow.config_properties_exclude).fullmatch(name)
 

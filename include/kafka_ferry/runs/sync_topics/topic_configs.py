@@ -29,7 +29,7 @@ from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.plan import Creation, TopicChanges
-from kafka_ferry.plan.topics.configs import config_key, refused_values
+from kafka_ferry.plan.topics.configs import config_key, is_of_tiers, refused_values
 from kafka_ferry.runs.state.run_context import RunContext
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
@@ -308,9 +308,14 @@ class ConfigChanges:
         for name, why in refused.items():
             self._refused.add((name, texts[name]))
             advice = _CORRECT if name in said else _LEAVE_OUT
-            self._failures[remote_topic][name] = (
-                f"{remote_topic}: {name} could not be set. {why.message} {advice}"
-            )
+            sentence = f"{remote_topic}: {name} could not be set. {why.message} {advice}"
+            if is_of_tiers(name) and name not in said:
+                sentence = ""
+                self._note(
+                    f"{self.run.flow.target.alias} has no tiered storage for its topics: their configs of it are "
+                    "left out, and the brokers' own disks need room for all that retention keeps."
+                )
+            self._failures[remote_topic][name] = sentence
         return frozenset(refused)
 
     @cached_property
@@ -318,15 +323,17 @@ class ConfigChanges:
         """The source's topics by their remote topics."""
         return {choice.remote_topic: choice.topic for choice in self.plan.choices}
 
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
     def _fail(self, remote_topic: str, names: Iterable[str], error: FerryError) -> None:
         """Record that no config of a topic could be changed."""
         if isinstance(error, BrokerError) and error.code in _TOO_OLD:
-            note = (
+            self._note(
                 f"{self.run.flow.target.alias} cannot change single configs of a topic (brokers can "
                 "since 2.3), so that later changes of configs are not made there."
             )
-            if note not in self.notes:
-                self.notes.append(note)
             sentence = ""
         else:
             sentence = f"{remote_topic}: its configs could not be changed. {error}"

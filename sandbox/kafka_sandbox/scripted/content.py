@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.record.util import calc_crc32c
 
 REPLICAS: Final = 3
 EPOCH: Final = 0
@@ -19,6 +20,11 @@ _HOUR_MS: Final = 3_600_000
 # Base offset and length, which the length does not count; then the leader epoch.
 _BEFORE_LENGTH: Final = 12
 _LAST_OFFSET_DELTA: Final = slice(23, 27)
+_CHECKSUM: Final = slice(17, 21)
+_ATTRIBUTES_END: Final = 23
+_CONTROL: Final = 0x20
+# Version 0, and Kafka's number of a commit.
+_COMMIT: Final = b"\0\0\0\1"
 
 
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
@@ -200,11 +206,29 @@ class ScriptedContent:
     def end_transaction(self, places: Iterable[ScriptedPartition]) -> None:
         """Add the marker of a transaction, which has an offset, to each of its partitions."""
         for place in places:
-            self._logs.setdefault(place, _Log(self.topics[place.topic].end)).end += 1
+            self.append(place, _MARKER)
 
     def commit(self, group: str, offsets: Mapping[ScriptedPartition, tuple[int, int, str]]) -> None:
         """Commit offsets of a group."""
         self.committed.setdefault(group, {}).update(offsets)
+
+
+def _marker() -> bytes:
+    """The batch of a commit marker, as a coordinator writes it."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=1,
+        producer_id=1,
+        producer_epoch=0,
+        base_sequence=-1,
+        batch_size=1 << 10,
+    )
+    builder.append(0, timestamp=0, key=_COMMIT, value=bytes(6), headers=[])
+    batch = bytearray(builder.build())
+    batch[_ATTRIBUTES_END - 1] |= _CONTROL
+    batch[_CHECKSUM] = calc_crc32c(batch[_CHECKSUM.stop :]).to_bytes(4, "big")
+    return bytes(batch)
 
 
 def _as_stored(batch: bytes) -> bytes:
@@ -224,3 +248,6 @@ def _until(batches: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
         max_bytes -= len(batch)
         if max_bytes <= 0:
             return
+
+
+_MARKER: Final = _marker()

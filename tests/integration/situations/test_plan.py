@@ -228,7 +228,7 @@ def ends_of(flow: Flow, epochs: dict[str, int]) -> dict[str, int]:
         ends = epoch_ends(
             cluster, {TopicPartition(topic, 0): epoch for topic, epoch in epochs.items()}
         )
-    return {tp.topic: end for tp, end in ends.items()}
+    return {tp.topic: found.end for tp, found in ends.items()}
 
 
 @pytest.mark.long

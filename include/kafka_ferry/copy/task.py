@@ -62,53 +62,56 @@ def copy_for_flow(
     Returns:
         An outcome for each range, in the order given.
     """
-    preserved = ranges[0].preserved
-    limits_by_topic = _LimitsByTopic(flow, offsets_kept=preserved)
+    limits_by_topic = _LimitsByTopic(flow, offsets_kept=ranges[0].preserved)
     returned = ReturnedRecords(flow, ranges)
     backfilled = Backfilled(flow, run, ranges) if ranges[0].backfill else None
-    # Neither is possible where offsets are preserved: the plan refuses them, and so does the copier.
-    append_recreated = flow.on_source_topic_recreated == "append" and not preserved
-    rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
-    wait_s = flow.partition_wait_ms / 1000
-
-    changed = ChangedRanges(flow, ranges, changes)
+    limits = _limits(flow, ranges[0])
     recovery = LedgerRecovery(flow)
+    rules = ReadRules(
+        max_bytes=_fetch_bytes(flow, rate),
+        wait_s=limits.wait_s,
+        committed=flow.isolation_level == "read_committed",
+        # Records that old expire while they are copied: the ledger names them, and so does the proof.
+        skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
+        rewind=limits.rewind,
+        # Before anything is read, the writer has asked for all of them.
+        limits_by_topic=limits_by_topic.known,
+    )
+    changed = ChangedRanges(flow, ranges, changes)
 
     def read(starts: Mapping[Range, Position]) -> Reader:
-        how = ReadRules(
-            max_bytes=_fetch_bytes(flow, rate),
-            wait_s=wait_s,
-            committed=flow.isolation_level == "read_committed",
-            # Records that old expire while they are copied: the ledger names them, and so does the proof.
-            skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
-            rewind=rewind,
+        windows = backfilled.windows(starts) if backfilled else {}
+        how = replace(
+            rules,
             epochs=lambda range_: recovery.epochs(range_.target, starts[range_]),
-            # Before anything is read, the writer has asked for all of them.
-            limits_by_topic=limits_by_topic.known,
-            filters=_by_partition(
-                returned.of(starts), backfilled.windows(starts) if backfilled else {}
-            ),
+            filters=_by_partition(returned.of(starts), windows),
         )
         return changed.open(starts, how)
 
     changed.open_ahead()
     settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of, since=since)
     writer = _writer(flow, settings, ranges[0], backfilled)
-    limits = Limits(
-        flow.transaction_max_bytes,
-        flow.transaction_max_ms,
-        append_recreated=append_recreated,
-        rewind=rewind,
-        wait_s=wait_s,
-    )
     try:
-        with retry_for(wait_s):
+        with retry_for(limits.wait_s):
             outage = _outage_of(flow, run)
             first, *others = copy_ranges(ranges, read, writer, limits, rate, outage)
             return [replace(first, late_schemas=changed.late_schemas), *others]
     finally:
         writer.close()
         changed.close()
+
+
+def _limits(flow: Flow, one: Range) -> Limits:
+    """The limits of ranges that are all written as ``one`` of them is."""
+    # Neither is possible where offsets are preserved: the plan refuses them, and so does the copier.
+    may_go_back = not one.preserved
+    return Limits(
+        flow.transaction_max_bytes,
+        flow.transaction_max_ms,
+        append_recreated=may_go_back and flow.on_source_topic_recreated == "append",
+        rewind=may_go_back and flow.on_source_divergence == "continue" and not one.backfill,
+        wait_s=flow.partition_wait_ms / 1000,
+    )
 
 
 def _outage_of(flow: Flow, run: str) -> Outage:

@@ -12,6 +12,9 @@ from typing import Final, Literal
 from kafka_ferry.clock import moment_text
 from kafka_ferry.model.rights import EVERY
 
+EVERYBODY: Final = "User:*"
+"""The principal of an ACL that applies to all principals."""
+
 _PARTITIONS_SHOWN: Final = 5
 
 
@@ -217,6 +220,14 @@ class Acl:
             return name.startswith(self.name)
         return self.name in (name, EVERY)
 
+    def meets(self, other: Acl) -> bool:
+        """Whether both may apply to one request, regardless of the host and the operation."""
+        if self.resource_type != other.resource_type:
+            return False
+        if self.principal != other.principal and EVERYBODY not in (self.principal, other.principal):
+            return False
+        return self.covers(other.name) or other.covers(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class AclChange:
@@ -224,6 +235,11 @@ class AclChange:
 
     acl: Acl
     change: Literal["grant", "revoke"]
+
+    @property
+    def widens(self) -> bool:
+        """Whether it can give rights: an ACL that allows is created, or one that denies is deleted."""
+        return (self.change == "grant") == (self.acl.permission == "ALLOW")
 
     def __str__(self) -> str:
         return f"{self.change} {self.acl}"

@@ -10,6 +10,7 @@ from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError
 from kafka_ferry.flat import Flat
 from kafka_ferry.model.changes import (
+    Acl,
     AclChange,
     ConfigChange,
     Drift,
@@ -184,12 +185,15 @@ class AccessChanges:
 
     Attributes:
         acl_changes: ACLs to create or to delete.
+        relied_on: ACLs that deny something on the target already, and without which one of the changes
+            would widen rights.
         quota_changes: client quotas to set or to delete.
         user_changes: SCRAM users to create or to delete.
         advised_acls: the ACLs that remote topics with preserved offsets should have; none is set.
     """
 
     acl_changes: tuple[AclChange, ...] = ()
+    relied_on: tuple[Acl, ...] = ()
     quota_changes: tuple[QuotaChange, ...] = ()
     user_changes: tuple[UserChange, ...] = ()
     advised_acls: tuple[AdvisedAcl, ...] = ()

@@ -24,11 +24,11 @@ _DENIED: Final[Mapping[int, ResourceType]] = {
     31: "CLUSTER",
     53: "TRANSACTIONAL_ID",
 }
-# ``AclAuthorizer`` and ``StandardAuthorizer``: a principal that may do these may also describe.
-_IMPLIED: Final = {
+IMPLIED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "DESCRIBE": ("READ", "WRITE", "DELETE", "ALTER"),
     "DESCRIBE_CONFIGS": ("ALTER_CONFIGS",),
 }
+"""By operation, those that a principal may only be allowed together with it (``StandardAuthorizerData``)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,7 +87,7 @@ class Right:
 
     def implies(self, other: Right) -> bool:
         """Whether a principal with this right needs no ``other``."""
-        operations = (other.operation, *_IMPLIED.get(other.operation, ()))
+        operations = (other.operation, *IMPLIED_BY.get(other.operation, ()))
         return (
             self.resource_type == other.resource_type
             and self.operation in operations

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model.changes import (
+    Acl,
     AclChange,
     ConfigChange,
     Drift,
@@ -79,6 +80,7 @@ _Step = (
     | SetConfigs
     | Retirement
     | AclChange
+    | Acl
     | QuotaChange
     | UserChange
 )
@@ -126,6 +128,7 @@ def make_plan(
         topics=_topic_changes(steps),
         access=AccessChanges(
             acl_changes=_all_of(steps, AclChange),
+            relied_on=_all_of(steps, Acl),
             quota_changes=_all_of(steps, QuotaChange),
             user_changes=_all_of(steps, UserChange),
             advised_acls=tuple(advised_acls(flow, choices)),

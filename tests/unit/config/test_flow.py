@@ -63,6 +63,7 @@ def test_what_is_synced_by_default_is_what_mirrormaker_2_syncs() -> None:
         "sync_topic_acls_enabled": True,
         "acls_mode": "read-only",
         "acls_principals": (),
+        "acls_own_principals": (),
         "sync_client_quotas_enabled": False,
         "sync_scram_users_enabled": False,
         "scram_passwords_file": None,

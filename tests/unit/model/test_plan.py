@@ -63,7 +63,7 @@ KEYS = (
     ),
     *("ranges", "pins", "shards", "estimates", "choices", "rules"),
     *("creations", "growths", "config_changes", "set_configs", "drifts", "misplacements"),
-    *("retirements", "acl_changes", "quota_changes", "user_changes", "advised_acls"),
+    *("retirements", "acl_changes", "relied_on", "quota_changes", "user_changes", "advised_acls"),
     *("schema_registrations", "subject_settings", "translated_ids"),
     *("offset_deletions", "excesses"),
     *("skipped", "refused", "notes", "risks", "unapplied"),

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pydantic import Field, field_validator
 
 from kafka_ferry.config.options.base import Options
-from kafka_ferry.config.types.principal_mapping import PrincipalTexts
+from kafka_ferry.config.types.principal_mapping import Principals, PrincipalTexts
 from kafka_ferry.config.types.values import Names, Number, TopicNames
 
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
@@ -80,6 +80,12 @@ class SyncOptions(Options):
         "replacement/ followed by L or U for a name in lower or upper case, or DEFAULT, which "
         "keeps it; the first that matches counts, and principals that none matches are not "
         "synced. Without rules, names stay, and User:* always does.",
+    )
+    acls_own_principals: Principals = Field(
+        default=(),
+        description="The principals as which the flow logs in on the target, such as User:ferry, where "
+        "its login has no name: with a certificate, Kerberos or a token. ACLs that deny them something "
+        "are not synced. In properties files, separated by semicolons, as in Kafka's super.users.",
     )
     sync_client_quotas_enabled: bool = Field(
         default=False,

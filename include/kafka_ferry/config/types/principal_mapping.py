@@ -17,6 +17,7 @@ import regex
 from pydantic import AfterValidator, BeforeValidator
 
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns
+from kafka_ferry.config.types.values import AlsoText
 
 # A slash within pattern or replacement is escaped with a backslash; commas need none.
 _PART: Final = r"(?:\\.|[^\\/])*"
@@ -145,3 +146,23 @@ def _checked(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 PrincipalTexts = Annotated[tuple[str, ...], BeforeValidator(_as_rules), AfterValidator(_checked)]
 """An option that holds rules for principals: a list, or text with commas between the rules."""
+
+
+def _as_principals(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(";") if part.strip())
+
+
+def _are_principals(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        kind, _, rest = name.partition(":")
+        if not kind or rest in ("", "*"):
+            raise ValueError(f"{name!r} is not a principal, such as User:ferry")
+    return names
+
+
+Principals = Annotated[
+    tuple[str, ...], BeforeValidator(_as_principals), AfterValidator(_are_principals), AlsoText()
+]
+"""An option that holds principals: a list, or text with semicolons between them, as ``super.users``."""

@@ -2,12 +2,18 @@
 
 ``acls.mode: read-only`` follows MirrorMaker 2 (``MirrorSourceConnector.syncTopicAcls``): ACLs on a
 topic's very name, without the right to write. ``exact`` follows the source, with names as they are
-on the target. In both, an ACL on ``*`` never becomes one on a topic of that name.
+on the target. In both:
+
+(a) An ACL on ``*`` never becomes one on a topic of that name.
+(b) What the source denies on a topic is denied on each of its copies, whatever pattern covers the topic.
+(c) All of them together give no principal a right on a copy that it lacks on the topic; what would is
+    left out (``plan.access.widening``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,14 +21,15 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.client.jaas import login_name
 from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.config.types.principal_mapping import principal_rules
-from kafka_ferry.model.changes import Acl
+from kafka_ferry.model.changes import EVERYBODY, Acl
 from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.plan import AdvisedAcl, OffsetsChoice
 from kafka_ferry.model.rights import EVERY
+from kafka_ferry.plan.access.authorizer import UNKNOWN, Authorizer
+from kafka_ferry.plan.access.widening import Excess, ResourcePair, SourceRights
 from kafka_ferry.plan.topics.replication_policy import policy_of, remote_prefix
 from kafka_ferry.plan.topics.topic_filter import selection_of
 
-_UNKNOWN: Final = "UNKNOWN"
 # Kafka Ferry's own groups and transactional ids, on either cluster.
 _OWN: Final = "ferry."
 # One foreign record would take the offset of one of the source's. Where a topic has ACLs, Kafka denies
@@ -37,13 +44,15 @@ class WantedRules:
 
     Attributes:
         acls: the ACLs, as they should be on the target.
-        on_every_topic: ACLs of the source on all topics, which read-only leaves out.
-        by_prefix: ACLs of the source on topics by prefix, which read-only leaves out.
+        on_every_topic: ACLs of the source that allow something on all topics, which read-only leaves out.
+        by_prefix: ACLs of the source that allow something on topics by prefix, which read-only leaves out.
         unmapped: principals that no rule of ``acls.principals`` matches.
         inexpressible: ACLs of the source on operations or resources unknown to this release.
         against_the_flow: ACLs that would take rights from the flow itself, and are left out.
-        too_wide: ACLs by prefix on the target, each with a topic that they cover there, while the
-            source's ACL does not cover the topic that it is a copy of.
+        too_wide: ACLs by prefix on the target that deny, each with a topic that they cover there, while
+            the source's ACL does not cover the topic that it is a copy of.
+        excesses: ACLs that are left out because they would give a principal more rights than it has on
+            the source, each with such a right.
     """
 
     acls: set[Acl] = field(default_factory=set)
@@ -53,38 +62,77 @@ class WantedRules:
     inexpressible: set[Acl] = field(default_factory=set)
     against_the_flow: set[Acl] = field(default_factory=set)
     too_wide: set[tuple[Acl, str]] = field(default_factory=set)
+    excesses: Mapping[Acl, Excess] = field(default_factory=dict)
 
 
 def wanted_rules(flow: Flow, state: ClusterState) -> WantedRules:
     """Translates the source's ACLs to the target."""
     wanted = WantedRules()
+    source = state.access.source_acls or frozenset()
     names = _Names(flow, state)
     rules = principal_rules(flow.acls_principals)
     own = own_principals(flow)
+    rights = SourceRights(source, rules, own)
     translate = _exact if flow.acls_mode == "exact" else _read_only
-    for acl in sorted(state.access.source_acls or ()):
+    under_old_names: set[Acl] = set()
+    for acl in sorted(source):
+        principal = rules.name_of(acl.principal)
         for translated in translate(acl, names, wanted):
-            principal = rules.name_of(acl.principal)
             if principal is None:
                 wanted.unmapped.add(acl.principal)
             elif acl.permission == "DENY" and principal in own:
                 wanted.against_the_flow.add(acl)
             else:
                 wanted.acls.add(replace(translated, principal=principal))
+            if acl.permission == "DENY" and not rights.is_given(acl.principal):
+                under_old_names.add(translated)
+    for acl in _against_everybody(wanted.acls, under_old_names):
+        (wanted.against_the_flow if acl.principal in own else wanted.acls).add(acl)
+    _leave_out_excesses(wanted, rights, names, names.resources(source))
     return wanted
 
 
 def own_principals(flow: Flow) -> frozenset[str]:
-    """The principals that the flow logs in as on the target, as far as its properties say."""
+    """The principals that the flow logs in as on the target, as far as its file says."""
     logins = (login_name(flow.target.client_properties(role)) for role in ROLES)
-    return frozenset(f"User:{login}" for login in logins if login)
+    return frozenset(f"User:{login}" for login in logins if login) | {*flow.acls_own_principals}
+
+
+def _against_everybody(acls: Iterable[Acl], denials: Iterable[Acl]) -> Iterator[Acl]:
+    """Those of ``denials`` that take something from what ``acls`` allow to all principals.
+
+    A principal of the source that has another name on the target, or none, is still one of all.
+    """
+    allowed = [acl for acl in acls if (acl.permission, acl.principal) == ("ALLOW", EVERYBODY)]
+    by_name = Authorizer(allowed)
+    for denial in denials:
+        if denial.pattern_type == "LITERAL" and denial.name != EVERY:
+            is_needed = any(by_name.covering(denial.resource_type, denial.name))
+        else:
+            is_needed = any(map(denial.meets, allowed))
+        if is_needed:
+            yield denial
+
+
+def _leave_out_excesses(
+    wanted: WantedRules, rights: SourceRights, names: _Names, resources: Collection[ResourcePair]
+) -> None:
+    """Replaces what would widen rights by ACLs on the topics on which it would not."""
+    wanted.excesses = rights.excesses(wanted.acls, resources)
+    wanted.acls -= wanted.excesses.keys()
+    for acl in wanted.excesses:
+        if acl.resource_type == "TOPIC" and acl.pattern_type == "PREFIXED":
+            for remote in names.known_remote:
+                if acl.covers(remote):
+                    wanted.acls.add(replace(acl, name=remote, pattern_type="LITERAL"))
+    if wanted.excesses:
+        wanted.acls -= rights.excesses(wanted.acls, resources).keys()
 
 
 class _Names:
     """The names of topics, and of topic name prefixes, on the target."""
 
     def __init__(self, flow: Flow, state: ClusterState) -> None:
-        self._renamed = flow.topics_rename
         self._policy = policy_of(flow)
         self._known = state.source.names | state.ledger.copied.keys()
         named = {
@@ -93,80 +141,128 @@ class _Names:
             if (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name != EVERY
         }
         # A topic's ACLs may exist before the topic does, and after it.
-        self.selected = selection_of(flow, state, self._known | named).names
+        self._selected = selection_of(flow, state, self._known | named).names
+        self._copies: dict[str, set[str]] = defaultdict(set)
+        for topic, remote in (*self._selected.items(), *_earlier_copies(state)):
+            self._copies[topic].add(remote)
 
-    def remote(self, topic: str) -> str:
-        """A topic's name on the target."""
-        return self._policy.remote_topic(topic)
+    @property
+    def known_remote(self) -> list[str]:
+        """The remote topics of all topics that the flow copies."""
+        return sorted(self._selected[topic] for topic in self._selected.keys() & self._known)
 
-    def below(self, prefix: str) -> list[str]:
-        """The topics that the flow copies whose names begin with ``prefix``."""
-        known = self.selected.keys() & self._known
-        return sorted(name for name in known if name.startswith(prefix))
+    def covered(self, acl: Acl) -> list[str]:
+        """The names on the target of the topics that an ACL of the source covers.
+
+        For one that allows, those to which the flow copies; for others, also those to which it did.
+        """
+        allows, by_name = acl.permission == "ALLOW", acl.pattern_type == "LITERAL"
+        if by_name and acl.name != EVERY:
+            topics = {acl.name} & (self._selected if allows else self._copies).keys()
+        else:
+            topics = self._selected.keys() & self._known if allows else set(self._copies)
+            topics = set(filter(acl.covers, topics))
+        if allows:
+            return sorted(self._selected[topic] for topic in topics)
+        return sorted(remote for topic in topics for remote in self._copies[topic])
 
     def prefix(self, prefix: str) -> str | None:
         """The prefix on the target of topics that begin with ``prefix``; None where they have several."""
         return remote_prefix(self._policy, prefix)
 
     def strangers(self, prefix: str, remote_prefix: str) -> Iterator[str]:
-        """Renamed topics that have the prefix on the target, and not on the source."""
-        for topic, remote in self._renamed.items():
-            if remote.startswith(remote_prefix) and not topic.startswith(prefix):
-                yield remote
+        """Remote topics that have the prefix on the target, while their topics lack it on the source."""
+        for topic, remote_names in self._copies.items():
+            if not topic.startswith(prefix):
+                yield from (name for name in remote_names if name.startswith(remote_prefix))
+
+    def resources(self, acls: Iterable[Acl]) -> set[ResourcePair]:
+        """The copies, and all else that ``acls`` name and that is called the same on both clusters."""
+        others = {
+            ResourcePair(acl.resource_type, acl.name, acl.name)
+            for acl in acls
+            if acl.resource_type != "TOPIC" and not acl.name.startswith(_OWN)
+        }
+        return others | {
+            ResourcePair("TOPIC", topic, remote)
+            for topic, remote_names in self._copies.items()
+            for remote in remote_names
+        }
+
+
+def _earlier_copies(state: ClusterState) -> Iterator[tuple[str, str]]:
+    """Topics and their remote topics that still exist, although the flow may copy to others by now."""
+    for topic, remote in state.ledger.copied.items():
+        if remote in state.target.topics:
+            yield topic, remote
+    for mark in state.ledger.marks.values():
+        there = state.target.topics.get(mark.remote_topic)
+        if there and there.topic_id == mark.remote_topic_id:
+            yield mark.topic, mark.remote_topic
+
+
+def _is_by_pattern(acl: Acl) -> bool:
+    """Whether it is about many topics: by a prefix, or about all."""
+    return acl.pattern_type != "LITERAL" or acl.name == EVERY
+
+
+def _is_inexpressible(acl: Acl) -> bool:
+    return UNKNOWN in (acl.operation, acl.permission, acl.pattern_type)
 
 
 def _read_only(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
-    if acl.resource_type != "TOPIC" or (acl.permission, acl.operation) == ("ALLOW", "WRITE"):
+    allows, by_pattern = acl.permission == "ALLOW", _is_by_pattern(acl)
+    if acl.resource_type != "TOPIC" or (allows and acl.operation == "WRITE"):
         return
-    if acl.pattern_type != "LITERAL":
-        if names.below(acl.name):
-            wanted.by_prefix.add(acl)
-    elif acl.name == EVERY:
-        wanted.on_every_topic.add(acl)
-    elif acl.name not in names.selected:
+    if by_pattern and (acl.principal, acl.operation) == (EVERYBODY, "WRITE"):
+        # Producers that are shut out of the source: here none may write but the flow.
         return
-    elif _UNKNOWN in (acl.operation, acl.permission):
+    remote_names = names.covered(acl)
+    if not remote_names:
+        return
+    if _is_inexpressible(acl):
         wanted.inexpressible.add(acl)
+    elif allows and by_pattern:
+        is_prefix = acl.pattern_type == "PREFIXED"
+        (wanted.by_prefix if is_prefix else wanted.on_every_topic).add(acl)
     else:
-        reads = (acl.permission, acl.operation) == ("ALLOW", "ALL")
-        operation = "READ" if reads else acl.operation
-        yield replace(acl, name=names.remote(acl.name), operation=operation)
+        operation = "READ" if allows and acl.operation == "ALL" else acl.operation
+        for name in remote_names:
+            yield replace(acl, name=name, pattern_type="LITERAL", operation=operation)
 
 
 def _exact(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
     of_topics = acl.resource_type == "TOPIC"
-    by_prefix = of_topics and (acl.pattern_type == "PREFIXED" or acl.name == EVERY)
     if not of_topics and acl.name.startswith(_OWN):
         return
-    if of_topics and not by_prefix and acl.name not in names.selected:
+    remote_names = names.covered(acl) if of_topics else [acl.name]
+    if not remote_names:
         return
-    if _UNKNOWN in (acl.operation, acl.permission):
+    if _is_inexpressible(acl):
         wanted.inexpressible.add(acl)
-    elif by_prefix:
-        yield from _of_prefix(acl, names, wanted)
-    elif of_topics:
-        yield replace(acl, name=names.remote(acl.name))
+    elif of_topics and _is_by_pattern(acl):
+        yield from _of_pattern(acl, remote_names, names, wanted)
     else:
-        yield acl
+        for name in remote_names:
+            yield replace(acl, name=name)
 
 
-def _of_prefix(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
+def _of_pattern(
+    acl: Acl, remote_names: Iterable[str], names: _Names, wanted: WantedRules
+) -> Iterator[Acl]:
     """An ACL on many topics: by a prefix on the target too, and by name for topics named otherwise."""
-    on_every = acl.name == EVERY
+    on_every = acl.pattern_type == "LITERAL"
     prefix = "" if on_every else acl.name
-    topics = names.below(prefix)
     remote_prefix = names.prefix(prefix)
-    if not topics:
-        return
     if remote_prefix == "" and not on_every:
         # A policy that removes prefixes: everything on the target would begin with "".
         remote_prefix = None
     if remote_prefix is not None:
-        whole = replace(acl, name=remote_prefix, pattern_type="PREFIXED")
-        whole = whole if remote_prefix else acl
-        wanted.too_wide |= {(whole, topic) for topic in names.strangers(prefix, remote_prefix)}
+        whole = replace(acl, name=remote_prefix, pattern_type="PREFIXED") if remote_prefix else acl
+        if acl.permission == "DENY":
+            wanted.too_wide |= {(whole, topic) for topic in names.strangers(prefix, remote_prefix)}
         yield whole
-    for remote in map(names.remote, topics):
+    for remote in remote_names:
         if remote_prefix is None or not remote.startswith(remote_prefix):
             yield replace(acl, name=remote, pattern_type="LITERAL")
 

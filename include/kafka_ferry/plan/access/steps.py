@@ -27,8 +27,8 @@ _WRITING: Final = frozenset({"ALL", "WRITE"})
 
 def access_steps(
     flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice]
-) -> Iterator[AclChange | QuotaChange | UserChange | Note]:
-    """All changes of access on the target, and notes on them.
+) -> Iterator[AclChange | Acl | QuotaChange | UserChange | Note]:
+    """All changes of access on the target, the ACLs there that they rely on, and notes on them.
 
     Args:
         flow: the flow.
@@ -45,7 +45,7 @@ def access_steps(
 
 def _acl_steps(
     flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice]
-) -> Iterator[AclChange | Note]:
+) -> Iterator[AclChange | Acl | Note]:
     access = state.access
     if access.source_acls is None or access.target_acls is None:
         return
@@ -53,28 +53,46 @@ def _acl_steps(
     for sentence in _sentences(flow, wanted):
         yield Note("", sentence)
     yield from _foreign_writers(flow, wanted, choices)
-    for acl in sorted(wanted.acls - access.target_acls):
-        yield AclChange(acl, "grant")
-    for acl in sorted((state.ledger.applied.acls - wanted.acls) & access.target_acls):
-        yield AclChange(acl, "revoke")
+    grants = wanted.acls - access.target_acls
+    revokes = (state.ledger.applied.acls - wanted.acls) & access.target_acls
+    yield from (AclChange(acl, "grant") for acl in sorted(grants))
+    yield from (AclChange(acl, "revoke") for acl in sorted(revokes))
+    yield from _relied_on(wanted.acls & access.target_acls, grants, revokes)
+
+
+def _relied_on(
+    standing: Iterable[Acl], grants: Iterable[Acl], revokes: Iterable[Acl]
+) -> Iterator[Acl]:
+    """The ACLs that deny on the target already, and without which a change would widen rights."""
+    widening = [acl for acl in grants if acl.permission == "ALLOW"]
+    widening += [acl for acl in revokes if acl.permission == "DENY"]
+    for acl in sorted(standing):
+        if acl.permission == "DENY" and any(map(acl.meets, widening)):
+            yield acl
 
 
 def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
     source, target = flow.source.alias, flow.target.alias
     if wanted.on_every_topic:
         yield (
-            f"Rules of {source} on all topics (*) are not synced: {listed(wanted.on_every_topic)}. "
-            "acls.mode: exact syncs them."
+            f"ACLs of {source} that allow something on all topics (*) are not synced: "
+            f"{listed(wanted.on_every_topic)}. acls.mode: exact syncs them."
         )
     if wanted.by_prefix:
         yield (
-            f"Rules of {source} by prefix are not synced: {listed(wanted.by_prefix)}. "
-            "acls.mode: exact syncs them."
+            f"ACLs of {source} that allow something by prefix are not synced: "
+            f"{listed(wanted.by_prefix)}. acls.mode: exact syncs them."
         )
     if wanted.unmapped:
         yield (
-            f"No rule of acls.principals matches {listed(wanted.unmapped)}: what {source} allows or "
-            f"denies them is not synced."
+            f"No rule of acls.principals matches {listed(wanted.unmapped)}: what {source} allows "
+            f"them is not synced, and what it denies them only, under the same name, where {target} "
+            "allows it to all principals (User:*)."
+        )
+    for acl, excess in sorted(wanted.excesses.items()):
+        yield (
+            f"Held back: {acl}. On {target} it would let {excess.principal or 'other principals'} "
+            f"{excess.operation} {excess.resource.remote}, which {source} does not."
         )
     if wanted.inexpressible:
         resources = {
@@ -82,12 +100,12 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
             for acl in wanted.inexpressible
         }
         yield (
-            f"Rules of {source} about operations that Kafka Ferry does not know are not synced: "
+            f"ACLs of {source} about operations that Kafka Ferry does not know are not synced: "
             f"{listed(resources)}. Set them on {target} by hand."
         )
     if wanted.against_the_flow:
         yield (
-            f"Rules of {source} that would take rights on {target} from the flow itself are not "
+            f"ACLs of {source} that would take rights on {target} from the flow itself are not "
             f"synced: {listed(wanted.against_the_flow)}."
         )
     for acl, topic in sorted(wanted.too_wide):

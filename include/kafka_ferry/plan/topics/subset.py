@@ -6,12 +6,12 @@ the same remote topic are refused, whether a run includes both of them or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
+from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
 from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.remarks import Note
 from kafka_ferry.model.run_options import RunOptions
@@ -19,7 +19,7 @@ from kafka_ferry.plan.topics.topic_filter import Selection
 
 _NAMES_SHOWN: Final = 10
 
-_AccessStep = AclChange | QuotaChange | UserChange | Note
+_AccessStep = AclChange | Acl | QuotaChange | UserChange | Note
 
 
 def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selection, Note]:
@@ -51,13 +51,24 @@ def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Sel
 
 
 def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) -> list[_AccessStep]:
-    """Of the access changes, only rules on the run's own topics, and the notes."""
+    """Of the access changes, those of ACLs on the run's own topics, and the notes.
+
+    ACLs are only safe together. What denies comes with what it limits, whatever its pattern, and stays
+    while an ACL that it limits waits for a run of all topics.
+    """
+    steps = list(steps)
     remote = {choice.remote_topic for choice in choices}
+    changes = {step for step in steps if isinstance(step, AclChange)}
+    own = {change for change in changes if _is_on(change.acl, remote)}
+    narrowing = [change for change in changes - own if not change.widens]
+    waiting = [it.acl for it in narrowing if it.change == "revoke"]
+    own -= {
+        it for it in own if it.widens and it.change == "revoke" and any(map(it.acl.meets, waiting))
+    }
+    widened = [it.acl for it in own if it.widens]
+    own |= {it for it in narrowing if it.change == "grant" and any(map(it.acl.meets, widened))}
+    return [step for step in steps if isinstance(step, (Note, Acl)) or step in own]
 
-    def is_meant(step: _AccessStep) -> bool:
-        if not isinstance(step, AclChange):
-            return isinstance(step, Note)
-        acl = step.acl
-        return (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name in remote
 
-    return [step for step in steps if is_meant(step)]
+def _is_on(acl: Acl, topics: Container[str]) -> bool:
+    return (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name in topics

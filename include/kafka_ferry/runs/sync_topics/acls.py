@@ -5,8 +5,9 @@
 (b) Only what the flow created, and what has existed ever since, is deleted.
 (c) The target shows each change before anything else is done, so that a run that follows at once
     sees it.
-(d) At no moment does any principal have more rights than before and after: ACLs that deny are created
-    first and deleted last, and nothing is granted that a failed ACL that denies was to narrow.
+(d) No step gives a principal a right that it lacks on the source: ACLs that deny are created first and
+    deleted last, and nothing is widened that a failed change, or an ACL that another client has deleted
+    since the plan, was to narrow.
 """
 
 from __future__ import annotations
@@ -40,7 +41,6 @@ _T = TypeVar("_T")
 # Keeps a ledger record far below max.message.bytes.
 _AT_ONCE: Final = 1_000
 _AT_MOST_TOLD: Final = 20
-_EVERYBODY: Final = "User:*"
 
 
 def apply_access(run: RunContext, plan: Plan) -> list[str]:
@@ -96,10 +96,11 @@ class _Granting:
             revokes = {it.acl for it in changes if it.change == "revoke"} & there & claimed
             lost = claimed - there - grants
             self._record(acls=[*_changes(grants, "grant"), *_changes(lost, "revoke")])
-            errors = _change_acls(target, grants, revokes)
+            gone = [acl for acl in self.planned.relied_on if acl not in there]
+            errors = _change_acls(target, grants, revokes, gone)
             target.see_acls(grants - errors.keys(), revokes - errors.keys())
-        gone = (grants & errors.keys()) | (revokes - errors.keys())
-        self._record(acls=_changes(gone, "revoke"))
+        ended = (grants & errors.keys()) | (revokes - errors.keys())
+        self._record(acls=_changes(ended, "revoke"))
         return _told(errors, "ACLs", self.flow.target.alias)
 
     def change_quotas(self) -> list[str]:
@@ -181,10 +182,22 @@ class _Granting:
 
 
 def _change_acls(
-    target: AccessControl, grants: AbstractSet[Acl], revokes: AbstractSet[Acl]
+    target: AccessControl,
+    grants: AbstractSet[Acl],
+    revokes: AbstractSet[Acl],
+    gone: Iterable[Acl] = (),
 ) -> dict[Acl, FerryError]:
-    """Create and delete ACLs, in an order in which no principal gains or loses rights in between."""
-    narrowing = target.grant(_of(grants, "DENY"))
+    """Create and delete ACLs, in an order in which no principal gains or loses rights in between.
+
+    Args:
+        target: the target.
+        grants: the ACLs to create.
+        revokes: the ACLs to delete.
+        gone: ACLs that deny, that the plan relied on, and that another client has deleted.
+    """
+    why = "was deleted on the target since the run was planned"
+    narrowing = {acl: FerryError(f"{acl}: it {why}.") for acl in gone}
+    narrowing |= target.grant(_of(grants, "DENY"))
     widening = _unless_wider(target.grant, _of(grants, "ALLOW"), narrowing)
     narrowing |= target.revoke(_of(revokes, "ALLOW"))
     widening |= _unless_wider(target.revoke, _of(revokes, "DENY"), narrowing)
@@ -204,19 +217,10 @@ def _unless_wider(
     held: dict[Acl, FerryError] = {}
     for acl in acls:
         for other in failed:
-            if _meet(acl, other):
+            if acl.meets(other):
                 held[acl] = FerryError(f"Held back, since another change failed: {acl}.")
                 break
     return held | make(acl for acl in acls if acl not in held)
-
-
-def _meet(one: Acl, other: Acl) -> bool:
-    """Whether two ACLs may apply to the same request, regardless of the operation."""
-    if one.resource_type != other.resource_type:
-        return False
-    if one.principal != other.principal and _EVERYBODY not in (one.principal, other.principal):
-        return False
-    return one.covers(other.name) or other.covers(one.name)
 
 
 def _changes(acls: Iterable[Acl], change: Literal["grant", "revoke"]) -> list[AclChange]:

@@ -84,3 +84,12 @@ def test_text_holds_several_rules_whose_commas_are_their_own() -> None:
     assert flow.acls_principals == ("RULE:User:CN=(.*?),.*/User:$1/L", "DEFAULT")
     assert pickle.loads(pickle.dumps(flow)) == flow
     assert hash(flow) == hash(a_flow(**{"acls.principals": list(flow.acls_principals)}))
+
+
+def test_principals_are_a_list_or_text_as_super_users_is() -> None:
+    names = ("User:CN=ferry,OU=dev", "User:ferry")
+    for value in (list(names), "User:CN=ferry,OU=dev; User:ferry;"):
+        assert a_flow(**{"acls.own.principals": value}).acls_own_principals == names
+    for wrong in ("ferry", "User:", "User:*", ":ferry"):
+        with pytest.raises(ValueError, match="is not a principal, such as User:ferry"):
+            a_flow(**{"acls.own.principals": wrong})

@@ -14,6 +14,7 @@ from tests.support.brokers.access import an_acl, some_acls
 from tests.unit.plan.builders import (
     a_flow,
     a_flow_that_logs_in,
+    a_remote,
     a_source,
     a_state,
     applied_here,
@@ -119,12 +120,131 @@ def test_a_renamed_topic_below_a_prefix_has_an_acl_of_its_own() -> None:
     assert said(plan) == ""
 
 
-def test_a_prefix_that_covers_more_on_the_target_is_named() -> None:
+def test_a_prefix_that_would_allow_more_on_the_target_becomes_acls_by_name() -> None:
     plan = plan_with(
         ["prefixed topic app-: anna ALLOW READ"],
+        ["prefixed topic primary.app-: anna ALLOW READ"],
+        ["prefixed topic primary.app-: anna ALLOW READ"],
         **{"acls.mode": "exact", "topics.rename": {"orders": "primary.app-orders"}},
     )
+    assert granted(plan) == some_acls(
+        "topic primary.app-1: anna ALLOW READ", "topic primary.app-2: anna ALLOW READ"
+    )
+    assert revoked(plan) == some_acls("prefixed topic primary.app-: anna ALLOW READ")
+    assert "Held back: ALLOW READ on the topic with the prefix primary.app- to User:anna." in said(
+        plan
+    )
+    assert "let User:anna DESCRIBE primary.app-orders, which primary does not" in said(plan)
+
+
+def test_a_prefix_that_denies_more_on_the_target_is_named() -> None:
+    plan = plan_with(
+        ["prefixed topic app-: anna DENY READ"],
+        **{"acls.mode": "exact", "topics.rename": {"orders": "primary.app-orders"}},
+    )
+    assert granted(plan) == some_acls("prefixed topic primary.app-: anna DENY READ")
     assert "covers primary.app-orders too" in said(plan)
+
+
+def test_a_prefix_of_an_asterisk_is_no_wildcard() -> None:
+    source = ["prefixed topic *: anna ALLOW READ", "prefixed topic *: bob DENY READ"]
+    for mode in ("exact", "read-only"):
+        plan = plan_with(source, **{"acls.mode": mode})
+        assert (granted(plan), said(plan)) == (frozenset(), "")
+
+
+@pytest.mark.parametrize("denied", ["topic *", "prefixed topic app-", "topic app-1"])
+@pytest.mark.parametrize("mode", ["read-only", "exact"])
+def test_what_is_denied_by_whatever_pattern_is_denied_on_each_copy(mode: str, denied: str) -> None:
+    source = "topic app-1: * ALLOW READ", f"{denied}: bob DENY READ"
+    plan = plan_with(source, **{"acls.mode": mode})
+    assert an_acl("topic primary.app-1: * ALLOW READ") in granted(plan)
+    (denial, *_) = (
+        acl for acl in granted(plan) if acl.covers("primary.app-1") and acl.permission == "DENY"
+    )
+    assert (denial.principal, denial.operation) == ("User:bob", "READ")
+    assert said(plan) == ""
+
+
+def test_denials_cover_topics_that_do_not_exist_yet_where_something_is_allowed() -> None:
+    source = "topic app-later: * ALLOW READ", "prefixed topic app-l: bob DENY READ"
+    assert granted(plan_with(source)) == some_acls(
+        "topic primary.app-later: * ALLOW READ", "topic primary.app-later: bob DENY READ"
+    )
+    assert granted(plan_with(source, **{"acls.mode": "exact"})) == some_acls(
+        "topic primary.app-later: * ALLOW READ", "prefixed topic primary.app-l: bob DENY READ"
+    )
+
+
+def test_producers_that_are_shut_out_of_all_of_the_source_do_not_shut_the_flow_out() -> None:
+    assert not plan_with(["topic *: * DENY WRITE"]).access.acl_changes
+
+
+def test_denials_stay_on_copies_that_the_flow_no_longer_writes() -> None:
+    source = some_acls("topic *: * ALLOW READ", "topic orders: bob DENY READ")
+    remote = a_remote("primary.orders")
+    state = a_state(
+        a_source("orders"),
+        a_source("app-1"),
+        target=[remote],
+        copied={"orders": remote.name},
+        access=Access(source_acls=source, target_acls=frozenset()),
+    )
+    plan = planned(state, a_flow(**{"topics": ["app-1"], "acls.mode": "exact"}))
+    assert granted(plan) == some_acls(
+        "prefixed topic primary.: * ALLOW READ", "topic primary.orders: bob DENY READ"
+    )
+
+
+@pytest.mark.parametrize("rule", ["RULE:User:(a.*)/User:dr-$1/", "RULE:User:(bob)/User:dr-$1/"])
+def test_a_denied_principal_with_another_name_or_none_is_no_exception_to_what_all_may(
+    rule: str,
+) -> None:
+    source = "topic orders: * ALLOW READ", "topic orders: bob DENY READ"
+    plan = plan_with(source, **{"acls.principals": [rule]})
+    assert some_acls(
+        "topic primary.orders: * ALLOW READ", "topic primary.orders: bob DENY READ"
+    ) <= granted(plan)
+    # A principal that takes bob's name over is another one.
+    taken = {"acls.principals": ["RULE:User:anna/User:bob/", "RULE:User:bob/User:robert/"]}
+    plan = plan_with([*source, "topic orders: anna ALLOW READ"], **taken)
+    assert granted(plan) == some_acls(
+        "topic primary.orders: * ALLOW READ",
+        "topic primary.orders: robert DENY READ",
+        "topic primary.orders: bob ALLOW READ",
+    )
+
+
+def test_a_rule_that_makes_a_principal_of_all_gives_them_nothing() -> None:
+    rules = {"acls.principals": ["RULE:User:anna/User:*/"]}
+    for mode in ("exact", "read-only"):
+        plan = plan_with(["topic orders: anna ALLOW READ"], **rules | {"acls.mode": mode})
+        assert not plan.access.acl_changes
+        assert "let other principals DESCRIBE primary.orders" in said(plan)
+
+
+def test_all_is_not_allowed_where_an_unknown_operation_is_denied() -> None:
+    source = "topic orders: anna ALLOW ALL", "topic orders: anna DENY UNKNOWN"
+    plan = plan_with(source, **{"acls.mode": "exact"})
+    assert not plan.access.acl_changes
+    assert "Held back: ALLOW ALL on the topic primary.orders to User:anna" in said(plan)
+
+
+def test_the_flows_own_principals_can_be_named() -> None:
+    source = ["topic orders: CN=ferry DENY WRITE", "topic orders: * DENY READ"]
+    plan = plan_with(source, **{"acls.own.principals": ["User:CN=ferry"]})
+    assert granted(plan) == some_acls("topic primary.orders: * DENY READ")
+    assert "rights on backup from the flow itself" in said(plan)
+
+
+def test_a_plan_names_the_denials_that_its_changes_rely_on() -> None:
+    denials = ["topic primary.orders: bob DENY READ", "topic primary.app-1: bob DENY READ"]
+    plan = plan_with(
+        ["topic orders: * ALLOW READ", "topic *: bob DENY READ"],
+        [*denials, "topic primary.app-2: bob DENY READ"],
+    )
+    assert granted(plan) == some_acls("topic primary.orders: * ALLOW READ")
+    assert plan.access.relied_on == tuple(some_acls(denials[0]))
 
 
 @pytest.mark.parametrize("policy", ["DefaultReplicationPolicy", "IdentityReplicationPolicy"])

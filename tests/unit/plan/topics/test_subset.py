@@ -1,3 +1,5 @@
+from collections.abc import Iterable
+
 import pytest
 
 from kafka_ferry.errors import ConfigError, FerryError
@@ -7,6 +9,7 @@ from kafka_ferry.model.cluster_state import Access, Mark
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan import make_plan
+from tests.support.brokers.access import some_acls
 from tests.unit.plan.builders import NOW, a_flow, a_remote, a_source, a_state
 
 TOPICS = ("orders", "orders-eu", "payments")
@@ -106,6 +109,63 @@ def test_of_access_only_rules_about_the_topics_are_synced() -> None:
     assert plan.access.quota_changes == ()
     whole = about(both=state(access=access))
     assert (len(whole.access.acl_changes), len(whole.access.quota_changes)) == (3, 1)
+
+
+def acls_of(
+    *source: str, target: Iterable[str] = (), applied: Iterable[str] = ()
+) -> dict[str, set[str]]:
+    """What a run of orders alone changes in ACLs, by the kind of change."""
+    access = Access(source_acls=some_acls(*source), target_acls=some_acls(*target))
+    both = state(access=access, applied=Applied(acls=some_acls(*applied)))
+    changes = about("orders", both=both, acls_mode="exact").access.acl_changes
+    return {
+        kind: {str(it.acl) for it in changes if it.change == kind} for kind in ("grant", "revoke")
+    }
+
+
+def test_what_a_topics_acl_allows_comes_with_all_that_denies_it() -> None:
+    changes = acls_of(
+        "topic orders: * ALLOW READ",
+        "topic payments: * ALLOW READ",
+        "prefixed topic ord: bob DENY READ",
+        "topic *: eve DENY READ",
+        "prefixed topic pay: bob DENY READ",
+    )
+    assert changes == {
+        "grant": {
+            "ALLOW READ on the topic primary.orders to User:*",
+            "DENY READ on the topic with the prefix primary.ord to User:bob",
+            "DENY READ on the topic with the prefix primary. to User:eve",
+        },
+        "revoke": set(),
+    }
+
+
+def test_what_denies_stays_while_what_it_limits_waits_for_a_run_of_all_topics() -> None:
+    mine = [
+        "topic primary.orders: bob DENY READ",
+        "topic primary.orders: eve DENY READ",
+        "prefixed topic primary.ord: bob ALLOW READ",
+    ]
+    changes = acls_of(target=mine, applied=mine)
+    assert changes == {
+        "grant": set(),
+        "revoke": {"DENY READ on the topic primary.orders to User:eve"},
+    }
+
+
+def test_what_denies_is_replaced_by_another_before_it_goes() -> None:
+    mine = ["topic primary.orders: bob DENY READ", "prefixed topic primary.ord: bob ALLOW READ"]
+    changes = acls_of(
+        "prefixed topic ord: bob ALLOW READ",
+        "prefixed topic ord: bob DENY READ",
+        target=mine,
+        applied=mine,
+    )
+    assert changes == {
+        "grant": {"DENY READ on the topic with the prefix primary.ord to User:bob"},
+        "revoke": {"DENY READ on the topic primary.orders to User:bob"},
+    }
 
 
 @pytest.mark.parametrize(

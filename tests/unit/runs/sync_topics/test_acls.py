@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -84,6 +84,20 @@ def test_an_acl_that_denies_stays_while_one_that_allows_the_same_cannot_go() -> 
         allowed, denied
     )
     assert target.done == [("revoke", an_acl("topic t: bob DENY READ"))]
+
+
+def test_nothing_is_widened_that_a_deleted_acl_was_to_narrow() -> None:
+    deleted = some_acls("topic t: bob DENY READ")
+    grants = some_acls("topic t: * ALLOW READ", "topic u: * ALLOW READ")
+    revokes = some_acls("topic *: bob DENY READ", "topic *: anna DENY READ")
+    target = Target()
+    failed = _change_acls(cast(Any, target), grants, revokes, deleted)
+    assert set(failed) == deleted | some_acls("topic t: * ALLOW READ", "topic *: bob DENY READ")
+    assert "was deleted on the target since the run was planned" in str(failed[min(deleted)])
+    assert target.done == [
+        ("grant", an_acl("topic u: * ALLOW READ")),
+        ("revoke", an_acl("topic *: anna DENY READ")),
+    ]
 
 
 def test_a_refused_grant_holds_no_other_back() -> None:

@@ -5,7 +5,7 @@ Names of resources, operations and so on are Kafka's own constants, such as ``DE
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -243,6 +243,23 @@ class AclChange:
 
     def __str__(self) -> str:
         return f"{self.change} {self.acl}"
+
+
+def needed_denials(changes: Iterable[object], waiting: Iterable[Acl]) -> set[AclChange]:
+    """The deletions of ACLs that deny and still limit an ACL that allows.
+
+    Args:
+        changes: changes of any kind.
+        waiting: ACLs that allow, and that are to be deleted later.
+    """
+    return {
+        change
+        for change in changes
+        if isinstance(change, AclChange)
+        and change.change == "revoke"
+        and change.widens
+        and any(map(change.acl.meets, waiting))
+    }
 
 
 Entity = tuple[tuple[str, str | None], ...]

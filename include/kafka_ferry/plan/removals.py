@@ -24,6 +24,7 @@ from kafka_ferry.model.changes import (
     Retirement,
     SetConfigs,
     UserChange,
+    needed_denials,
     quota_name,
 )
 from kafka_ferry.model.remarks import Note
@@ -108,7 +109,7 @@ def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
         steps: the plan's steps.
     """
     source_id, kept = state.source.cluster_id, Kept()
-    foreign, passed = set[str](), []
+    foreign, passed, withheld = set[str](), list[Any](), list[Any]()
     for step in steps:
         kind = _kind_of(step)
         created_for = _created_for(step, state) if kind else ""
@@ -116,8 +117,14 @@ def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
             passed.append(step)
             continue
         kept.add(kind, _name_of(step), created_for)
+        withheld.append(step)
         if isinstance(step, ConfigChange):
             foreign.add(step.remote_topic)
+    # ACLs are only safe together: what denies stays with what it limits.
+    waiting = [it.acl for it in withheld if isinstance(it, AclChange) and not it.widens]
+    for step in sorted(needed_denials(passed, waiting), key=str):
+        passed.remove(step)
+        kept.add("ACL", _name_of(step), _created_for(step, state))
     # A change of their other configs would say in the ledger that they are copies of this cluster's topics.
     left = (it for it in passed if not (_is_of_configs(it) and it.remote_topic in foreign))
     return [*left, *kept.notes(flow, source_id)]

@@ -289,7 +289,7 @@ def run(
     patched.setattr(InMemory, "target", target, raising=False)
     patched.setattr(acls_module, "AccessControl", InMemory)
     patched.setattr(acls_module, "append_entry", lambda _, entry: target.entries.append(entry))
-    granting = acls_module._Granting(flow, "run", plan.access, state.ledger.applied)
+    granting = acls_module._Granting(flow, "run", "S", plan.access, state.ledger.applied)
     try:
         granting.change_rules()
     except Killed:

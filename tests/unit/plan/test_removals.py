@@ -174,6 +174,19 @@ def test_what_another_cluster_lacks_stays_and_one_note_says_why(cluster: str, wh
         assert part in note.message
 
 
+def test_what_denies_stays_with_what_it_limits_where_that_was_created_for_another_cluster() -> None:
+    allowed = Acl("TOPIC", "primary.", "PREFIXED", "User:bob", "*", "READ", "ALLOW")
+    denied = Acl("TOPIC", "primary.orders", "LITERAL", "User:bob", "*", "READ", "DENY")
+    mine = frozenset({allowed, denied, replace(denied, principal="User:eve")})
+    applied = replace(
+        applied_here(acls=mine), created_for=dict.fromkeys(mine, "S") | {allowed: "another"}
+    )
+    access = Access(source_acls=frozenset(), target_acls=mine)
+    plan = planned(a_state(a_source(), access=access, applied=applied))
+    assert [it.acl.principal for it in plan.access.acl_changes] == ["User:eve"]
+    assert "2 ACLs" in said(plan)
+
+
 def test_a_cluster_that_the_flow_names_takes_the_former_ones_place() -> None:
     state = of_another(emptied(2), "before")
     assert removed(plan_of(state, removals_cluster_id="S")) == [2] * 5

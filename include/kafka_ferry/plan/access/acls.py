@@ -26,7 +26,7 @@ from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.plan import AdvisedAcl, OffsetsChoice
 from kafka_ferry.model.rights import EVERY
 from kafka_ferry.plan.access.authorizer import UNKNOWN, Authorizer
-from kafka_ferry.plan.access.widening import Excess, ResourcePair, SourceRights
+from kafka_ferry.plan.access.widening import ExcessRight, ResourcePair, SourceRights
 from kafka_ferry.plan.topics.replication_policy import policy_of, remote_prefix
 from kafka_ferry.plan.topics.topic_filter import selection_of
 
@@ -62,7 +62,7 @@ class WantedRules:
     inexpressible: set[Acl] = field(default_factory=set)
     against_the_flow: set[Acl] = field(default_factory=set)
     too_wide: set[tuple[Acl, str]] = field(default_factory=set)
-    excesses: Mapping[Acl, Excess] = field(default_factory=dict)
+    excesses: Mapping[Acl, ExcessRight] = field(default_factory=dict)
 
 
 def wanted_rules(flow: Flow, state: ClusterState) -> WantedRules:

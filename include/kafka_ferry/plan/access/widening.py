@@ -28,7 +28,7 @@ class ResourcePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class ExcessRight:
     """A right that a client would have on the target only.
 
     Attributes:
@@ -69,9 +69,11 @@ class SourceRights:
         """Whether a principal of the source has this name on the target."""
         return principal in self._called
 
-    def excesses(self, acls: Iterable[Acl], resources: Iterable[ResourcePair]) -> dict[Acl, Excess]:
+    def excesses(
+        self, acls: Iterable[Acl], resources: Iterable[ResourcePair]
+    ) -> dict[Acl, ExcessRight]:
         """The ALLOWs among the target's ``acls`` that give a client a right that it lacks on the source."""
-        target, excesses = Authorizer(acls), dict[Acl, Excess]()
+        target, excesses = Authorizer(acls), dict[Acl, ExcessRight]()
         known: dict[tuple[frozenset[object], ...], bool] = {}
         for resource in sorted(resources):
             here = list(target.covering(resource.resource_type, resource.remote))
@@ -81,7 +83,7 @@ class SourceRights:
             if known.get(kind, True):
                 wider = list(self._wider(there, here))
                 for acl, principal, operation in wider:
-                    excesses.setdefault(acl, Excess(principal, operation, resource))
+                    excesses.setdefault(acl, ExcessRight(principal, operation, resource))
                 known[kind] = bool(wider)
         return excesses
 

@@ -11,7 +11,13 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
+from kafka_ferry.model.changes import (
+    Acl,
+    AclChange,
+    QuotaChange,
+    UserChange,
+    needed_denials,
+)
 from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.remarks import Note
 from kafka_ferry.model.run_options import RunOptions
@@ -62,9 +68,7 @@ def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) ->
     own = {change for change in changes if _is_on(change.acl, remote)}
     narrowing = [change for change in changes - own if not change.widens]
     waiting = [it.acl for it in narrowing if it.change == "revoke"]
-    own -= {
-        it for it in own if it.widens and it.change == "revoke" and any(map(it.acl.meets, waiting))
-    }
+    own -= needed_denials(own, waiting)
     widened = [it.acl for it in own if it.widens]
     own |= {it for it in narrowing if it.change == "grant" and any(map(it.acl.meets, widened))}
     return [step for step in steps if isinstance(step, (Note, Acl)) or step in own]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_ferry.config.types.principal_mapping import PrincipalRules
 from kafka_ferry.plan.access.authorizer import OTHER
-from kafka_ferry.plan.access.widening import Excess, ResourcePair, SourceRights
+from kafka_ferry.plan.access.widening import ExcessRight, ResourcePair, SourceRights
 from tests.support.brokers.access import an_acl, some_acls
 
 ORDERS = ResourcePair("TOPIC", "orders", "primary.orders")
@@ -65,4 +65,4 @@ def test_the_flows_own_principals_may_have_more() -> None:
 def test_clients_that_no_acl_names_are_looked_at() -> None:
     rights = SourceRights(some_acls("topic orders: anna ALLOW READ"), PrincipalRules(), set())
     (acl,) = allowed = some_acls("topic primary.orders: * ALLOW READ")
-    assert rights.excesses(allowed, [ORDERS]) == {acl: Excess(OTHER, "DESCRIBE", ORDERS)}
+    assert rights.excesses(allowed, [ORDERS]) == {acl: ExcessRight(OTHER, "DESCRIBE", ORDERS)}

@@ -10,7 +10,7 @@ from kafka_ferry.model.rate import Rate
 from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan import make_plan
 from tests.support.brokers.access import some_acls
-from tests.unit.plan.builders import NOW, a_flow, a_remote, a_source, a_state
+from tests.unit.plan.builders import NOW, a_flow, a_remote, a_source, a_state, applied_here
 
 TOPICS = ("orders", "orders-eu", "payments")
 
@@ -116,7 +116,7 @@ def acls_of(
 ) -> dict[str, set[str]]:
     """What a run of orders alone changes in ACLs, by the kind of change."""
     access = Access(source_acls=some_acls(*source), target_acls=some_acls(*target))
-    both = state(access=access, applied=Applied(acls=some_acls(*applied)))
+    both = state(access=access, applied=applied_here(acls=some_acls(*applied)))
     changes = about("orders", both=both, acls_mode="exact").access.acl_changes
     return {
         kind: {str(it.acl) for it in changes if it.change == kind} for kind in ("grant", "revoke")

@@ -64,7 +64,7 @@ def moves_of(flow: Flow, groups: Mapping[str, Commits], metadata: str = "") -> G
         for name, commits in groups.items()
     }
     at = now_ms()
-    return GroupMoves(at, translate_groups(flow, ledger_of(flow), offsets, at=at))
+    return GroupMoves(at, translate_groups(flow, ledger_of(flow), offsets))
 
 
 def emit_now(flow: Flow, moves: GroupMoves) -> list[str]:

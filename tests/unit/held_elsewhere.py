@@ -98,7 +98,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
     "integration/verify/test_ledger_topic.py": "ledger: topic",
     "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
-    "integration/situations/test_log_ends.py": "runs/plan: log_mismatches; runs/provenance: log_ends",
+    "integration/situations/test_log_ends.py": "runs/plan: log_mismatches; "
+    "runs/provenance: log_ends; runs/verify: partition_recounts",
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -338,6 +339,12 @@ class LedgerTable:
         rows = self.read((pc.field("type") == "applied") & written, ["applied"])
         return frozenset(fold_applied(rows["applied"].to_pylist()).configs)
 
+    def has_acls_since(self, ledger_offset: int, *, but_by: str) -> bool:
+        """Whether another run than ``but_by`` has created or deleted ACLs after ``ledger_offset``."""
+        written = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
+        rows = self.read((pc.field("type") == "applied") & written, ["applied"])
+        return any(json.loads(row)["acls"] for row in rows["applied"].to_pylist())
+
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
         return next(iter(self.last_runs(1)), None)
@@ -350,6 +357,11 @@ class LedgerTable:
         last = rows.slice(max(0, rows.num_rows - count)).to_pylist()
         # Earlier releases did not store all of it.
         return [row | {name: row[name] or "" for name in told} for row in reversed(last)]
+
+    def most_writers(self) -> int:
+        """The most writers that any run had; 0 where none has begun."""
+        rows = self.read(pc.field("type") == "run", ["writers"])
+        return int(pc.max(rows["writers"]).as_py() or 0)
 
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""

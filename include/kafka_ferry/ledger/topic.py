@@ -108,6 +108,17 @@ def append_entry(flow: Flow, entry: _OfRun) -> None:
     )
 
 
+def is_settled(cluster: Cluster, ledger: str) -> bool:
+    """Whether no open transaction hides records of ``ledger``, by one look.
+
+    Raises:
+        FerryError: if no broker answers.
+    """
+    control = ClusterControl(cluster)
+    topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
+    return control.log_bounds(topics) == control.log_bounds(topics, "read_uncommitted")
+
+
 def require_settled(source: Cluster, ledger: str) -> None:
     """Wait until no open transaction hides records of ``ledger`` that are there now.
 

@@ -3,6 +3,7 @@
 (a) An absence counts only on the cluster for which the thing was created, by the ledger. If the source's
     alias stands for another cluster, or the ledger does not say for which one the thing was created, it
     stays, and a note says why. ``removals.cluster.id`` names a cluster that has taken the former one's place.
+    Nor does another cluster allow anything on copies of the former one's topics.
 (b) If more of a kind is to go than ``removals.max`` allows, none of that kind goes without an approval.
 
 Offsets of groups come to the plan later (``runs.sync_groups.delete_offsets``), by the same rules. What is
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, get_args
 
 from kafka_ferry.model.changes import (
     AclChange,
@@ -110,7 +111,11 @@ def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
     """
     source_id, kept = state.source.cluster_id, Kept()
     foreign, passed, withheld = set[str](), list[Any](), list[Any]()
+    held, others = list[AclChange](), _copies_of_others(flow, state)
     for step in steps:
+        if _allows_on(others, step):
+            held.append(step)
+            continue
         kind = _kind_of(step)
         created_for = _created_for(step, state) if kind else ""
         if kind is None or may_remove(flow, created_for, source_id):
@@ -127,7 +132,45 @@ def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
         kept.add("ACL", _name_of(step), _created_for(step, state))
     # A change of their other configs would say in the ledger that they are copies of this cluster's topics.
     left = (it for it in passed if not (_is_of_configs(it) and it.remote_topic in foreign))
-    return [*left, *kept.notes(flow, source_id)]
+    return [*left, *kept.notes(flow, source_id), *_held_notes(flow, source_id, held, others)]
+
+
+def _copies_of_others(flow: Flow, state: ClusterState) -> Mapping[str, str]:
+    """The remote topics that are copies of another cluster's topics than the source is now, with its id."""
+    source_id = state.source.cluster_id
+    if source_id == flow.removals_cluster_id:
+        return {}
+    names = (
+        (name, state.ledger.applied.sources.get(topic.topic_id or name, ""))
+        for name, topic in state.target.topics.items()
+    )
+    return {name: cluster for name, cluster in names if cluster not in ("", source_id)}
+
+
+def _allows_on(others: Mapping[str, str], step: object) -> TypeGuard[AclChange]:
+    """Whether a step allows something that may be about copies of another cluster's topics."""
+    if not (others and isinstance(step, AclChange) and step.change == "grant"):
+        return False
+    acl = step.acl
+    if acl.permission != "ALLOW":
+        return False
+    return acl.resource_type != "TOPIC" or any(map(acl.covers, others))
+
+
+def _held_notes(
+    flow: Flow, source_id: str, held: Sequence[AclChange], others: Mapping[str, str]
+) -> list[Note]:
+    if not held:
+        return []
+    source, target = flow.source.alias, flow.target.alias
+    clusters = ", ".join(sorted(set(others.values())))
+    acls = first_of([str(change.acl) for change in held], _SHOWN)
+    text = (
+        f"{source} is the cluster {source_id}, and {target} has copies of topics of the cluster {clusters}: what "
+        f"{source} allows is not allowed there ({len(held):,}: {acls}). If {source_id} has taken the place of the "
+        f"former cluster, set removals.cluster.id: {source_id}. If not, correct the bootstrap.servers of {source}."
+    )
+    return [Note("", text)]
 
 
 def excesses_of(

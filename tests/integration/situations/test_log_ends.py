@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,11 +10,14 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.own_brokers import own_pair
 from tests.support.brokers.segments import read_batches, write_log
 from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
+from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
 from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
@@ -22,6 +25,7 @@ from tests.support.runs.proof import verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 OFFSETS = "__consumer_offsets"
+NOTHING: Mapping[str, str] = {}
 FEW_OFFSETS = {"offsets.topic.num.partitions": "1"}
 
 
@@ -37,14 +41,18 @@ def keyed(part: str, count: int) -> list[Record]:
 
 
 def flow_with_run(
-    folder: Path, own: tuple[KafkaCluster, KafkaCluster], topic: str, **configs: str
+    folder: Path,
+    own: tuple[KafkaCluster, KafkaCluster],
+    topic: str,
+    options: Mapping[str, str] = NOTHING,
+    **configs: str,
 ) -> Flow:
     """A flow of one topic whose first run is proved."""
     folder.mkdir()
     source, target = own
     create_topic(source.bootstrap, topic, **configs)
     produce(source.bootstrap, topic, keyed("first", 30))
-    flow = make_flow(folder, source, target, [topic])
+    flow = make_flow(folder, source, target, [topic], groups=[topic], **options)
     assert failures(copy_now(flow)) == []
     verified(flow, "run-1")
     return flow
@@ -56,21 +64,24 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
     """Truncated logs, one of them compacted; and a ledger and positions that have lost their newest records."""
     source, target = own
     flows = {
-        name: flow_with_run(tmp_path / unique(name), own, unique(name), **configs)
-        for name, configs in (
-            ("cut", {}),
-            ("compacted", {"cleanup_policy": "compact"}),
-            ("forgotten", {}),
+        name: flow_with_run(tmp_path / unique(name), own, unique(name), options, **configs)
+        for name, options, configs in (
+            ("cut", {}, {}),
+            ("both-ways", {"on_returned_records": "leave-out"}, {}),
+            ("compacted", {}, {"cleanup_policy": "compact"}),
+            ("refilled", {"on_position_moved": "ledger"}, {}),
+            ("forgotten", {}, {}),
         )
     }
     topics = {name: flow.topics[0] for name, flow in flows.items()}
     ledger = ledger_topic(flows["forgotten"].source.alias)
-    logs = [(remote(flows[it], topics[it]), 0) for it in ("cut", "compacted")]
+    logs = [(remote(flows[it], topics[it]), 0) for it in flows if it != "forgotten"]
     logs += [(ledger, 0), (OFFSETS, 0)]
     kept = {log: read_batches(target, *log) for log in logs}
     for name, flow in flows.items():
         produce(source.bootstrap, topics[name], keyed("second", 20))
         assert failures(copy_now(flow, "run-2")) == []
+    commit_alone(source, topics["cut"], {TopicPartition(topics["cut"], 0): 45})
     before = {
         name: read_all(target.bootstrap, remote(flows[name], topics[name]))[0] for name in flows
     }
@@ -85,6 +96,7 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
 
     for name, reason in (
         ("cut", r"ends at 31, before 51, up to which the ledger has records"),
+        ("both-ways", r"ends at 31, before 51, up to which the ledger has records"),
         ("compacted", r"ends at 31, before 51, up to which the ledger has records"),
         ("forgotten", r"records of this flow's own writers from offset 31 on that its ledger does"),
     ):
@@ -96,6 +108,16 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         assert failures(copy_planned(flow, plan)) == []
         have = read_all(target.bootstrap, remote_topic)[0]
         assert have == (before[name] if name == "forgotten" else before[name][:30]), name
+    (group,) = failover(flows["cut"], dry_run=True).groups
+    assert group.state == "stuck"
+    assert "has lost records that were copied" in str(group)
+
+    # Another producer's batch lies where the ledger's last records were, and beyond.
+    flow = flows["refilled"]
+    produce(target.bootstrap, remote(flow, topics["refilled"]), keyed("foreign", 30))
+    assert failures(copy_now(flow, "run-3")) == []
+    with pytest.raises(VerificationFailed, match=r"20 records copied|30 records of another"):
+        verified(flow, "run-3")
 
 
 def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_cleaned(

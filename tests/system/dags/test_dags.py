@@ -405,7 +405,10 @@ def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs:
             GOOD.replace("left", "l") + "schedule: 99 * * * *",
             "bad.yaml: schedule: is not a cron expression",
         ),
-        (GOOD.replace("left", "l") + "start.date: 2024-02-30", "bad.yaml: start.date: is no date"),
+        (
+            GOOD.replace("left", "l") + "start.date: 2024-02-30",
+            "bad.yaml: start.date: must be a day or a moment",
+        ),
         (
             GOOD.replace("left", "l") + "topics.rename: &a [*a]",
             "bad.yaml: line 12: contains itself",

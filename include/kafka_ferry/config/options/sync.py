@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.principal_mapping import Principals, PrincipalTexts
 from kafka_ferry.config.types.values import Names, Number, TopicNames
 
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
+
+
+def _share(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a share, such as 0.1")
+    return value
 
 
 class SyncOptions(Options):
@@ -107,7 +113,7 @@ class SyncOptions(Options):
         "always, or only where it changes more than records and positions (topics, configs, "
         "ACLs, quotas, users).",
     )
-    removals_max: float = Field(
+    removals_max: Annotated[float, BeforeValidator(_share)] = Field(
         default=0.1,
         ge=0,
         le=1,

@@ -191,13 +191,17 @@ class _Names:
 
 
 def _earlier_copies(state: ClusterState) -> Iterator[tuple[str, str]]:
-    """Topics and their remote topics that still exist, although the flow may copy to others by now."""
+    """Topics and their remote topics that still exist, although the flow may copy to others by now.
+
+    One that the target does not describe is not gone.
+    """
+    there, hidden = state.target.topics, state.target.refused
     for topic, remote in state.ledger.copied.items():
-        if remote in state.target.topics:
+        if remote in there or remote in hidden:
             yield topic, remote
     for mark in state.ledger.marks.values():
-        there = state.target.topics.get(mark.remote_topic)
-        if there and there.topic_id == mark.remote_topic_id:
+        known = there.get(mark.remote_topic)
+        if mark.remote_topic in hidden or (known and known.topic_id == mark.remote_topic_id):
             yield mark.topic, mark.remote_topic
 
 

@@ -51,6 +51,7 @@ class WindowFacts:
         settled: what the ledger knows of the partition, in remote topics that exist.
         separate: the topics for backfills that the target has, by name.
         foreign: those of them that hold records which the flow has not copied.
+        mismatched: those of them whose logs contradict the ledger.
     """
 
     firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class WindowFacts:
     settled: Mapping[TopicPartition, Sequence[Settled]] = field(default_factory=dict)
     separate: Mapping[str, Topic] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()
+    mismatched: frozenset[str] = frozenset()
 
 
 def plan_backfill(
@@ -331,11 +333,8 @@ class _Topic:
                 f"{name} is the remote topic of another topic of the flow.",
                 "Set backfill.topic: same, or rename that one in topics.rename.",
             )
-        if name in self._facts.foreign:
-            return (
-                f"{name} on the target holds records that the flow has not copied.",
-                "Move them elsewhere, or set backfill.topic: same.",
-            )
+        if name in self._facts.foreign | self._facts.mismatched:
+            return self._strange_records(name)
         if self._remote and self._remote.stamps_append_time:
             return (
                 f"{name} on the target has message.timestamp.type=LogAppendTime, which would "
@@ -346,3 +345,14 @@ class _Topic:
             if isinstance(step, Refusal):
                 return step.reason, step.advice
         return "", ""
+
+    def _strange_records(self, name: str) -> tuple[str, str]:
+        if name in self._facts.foreign:
+            return (
+                f"{name} on the target holds records that the flow has not copied.",
+                "Move them elsewhere, or set backfill.topic: same.",
+            )
+        return (
+            f"{name} on the target has lost records that the ledger has, or has some that the ledger has lost.",
+            "Give it up with `ferry repair`, or set backfill.topic: same.",
+        )

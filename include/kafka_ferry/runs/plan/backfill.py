@@ -21,6 +21,7 @@ from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_b
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.runs.plan.first_starts import first_offsets
+from kafka_ferry.runs.plan.log_mismatches import log_mismatches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -60,13 +61,17 @@ def _facts(
     separate = _separate_topics(flow, state)
     there = {topic.topic_id for topic in (*state.target.topics.values(), *separate.values())}
     known = _known_ids(ledger, separate) if state.positions.ledger_end else set[str]()
+    target = ClusterControl(flow.target)
     strange = [topic for topic in separate.values() if topic.topic_id not in known]
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
         settled=_settled(ledger, state, firsts, there - state.ledger.released),
         separate=separate,
-        foreign=foreign_records(flow, ClusterControl(flow.target), strange),
+        foreign=foreign_records(flow, target, strange),
+        mismatched=frozenset(
+            tp.topic for tp in log_mismatches(flow, target, ledger, separate.values())
+        ),
     )
 
 

@@ -175,7 +175,9 @@ def _with_remote_topics(
     remote_names: Mapping[str, str],
 ) -> ClusterState:
     """``state`` with the remote topics, and which of them hold records that the flow has not copied."""
-    there, refused = target.readable_topics({*remote_names.values(), *state.ledger.copied.values()})
+    # The marks have the names of topics that the flow copies to others by now: ACLs still limit who reads those.
+    names = {*remote_names.values(), *state.ledger.copied.values(), *state.ledger.marks}
+    there, refused = target.readable_topics(names)
     # In a topic with preserved offsets, the writer checks the records.
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
     # Until the source had heartbeats, the flow may have written its own where they go.
@@ -334,7 +336,8 @@ def hidden_copies(target: ClusterControl, ledger: LedgerTable) -> frozenset[Topi
     copied = {entry.target for entry in ledger.ranges(since=ledger.verified_through(), of_run="")}
     if not copied:
         return frozenset()
-    topics = target.topics({tp.topic for tp in copied}).values()
+    readable, _ = target.readable_topics({tp.topic for tp in copied})
+    topics = readable.values()
     written = target.log_bounds(topics, "read_uncommitted")
     shown = target.log_bounds(topics)
     return frozenset(

@@ -6,6 +6,7 @@ their newest records in a power cut that spares the data.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection
 from functools import partial
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger.topic import is_settled
 from kafka_ferry.model.cluster_state import LogMismatch
-from kafka_ferry.retry import retry
+from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.log_ends import log_ends
 from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches
 from kafka_ferry.wire.transactions.endings import producer_ids
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
 
 # Another run of the flow may be copying: its records reach the log before they reach the ledger.
 _PAUSES_S: Final = (0.1, 0.5, 2.0)
+# So long a log's end is asked for records that it may not have any more.
+_TAIL_S: Final = 5.0
+
+log = logging.getLogger(__name__)
 
 
 def log_mismatches(
@@ -74,12 +81,13 @@ def _found(
         if end.is_cut
     }
     loud = {tp: end for tp, end in ends.items() if not (end.is_cut or end.is_quiet)}
-    if loud:
+    # A record that an open transaction hides is no missing one: the copy's writers end it, and know it then.
+    if loud and is_settled(flow.target, ledger_topic(flow.source.alias)):
         with connected(flow.target) as cluster:
             own = _own_producers(cluster, flow, ledger)
             for tp, end in loud.items():
                 first = max(end.ledger_end.offset, end.log.start)
-                at = retry(partial(_first_of, cluster, tp, first, own))
+                at = _first_of(cluster, tp, first, own)
                 if at >= 0:
                     found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
     return found
@@ -87,7 +95,7 @@ def _found(
 
 def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> frozenset[int] | None:
     """The producer ids of the flow's writers, None where the brokers do not tell."""
-    writers = max([flow.writers, *(row["writers"] for row in ledger.last_runs(2))])
+    writers = max(flow.writers, ledger.most_writers())
     try:
         return producer_ids(cluster, (transactional_id(flow.name, at) for at in range(writers)))
     except AccessDenied:
@@ -97,12 +105,24 @@ def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> fro
 def _first_of(
     cluster: WireCluster, partition: TopicPartition, first: int, producers: frozenset[int] | None
 ) -> int:
-    """The offset of the first committed batch of one of ``producers`` from ``first`` on, -1 for none.
+    """The offset of the first committed batch of one of ``producers`` from ``first`` on, -1 for none that shows.
 
-    Where they are not known, any that was written in a transaction counts.
+    Where they are not known, any that was written in a transaction counts. What was written last lies on the
+    leader's own disk: where a log shows nothing there, compaction has taken it, and it was none that matters.
     """
-    log = partition_log(cluster, partition)
-    for batch in committed_batches(cluster, log, max(first, log.start)):
+    try:
+        with retry_for(_TAIL_S):
+            return retry(partial(_first_shown, cluster, partition, first, producers))
+    except Unanswered as error:
+        log.warning("%s", error)
+        return -1
+
+
+def _first_shown(
+    cluster: WireCluster, partition: TopicPartition, first: int, producers: frozenset[int] | None
+) -> int:
+    known = partition_log(cluster, partition)
+    for batch in committed_batches(cluster, known, max(first, known.start)):
         header = batch.header
         is_own = header.is_transactional and (producers is None or header.producer_id in producers)
         if is_own and header.next_offset > first:

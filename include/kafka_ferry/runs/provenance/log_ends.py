@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
-from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -49,8 +48,9 @@ class LogEnds(NamedTuple):
     @property
     def is_quiet(self) -> bool:
         """Whether nothing but a transaction's marker can lie after the ledger's end."""
-        first = max(self.ledger_end.offset, self.log.start)
-        return self.log.end <= first + (self.ledger_end.offset > 0)
+        end, start = self.ledger_end.offset, self.log.start
+        has_marker = end > 0 and start <= end
+        return self.log.end <= max(end, start) + has_marker
 
 
 def log_ends(
@@ -58,7 +58,7 @@ def log_ends(
 ) -> dict[TopicPartition, LogEnds]:
     """The ends of the logs of the partitions of remote topics that the flow has copied to or has created.
 
-    Partitions without a leader are left out, and so are those in which the target's own producers write.
+    Partitions without a leader are left out.
 
     Args:
         flow: the flow.
@@ -89,8 +89,6 @@ def ledger_ends(
     Returns:
         At 0 for partitions without any, of topics that the flow has created; other such partitions are left out.
     """
-    if leaves_out(flow):
-        return {}
     marks, released = ledger.marks(), ledger.released()
     own = {topic.name for topic in emitted_topics(flow)}
     of_topic = {

@@ -255,7 +255,8 @@ def _gone_from_source(
         return [], ""
     topics = {tp.topic for partitions in missing.values() for tp in partitions}
     control = ClusterControl(flow.source)
-    topic_ids = control.topic_ids(topics)
+    readable, _ = control.readable_topics(topics)
+    topic_ids = {name: topic.topic_id for name, topic in readable.items()}
     # Brokers silently hide the offsets of topics that may not be seen.
     seen = topic_ids.keys() | control.unknown(topics)
     with GroupControl(flow.source) as source:

@@ -22,7 +22,7 @@ from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.errors import FerryError
-    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.ledger import LedgerEnd, LedgerTable
     from kafka_ferry.model.groups import Committed
 
 Logs = Mapping[TopicPartition, LogBounds]
@@ -43,6 +43,7 @@ class OffsetRoutes:
         target_logs: the target's logs, by its partitions.
         refused: by source topic, why a cluster does not describe it or its remote topic.
         ledger: the flow's ledger.
+        ends: where the records end that the ledger has, by the target's partitions.
         others_write: whether records flow both ways, so that applications write to remote topics.
     """
 
@@ -56,6 +57,7 @@ class OffsetRoutes:
     target_logs: Logs
     refused: Mapping[str, str]
     ledger: LedgerTable
+    ends: Mapping[TopicPartition, LedgerEnd]
     others_write: bool
 
     @classmethod
@@ -86,7 +88,8 @@ class OffsetRoutes:
             source = ClusterControl(flow.source)
             known, refused = source.readable_topics(selected)
             topic_ids = {name: topic.topic_id for name, topic in known.items()}
-            logs = source.log_bounds(known.values(), flow.isolation_level, wait_s=wait_s)
+            # A group that reads uncommitted records may be after the last stable offset.
+            logs = source.log_bounds(known.values(), "read_uncommitted", wait_s=wait_s)
             present = frozenset(known)
         target = ClusterControl(flow.target)
         target_topics, refused_there = target.readable_topics(remote.values())
@@ -116,12 +119,18 @@ class OffsetRoutes:
             target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s),
             {topic: str(error) for topic, error in refused.items()},
             ledger,
+            ledger.target_ends(target_topics.values()),
             opposite is not None,
         )
 
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove | None:
         """Translates a group's offset in one partition; None where the topic is none of the two flows'."""
         route, log = self.routes.get(tp), self.source_logs.get(tp)
+        if route and self._is_cut(route.target):
+            reason = f"the target's log of {route.target} has lost records that were copied."
+            return PartitionMove(
+                tp, committed, log.end if log else -1, route.target, action="held", reason=reason
+            )
         if route:
             return translated(tp, committed, route, logs=(log, self.target_logs.get(route.target)))
         if tp.topic not in self.remote and self.home.knows(tp.topic):
@@ -129,6 +138,10 @@ class OffsetRoutes:
         if tp.topic in self.selected:
             return self._without_route(tp, committed, log)
         return None
+
+    def _is_cut(self, target: TopicPartition) -> bool:
+        log = self.target_logs.get(target)
+        return log is not None and target in self.ends and log.end < self.ends[target].offset
 
     def _without_route(
         self, tp: TopicPartition, committed: Committed, log: LogBounds | None

@@ -62,6 +62,12 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
     applied = run.ledger.applied()
     granting = _Granting(run.flow, plan.run, plan.source_cluster_id, plan.access, applied)
     sentences: list[str] = []
+    if plan.access.acl_changes and run.ledger.has_acls_since(plan.ledger_end, but_by=plan.run):
+        # They are only safe with those that were there when they were planned.
+        granting = replace(granting, planned=replace(plan.access, acl_changes=(), relied_on=()))
+        sentences.append(
+            "Another run has changed ACLs since this one was planned: its changes of ACLs are left to the next run."
+        )
     for change, planned in (
         (granting.change_rules, plan.access.acl_changes),
         (granting.change_quotas, plan.access.quota_changes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
@@ -150,9 +150,17 @@ def _claims(
 
 
 def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> PartitionRecount:
-    """What was found for the ranges alone."""
-    has_boundary = bool(claims) and claims[0].is_boundary
-    return found._replace(ranges=found.ranges[1:]) if has_boundary else found
+    """What was found for the ranges alone.
+
+    A batch across the boundary is none of the flow's, which end there: it is foreign in the range that follows.
+    """
+    if not (claims and claims[0].is_boundary):
+        return found
+    across, *ranges = found.ranges
+    if not ranges:
+        return found._replace(ranges=(), beyond=found.beyond + across.foreign)
+    first = replace(ranges[0], foreign=ranges[0].foreign + across.foreign)
+    return found._replace(ranges=(first, *ranges[1:]))
 
 
 def _first_preserved(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:

@@ -14,6 +14,7 @@ from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
+from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice
@@ -22,12 +23,11 @@ from kafka_ferry.runs.verify.evaluate_again import (
     ranges_to_evaluate,
     with_evaluations,
 )
+from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
 from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
-from kafka_ferry.verify.expiry import as_of
-from kafka_ferry.verify.recount import recount_here
 from kafka_ferry.verify.topics import is_lost
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
-    from kafka_ferry.model import Plan, Topic, TopicPartition
+    from kafka_ferry.model import Plan, Topic
     from kafka_ferry.runs.state.run_context import RunContext
-    from kafka_ferry.runs.state.stored_recounts import Claims, StoredRecounts
+    from kafka_ferry.runs.state.stored_recounts import StoredRecounts
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
-    from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Verdict
+    from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
     from kafka_ferry.verify.expectations.tables import Rows
     from kafka_ferry.verify.incarnations import Key
     from kafka_ferry.verify.rows import RuleEvaluation
@@ -139,7 +139,7 @@ def _read_due(
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
     ledger, is_backfill = run.ledger, plan.options.window is not None
     recounted = recount_ranges(
-        partial(_recount_now, spark, run.flow, target, due.topics, stored),
+        partial(recount_now, spark, run.flow, target, due.topics, stored),
         run.flow,
         ledger,
         due.ranges,
@@ -217,7 +217,7 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     due = _due(run, plan, ClusterControl(run.flow.target))
     ranges = [entry for entry in due.ranges if entry.target in copied]
     claims = claims_of(run.ledger, ranges, due.topics, due.boundaries)
-    found = _recount(spark, run.flow, None, claims)
+    found = recount_partitions(spark, run.flow, None, claims)
     chosen = ranges_to_evaluate(run.flow, run.run_id, plan, ranges, due.topics)
     evaluated = evaluate_chosen(spark, run, chosen)
     run.folder.recounts.save(part_of("mirror", shard), claims, found, evaluated)
@@ -241,50 +241,6 @@ def needs_spark(run: RunContext) -> bool:
         return True
     since = min(run.ledger.verified_through(), plan.ledger_end)
     return planned_rotation(run, plan, target, before=since).bytes > SMALL
-
-
-def _recount(
-    spark: SparkSource, flow: Flow, stored: StoredRecounts | None, claims: Claims
-) -> dict[TopicPartition, PartitionRecount]:
-    """The recount of each target partition; from the run's folder if it was made for exactly these claims."""
-    found = stored.of(claims) if stored else {}
-    missing = {tp: asked for tp, asked in claims.items() if tp not in found}
-    # Where the run has copied nothing, there is little to read.
-    quick = {tp for tp, asked in missing.items() if all(claim.is_boundary for claim in asked)}
-    if quick:
-        found |= recount_here(flow.target, [(tp, missing.pop(tp), None) for tp in sorted(quick)])
-    if missing:
-        from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
-
-        found |= recount_all(spark(), flow, missing)
-    return found
-
-
-def _recount_now(
-    spark: SparkSource,
-    flow: Flow,
-    target: ClusterControl,
-    topics: Mapping[str, Topic],
-    stored: StoredRecounts | None,
-    claims: Claims,
-) -> dict[TopicPartition, PartitionRecount]:
-    """The recount of each target partition, as its log is after the last of them was read.
-
-    What was read some time ago does not count where the log has lost its end since, or has no leader that says so.
-    """
-    found = _recount(spark, flow, stored, claims)
-    names = sorted({tp.topic for tp in claims})
-    logs = target.log_bounds(
-        [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
-    )
-    ends = {tp: max(claim.target_end for claim in of_tp) for tp, of_tp in claims.items()}
-    doubtful = {tp: claims[tp] for tp in claims if tp not in logs or logs[tp].end < ends[tp]}
-    if stored and doubtful:
-        found |= _recount(spark, flow, None, doubtful)
-    return {
-        tp: as_of(logs[tp].start, claims[tp], of_tp) if tp in logs else of_tp
-        for tp, of_tp in found.items()
-    }
 
 
 def _evaluated(
@@ -348,8 +304,8 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
 
 def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _Due) -> Boundaries:
     """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on."""
-    if flow.on_foreign_records == "adopt":
-        # Other flows write there, and prove what they write.
+    if flow.on_foreign_records == "adopt" or leaves_out(flow):
+        # Other flows write there, and prove what they write; or the target's own producers do.
         return {}
     written = {entry.target for entry in due.ranges}
     ends = log_ends(flow, target, ledger, due.topics.values())

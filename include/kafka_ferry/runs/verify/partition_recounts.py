@@ -1,0 +1,82 @@
+"""Recounts of target partitions: those that a run has stored, and what is read for the others."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.retry import retry_for
+from kafka_ferry.verify import PartitionRecount, Recount
+from kafka_ferry.verify.expiry import as_of
+from kafka_ferry.verify.recount import recount_here
+from kafka_ferry.wire.partitions.absence import Unanswered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.control import ClusterControl
+    from kafka_ferry.model import Topic, TopicPartition
+    from kafka_ferry.runs.state.stored_recounts import Claims, StoredRecounts
+    from kafka_ferry.spark.session import SparkSource
+    from kafka_ferry.verify.claim import RangeClaim
+
+log = logging.getLogger(__name__)
+# So long the end of a log is asked for records that it may not have any more.
+_TAIL_S: Final = 5.0
+
+
+def recount_partitions(
+    spark: SparkSource, flow: Flow, stored: StoredRecounts | None, claims: Claims
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recount of each target partition; from the run's folder if it was made for exactly these claims."""
+    found = stored.of(claims) if stored else {}
+    missing = {tp: asked for tp, asked in claims.items() if tp not in found}
+    # Where the run has copied nothing, there is little to read.
+    quick = {tp for tp, asked in missing.items() if all(claim.is_boundary for claim in asked)}
+    for tp in sorted(quick):
+        found |= _recount_quickly(flow, tp, missing.pop(tp))
+    if missing:
+        from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
+
+        found |= recount_all(spark(), flow, missing)
+    return found
+
+
+def recount_now(
+    spark: SparkSource,
+    flow: Flow,
+    target: ClusterControl,
+    topics: Mapping[str, Topic],
+    stored: StoredRecounts | None,
+    claims: Claims,
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recount of each target partition, as its log is after the last of them was read.
+
+    What was read some time ago does not count where the log has lost its end since, or has no leader that says so.
+    """
+    found = recount_partitions(spark, flow, stored, claims)
+    names = sorted({tp.topic for tp in claims})
+    logs = target.log_bounds(
+        [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
+    )
+    ends = {tp: max(claim.target_end for claim in of_tp) for tp, of_tp in claims.items()}
+    doubtful = {tp: claims[tp] for tp in claims if tp not in logs or logs[tp].end < ends[tp]}
+    if stored and doubtful:
+        found |= recount_partitions(spark, flow, None, doubtful)
+    return {
+        tp: as_of(logs[tp].start, claims[tp], of_tp) if tp in logs else of_tp
+        for tp, of_tp in found.items()
+    }
+
+
+def _recount_quickly(
+    flow: Flow, tp: TopicPartition, claims: Sequence[RangeClaim]
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recount of a partition to which the run has copied nothing; none where its log shows nothing there."""
+    try:
+        with retry_for(_TAIL_S):
+            return dict(recount_here(flow.target, [(tp, claims, None)]))
+    except Unanswered as error:
+        log.warning("What lies after the last proof is not known: %s", error)
+        return {tp: PartitionRecount((Recount(0, ""),) * len(claims), 0)}

@@ -251,3 +251,31 @@ def test_what_is_to_be_retired_later_needs_no_approval_yet() -> None:
         for excess in plan_of(emptied(6), retire_after_ms=10**15).removals.excesses
         if excess.kind == "topic"
     ]
+
+
+@pytest.mark.parametrize(
+    ("copied_from", "option", "may"),
+    [
+        ("S", None, True),
+        ("another", None, False),
+        ("another", "S", True),
+        ("another", "another", False),
+    ],
+)
+def test_a_cluster_allows_nothing_on_the_copies_of_another_ones_topics(
+    copied_from: str, option: str | None, may: bool
+) -> None:
+    remote = Topic("primary.orders", "id of primary.orders", 1)
+    acl = Acl("TOPIC", "orders", "LITERAL", "User:bob", "*", "READ", "ALLOW")
+    denial = replace(acl, permission="DENY", principal="User:eve")
+    state = a_state(
+        a_source("orders"),
+        target=[remote],
+        access=Access(source_acls=frozenset({acl, denial}), target_acls=frozenset()),
+        applied=applied_here(sources={remote.topic_id: copied_from}),
+    )
+    plan = planned(state, a_flow(removals_cluster_id=option))
+    assert {it.acl.permission for it in plan.access.acl_changes} == (
+        {"ALLOW", "DENY"} if may else {"DENY"}
+    )
+    assert ("what primary allows is not allowed there" in said(plan)) is not may

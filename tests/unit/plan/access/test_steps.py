@@ -180,13 +180,16 @@ def test_producers_that_are_shut_out_of_all_of_the_source_do_not_shut_the_flow_o
     assert not plan_with(["topic *: * DENY WRITE"]).access.acl_changes
 
 
-def test_denials_stay_on_copies_that_the_flow_no_longer_writes() -> None:
+@pytest.mark.parametrize("is_described", [True, False])
+def test_denials_stay_on_copies_that_the_flow_no_longer_writes(is_described: bool) -> None:
+    """Also on one that the target does not describe: it is not gone."""
     source = some_acls("topic *: * ALLOW READ", "topic orders: bob DENY READ")
     remote = a_remote("primary.orders")
     state = a_state(
         a_source("orders"),
         a_source("app-1"),
-        target=[remote],
+        target=[remote] if is_described else [],
+        target_refused={} if is_described else {remote.name: "may not be described."},
         copied={"orders": remote.name},
         access=Access(source_acls=source, target_acls=frozenset()),
     )

@@ -206,7 +206,8 @@ def _synced(flow: Flow, ledger: LedgerTable) -> _Offsets:
         key = row["remote_topic_id"] or row["remote_topic"]
         names[key] = row["topic"], row["remote_topic"]
         copied.setdefault(key, set()).add(row["topic_id"])
-    ids = ClusterControl(flow.target).topic_ids({remote for _, remote in names.values()})
+    readable, _ = ClusterControl(flow.target).readable_topics({it for _, it in names.values()})
+    ids = {name: topic.topic_id for name, topic in readable.items()}
     present = {key: named for key, named in names.items() if (ids.get(named[1]) or named[1]) == key}
     wanted, sources = flow.group_filter, ledger.applied().sources
     known: _Offsets = {}

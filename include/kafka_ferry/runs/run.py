@@ -7,23 +7,22 @@ may be repeated at any time: the state of the target decides what is left to do.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import ClusterUnreachable, FerryError, NotApplied, RangesFailed
+from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
 from kafka_ferry.plan import make_plan
-from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
+from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.apply import apply_changes
-from kafka_ferry.wire.silent_brokers import silent_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +61,8 @@ class Run:
             FerryError: if there is none.
         """
         context = RunContext.of(flow, "")
-        context.project_ledger()
+        with step_time(flow):
+            context.project_ledger()
         last = context.ledger.last_run()
         if last is None:
             raise FerryError(f"{flow.name} has never been run.", advice="Run it first.")
@@ -354,19 +354,14 @@ class Run:
 
     @contextmanager
     def _retry_time(self) -> Iterator[None]:
-        """Let a step's calls share ``admin.timeout.ms``; where they gave up, say which brokers do not answer.
+        """``step_time``; the steps that follow one that has waited try once: not for the same brokers again."""
+        spent, self._has_waited = self._has_waited, False
 
-        The steps that follow try once: they are not to wait for the same brokers again.
-        """
-        try:
-            with retry_for(self.flow.admin_timeout_ms / 1000, spent=self._has_waited):
-                yield
-            self._has_waited = False
-        except (ClusterUnreachable, RangesFailed) as error:
-            if error.transient and (outages := _outages(self.flow)):
-                error.advice = f"{outages} {error.advice}".strip()
-                self._has_waited = True
-            raise
+        def outage() -> None:
+            self._has_waited = True
+
+        with step_time(self.flow, spent=spent, on_outage=outage):
+            yield
 
     def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
         plan = self._made_plan(options)
@@ -404,15 +399,3 @@ class Run:
         with self._retry_time():
             state = discover(self.flow, self._context.ledger)
         return make_plan(self.flow, state, run=self.run_id, at=now_ms(), options=options)
-
-
-def _outages(flow: Flow) -> str:
-    """A sentence for each cluster with brokers that do not answer; "" where all of them do."""
-    sentences = []
-    for cluster in (flow.source, flow.target):
-        with suppress(FerryError):
-            if silent := silent_brokers(cluster):
-                sentences.append(
-                    f"Brokers of {cluster.alias} that do not answer: {', '.join(silent)}."
-                )
-    return " ".join(sentences)

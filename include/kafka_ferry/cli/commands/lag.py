@@ -46,6 +46,8 @@ def lag(
     as_json: JsonOption = False,
 ) -> None:
     """Show how far each partition of the target is behind its source, or groups behind their logs there."""
+    from kafka_ferry.runs.state.step_time import step_time
+
     flows = flows_of(config, flow, clusters)
     several = len(flows) > 1
     options = run_options(topics)
@@ -53,10 +55,11 @@ def lag(
     def told(flow: Flow) -> object:
         if several and not as_json:
             out.print(flow.name, style="bold")
-        if group:
-            key, listed = "groups", _lag_of_groups(flow, group, options, show=not as_json)
-        else:
-            key, listed = "partitions", _lag_of_partitions(flow, options, show=not as_json)
+        with step_time(flow):
+            if group:
+                key, listed = "groups", _lag_of_groups(flow, group, options, show=not as_json)
+            else:
+                key, listed = "partitions", _lag_of_partitions(flow, options, show=not as_json)
         # The rows of a single flow need not name it.
         return {"flow": flow.name, key: listed} if several else listed
 

@@ -37,6 +37,7 @@ from kafka_ferry.plan.offsets.log_check import (
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.first_copied import first_copied
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.ends import settled_ends
@@ -81,12 +82,13 @@ class Repair:
             FerryError: if one of ``named`` is not a remote topic of the flow, or a cluster cannot
                 be read.
         """
-        copies = self._copies(named)
-        logs = self._logs(copies)
-        positions = read_positions(self._flow.target, self._flow.name)
-        # A run may have begun a partition since the positions were read.
-        copies = [self._with_new_positions(copy, positions) for copy in copies]
-        return [copy.state(self._flow, self._partitions(copy, logs)) for copy in copies]
+        with step_time(self._flow):
+            copies = self._copies(named)
+            logs = self._logs(copies)
+            positions = read_positions(self._flow.target, self._flow.name)
+            # A run may have begun a partition since the positions were read.
+            copies = [self._with_new_positions(copy, positions) for copy in copies]
+            return [copy.state(self._flow, self._partitions(copy, logs)) for copy in copies]
 
     def give_up(self, states: Iterable[CopyState]) -> list[CopyState]:
         """Give remote topics up and delete them; a repetition finishes what was interrupted.

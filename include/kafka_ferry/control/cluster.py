@@ -46,6 +46,11 @@ _TOPICS_AT_ONCE: Final = 500
 _NO_TOPIC_ID: Final = "A" * 22
 
 
+def _timeouts() -> dict[str, float]:
+    """How long a controller may take for a change, and the request until it is answered."""
+    return dict.fromkeys(("operation_timeout", "request_timeout"), at_most(_TIMEOUT_S))
+
+
 class ClusterControl:
     """Reads and changes a cluster's metadata; never its records.
 
@@ -207,9 +212,7 @@ class ClusterControl:
         """
 
         def create(topics: list[NewTopic]) -> dict[str, FerryError]:
-            futures = self._admin.create_topics(
-                topics, operation_timeout=at_most(_TIMEOUT_S), validate_only=validate_only
-            )
+            futures = self._admin.create_topics(topics, **_timeouts(), validate_only=validate_only)
             return self._each("creating", "CREATE", futures)
 
         records = {to_create(it): 1 + it.partitions + len(it.configs) for it in creations}
@@ -223,7 +226,7 @@ class ClusterControl:
         """
 
         def grow(some: list[NewPartitions]) -> dict[str, FerryError]:
-            futures = self._admin.create_partitions(some, operation_timeout=at_most(_TIMEOUT_S))
+            futures = self._admin.create_partitions(some, **_timeouts())
             return self._each("adding partitions to", "ALTER", futures)
 
         topics = self.topics(growth.remote_topic for growth in growths)
@@ -314,7 +317,7 @@ class ClusterControl:
             return {}
 
         def delete(some: list[str]) -> dict[str, FerryError]:
-            futures = self._admin.delete_topics(some, operation_timeout=at_most(_TIMEOUT_S))
+            futures = self._admin.delete_topics(some, **_timeouts())
             return self._each("deleting", "DELETE", futures, done=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
         errors = ask_in_portions(dict.fromkeys(names, 1), str, delete)

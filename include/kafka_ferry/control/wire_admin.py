@@ -169,7 +169,12 @@ class WireAdmin:
         }
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, operation_timeout: float, validate_only: bool = False
+        self,
+        topics: Sequence[NewTopic],
+        *,
+        operation_timeout: float,
+        request_timeout: float = 0,
+        validate_only: bool = False,
     ) -> _Futures:
         """Creates topics."""
         asked = [
@@ -194,7 +199,11 @@ class WireAdmin:
         return _by_name(answer.topics)
 
     def create_partitions(
-        self, topics: Sequence[NewPartitions], *, operation_timeout: float
+        self,
+        topics: Sequence[NewPartitions],
+        *,
+        operation_timeout: float,
+        request_timeout: float = 0,
     ) -> _Futures:
         """Adds partitions to topics."""
         asked = [
@@ -218,7 +227,9 @@ class WireAdmin:
             return {topic.topic: _future(KafkaError.UNSUPPORTED_VERSION) for topic in topics}
         return _by_name(answer.results)
 
-    def delete_topics(self, topics: Sequence[str], *, operation_timeout: float) -> _Futures:
+    def delete_topics(
+        self, topics: Sequence[str], *, operation_timeout: float, request_timeout: float = 0
+    ) -> _Futures:
         """Deletes topics."""
         answer = self._change(
             DeleteTopicsRequest(topic_names=list(topics), timeout_ms=_ms(operation_timeout))

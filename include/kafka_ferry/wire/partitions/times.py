@@ -10,7 +10,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
-from kafka_ferry.wire.error_codes import NONE, is_transient_read, read_fault
+from kafka_ferry.wire.error_codes import NONE, is_transient, read_fault
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 from kafka_ferry.wire.partitions.list_offsets import EARLIEST, offsets_listed
 
@@ -86,7 +86,7 @@ def look_up(
             if code == NONE:
                 at = Entry(int(entry.offset), int(entry.timestamp))
                 found.entries[tp] = at if at.offset >= 0 else None
-            elif not is_transient_read(code):
+            elif not is_transient(code):
                 doing = f"Looking a time up in {tp} on {cluster.alias}"
                 found.refused[tp] = read_fault(code, doing, tp.topic)
     return found

@@ -203,6 +203,19 @@ def test_whom_the_source_denies_a_topic_by_prefix_may_not_read_its_copy(
     assert plan_now(flow, "run-2").access.acl_changes == ()
 
 
+def test_what_denies_stays_on_a_copy_whose_topic_goes_to_another_name_by_now(pair: Pair) -> None:
+    topic = pair.topic("secret", [Record(value=b"1")])
+    allow(pair.primary, f"prefixed topic {topic[:-1]}: anna ALLOW READ")
+    allow(pair.primary, f"topic {topic}: anna DENY READ")
+    flow = pair.flow([topic], acls_mode="exact")
+    assert failures(copy_now(flow, "run-1")) == []
+    before = remote(flow, topic)
+    renamed = flow.model_copy(update={"topics_rename": {topic: pair.unique("other")}})
+    for run in ("run-2", "run-3", "run-4"):
+        assert failures(copy_now(renamed, run)) == []
+    assert {acl.permission for acl in acls_on(pair.backup, before)} == {"DENY"}
+
+
 def test_an_acl_that_is_refused_stops_none_but_those_that_it_was_to_narrow(pair: Pair) -> None:
     narrowed, other = (pair.topic(it) for it in ("narrowed", "other"))
     # A principal without a type is one that brokers refuse.

@@ -124,7 +124,9 @@ class _Passing:
             return
         if header.base_offset >= self._end:
             yield from self.flush()
-            yield gap(self.at, self._end)
+            # A rebuilt batch may have ended just there.
+            if self._start < self._end:
+                yield gap(self._start, self._end)
             self._start = self.at = self._end
             return
         begin, stop = max(self.at, header.base_offset), min(header.next_offset, self._end)

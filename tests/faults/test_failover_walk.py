@@ -25,7 +25,6 @@ IDENTITY, DEFAULT = "IdentityReplicationPolicy", "DefaultReplicationPolicy"
 @pytest.mark.parametrize(
     ("policy", "offsets", "rounds"),
     [
-        pytest.param(DEFAULT, "translated", 3, id="a-few-by-alias"),
         pytest.param(IDENTITY, "translated", 3, id="a-few-with-kept-names"),
         pytest.param(DEFAULT, "translated", 70, id="by-alias", marks=pytest.mark.long),
         pytest.param(IDENTITY, "translated", 90, id="with-kept-names", marks=pytest.mark.long),

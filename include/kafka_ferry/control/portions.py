@@ -8,9 +8,10 @@ is refused nevertheless is asked for again in halves.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
+from kafka_ferry.batched import batched_by_weight
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.wire.error_codes import MESSAGE_TOO_LARGE, POLICY_VIOLATION
 
@@ -36,7 +37,7 @@ def ask_in_portions(
         An error for each topic that is refused also when it is asked for alone, or for another reason.
     """
     errors: dict[str, FerryError] = {}
-    waiting = deque(_portions(records))
+    waiting = deque(batched_by_weight(records, _RECORDS_AT_ONCE))
     while waiting:
         some = waiting.popleft()
         found = ask(some)
@@ -51,16 +52,3 @@ def ask_in_portions(
 
 def _is_too_much(error: FerryError | None) -> bool:
     return isinstance(error, BrokerError) and error.code in _TOO_MUCH
-
-
-def _portions(records: Mapping[_T, int]) -> Iterator[list[_T]]:
-    some: list[_T] = []
-    total = 0
-    for change, count in records.items():
-        if some and total + count > _RECORDS_AT_ONCE:
-            yield some
-            some, total = [], 0
-        some.append(change)
-        total += count
-    if some:
-        yield some

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
+from kafka_ferry.batched import batched_by_weight
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.error_codes import (
@@ -50,17 +51,10 @@ def parts_of(group: str, offsets: Mapping[TopicPartition, _O]) -> Iterator[Part[
         group: the group that they are committed in.
         offsets: what is committed of each partition.
     """
-    part: Part[_O] = {}
-    size = 0
-    for tp, committed in offsets.items():
-        texts = len(group.encode()) + len(tp.topic) + len(committed.metadata.encode())
-        if part and size + texts + _FIXED_BYTES > PART_BYTES:
-            yield part
-            part, size = {}, 0
-        part[tp] = committed
-        size += texts + _FIXED_BYTES
-    if part:
-        yield part
+    names = len(group.encode()) + _FIXED_BYTES
+    sizes = {tp: names + len(tp.topic) + len(offsets[tp].metadata.encode()) for tp in offsets}
+    for some in batched_by_weight(sizes, PART_BYTES):
+        yield {tp: offsets[tp] for tp in some}
 
 
 def is_too_large(error: Exception) -> bool:

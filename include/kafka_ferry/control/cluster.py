@@ -7,18 +7,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (
-    AclOperation,
-    AdminClient,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from kafka_ferry.batched import batched
 from kafka_ferry.config import Cluster, IsolationLevelName
@@ -210,13 +202,15 @@ class ClusterControl:
         Returns:
             An error for each topic that could not be created.
         """
+        asked = {creation.remote_topic: creation for creation in creations}
 
-        def create(topics: list[NewTopic]) -> dict[str, FerryError]:
+        def create(some: list[str]) -> dict[str, FerryError]:
+            topics = [to_create(asked[name]) for name in some]
             futures = self._admin.create_topics(topics, **_timeouts(), validate_only=validate_only)
             return self._each("creating", "CREATE", futures)
 
-        records = {to_create(it): 1 + it.partitions + len(it.configs) for it in creations}
-        return ask_in_portions(records, attrgetter("topic"), create)
+        records = {name: 1 + it.partitions + len(it.configs) for name, it in asked.items()}
+        return ask_in_portions(records, create)
 
     def grow_topics(self, growths: Sequence[Growth]) -> dict[str, FerryError]:
         """Give topics more partitions; those that have them already stay unchanged.
@@ -224,14 +218,16 @@ class ClusterControl:
         Returns:
             An error for each topic that could not grow.
         """
+        asked = {growth.remote_topic: growth for growth in growths}
 
-        def grow(some: list[NewPartitions]) -> dict[str, FerryError]:
-            futures = self._admin.create_partitions(some, **_timeouts())
+        def grow(some: list[str]) -> dict[str, FerryError]:
+            lacking = to_grow((asked[name] for name in some), self.topics(some))
+            if not lacking:
+                return {}
+            futures = self._admin.create_partitions(lacking, **_timeouts())
             return self._each("adding partitions to", "ALTER", futures)
 
-        topics = self.topics(growth.remote_topic for growth in growths)
-        records = {it: it.new_total_count for it in to_grow(growths, topics)}
-        return ask_in_portions(records, attrgetter("topic"), grow)
+        return ask_in_portions({name: it.partitions for name, it in asked.items()}, grow)
 
     def alter_configs(
         self, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
@@ -254,7 +250,7 @@ class ClusterControl:
             named = {resource.name: future for resource, future in futures.items()}
             return self._each("changing the configs of", "ALTER_CONFIGS", named)
 
-        return ask_in_portions({name: len(changes[name]) for name in sorted(changes)}, str, alter)
+        return ask_in_portions({name: len(changes[name]) for name in sorted(changes)}, alter)
 
     @retried
     def unknown(self, names: Iterable[str]) -> set[str]:
@@ -311,17 +307,17 @@ class ClusterControl:
         Returns:
             An error for each topic that could not be deleted; the others are gone.
         """
-        known = self.topic_ids(topic_ids)
-        names = [name for name, topic_id in topic_ids.items() if known.get(name) == topic_id]
-        if not names:
-            return {}
 
         def delete(some: list[str]) -> dict[str, FerryError]:
-            futures = self._admin.delete_topics(some, **_timeouts())
+            known = self.topic_ids(some)
+            there = [name for name in some if known.get(name) == topic_ids[name]]
+            if not there:
+                return {}
+            futures = self._admin.delete_topics(there, **_timeouts())
             return self._each("deleting", "DELETE", futures, done=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
-        errors = ask_in_portions(dict.fromkeys(names, 1), str, delete)
-        self._see_gone({name: known[name] for name in names if name not in errors})
+        errors = ask_in_portions(dict.fromkeys(topic_ids, 1), delete)
+        self._see_gone({name: id_ for name, id_ in topic_ids.items() if name not in errors})
         return errors
 
     @retried

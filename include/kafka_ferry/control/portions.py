@@ -9,39 +9,41 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 from kafka_ferry.batched import batched_by_weight
 from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.retry import retry_each
 from kafka_ferry.wire.error_codes import MESSAGE_TOO_LARGE, POLICY_VIOLATION
 
-_T = TypeVar("_T")
 # A topic is a record, and so are each of its partitions and configs; brokers may add some of their own.
 _RECORDS_AT_ONCE: Final = 5_000
 _TOO_MUCH: Final = frozenset({POLICY_VIOLATION, MESSAGE_TOO_LARGE})
 
 
 def ask_in_portions(
-    records: Mapping[_T, int],
-    name_of: Callable[[_T], str],
-    ask: Callable[[list[_T]], dict[str, FerryError]],
+    records: Mapping[str, int], ask: Callable[[list[str]], dict[str, FerryError]]
 ) -> dict[str, FerryError]:
-    """Ask for changes, some at a time.
+    """Ask for changes of topics, some at a time, and again where an error is transient.
 
     Args:
-        records: the changes, each of another topic, with about how many records the controller makes of it.
-        name_of: the topic of a change.
-        ask: makes changes, and returns an error for each topic that was refused.
+        records: the topics, with about how many records the controller makes of each one's change.
+        ask: makes the changes of some, and returns an error for each topic that was refused. What an earlier
+            request may have done without an answer is no error to it.
 
     Returns:
         An error for each topic that is refused also when it is asked for alone, or for another reason.
     """
     errors: dict[str, FerryError] = {}
     waiting = deque(batched_by_weight(records, _RECORDS_AT_ONCE))
+
+    def ask_once(some: list[str]) -> dict[str, FerryError | None]:
+        return dict.fromkeys(some) | ask(some)
+
     while waiting:
         some = waiting.popleft()
-        found = ask(some)
-        refused = [change for change in some if _is_too_much(found.get(name_of(change)))]
+        found = {name: error for name, error in retry_each(some, ask_once).items() if error}
+        refused = [name for name in some if _is_too_much(found.get(name))]
         if len(some) > 1 and refused:
             half = (len(refused) + 1) // 2
             waiting.extendleft(part for part in (refused[half:], refused[:half]) if part)

@@ -14,7 +14,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import ConsumedRecord, Record, create_topic, produce, read_all
 from tests.support.runs.command_line import Called, ferry, ferry_process
-from tests.support.runs.flows import copy_now
+from tests.support.runs.flows import copy_now, failures
 from tests.support.runs.pair import Pair, Unique
 
 SECRET = "not-for-anybodys-eyes"
@@ -140,8 +140,8 @@ def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_i
     for cluster, mark, partitions in ((pair.primary, "west", 2), (east, "east", 3)):
         produce(cluster.bootstrap, shared, records(f"{mark} again", 10, partitions))
     renamed = [sources[1], sources[0].rename(sources[0].with_name("phoenix.properties"))]
-    for flow in mirror_maker.flows(topics, sources=renamed, target=target):
-        copy_now(flow, "run-2")
+    for flow in mirror_maker.flows(topics, "--num.streams=2", sources=renamed, target=target):
+        assert failures(copy_now(flow, "run-2")) == []
 
     on_target = read_all(pair.backup.bootstrap, shared)
     for cluster, mark, partitions in ((pair.primary, "west", 2), (east, "east", 3)):

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ import yaml
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import free_port
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
+from tests.faults.sides import frozen
 from tests.support.airflow.dags import add_flow
 from tests.support.records.builders import Record, create_topic, produce
 from tests.support.runs.pair import Unique
@@ -84,7 +87,7 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
     configs: Path,
     airflow: Airflow,
     api: AirflowApi,
-    primary: KafkaCluster,
+    primary: Brokers,
     backup: KafkaCluster,
     unique: Unique,
     web: HttpReceiver,
@@ -114,8 +117,12 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
     api.unpause_and_find_run(dag_id)
 
     # Killed before anything is known of the run: the library has left no word.
-    bad_id = api.trigger(dag_id)
-    kill(api, dag_id, bad_id, "plan")
+    with ExitStack() as still:
+        # So that the plan does not end between two looks.
+        for broker in primary.brokers.values():
+            still.enter_context(frozen(broker))
+        bad_id = api.trigger(dag_id)
+        kill(api, dag_id, bad_id, "plan")
     bad = api.wait(dag_id, bad_id)
 
     assert (bad.state, bad.tasks["plan"], bad.tasks["notify"]) == ("failed", "failed", "success")

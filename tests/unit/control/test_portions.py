@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.control.portions import ask_in_portions
-from kafka_ferry.errors import AccessDenied, BrokerError, FerryError
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 
 POLICY_VIOLATION = 44
 
@@ -17,10 +17,11 @@ class Controller:
         self.most, self.refuses, self.denies = most, refuses, denies
         self.records: dict[str, int] = {}
         self.made: list[str] = []
+        self.silent_about: set[str] = set()
         self.asked: list[list[str]] = []
 
     def ask(self, some: list[str]) -> dict[str, FerryError]:
-        self.asked.append(some)
+        self.asked.append([*some])
         if sum(self.records[name] for name in some) > self.most:
             return dict.fromkeys(some, _refusal())
         self.made += [name for name in some if name not in (self.refuses, self.denies)]
@@ -29,7 +30,9 @@ class Controller:
             errors[self.refuses] = _refusal()
         if self.denies in some:
             errors[self.denies] = AccessDenied("no")
-        return errors
+        silent = self.silent_about & {*some}
+        self.silent_about -= silent
+        return errors | dict.fromkeys(silent, ClusterUnreachable("timed out"))
 
 
 def _refusal() -> BrokerError:
@@ -38,7 +41,7 @@ def _refusal() -> BrokerError:
 
 def asked_of(controller: Controller, records: dict[str, int]) -> dict[str, FerryError]:
     controller.records = records
-    return ask_in_portions(records, str, controller.ask)
+    return ask_in_portions(records, controller.ask)
 
 
 def test_many_small_changes_are_one_request() -> None:
@@ -70,3 +73,10 @@ def test_nothing_is_asked_for_nothing() -> None:
     controller = Controller(10)
     assert asked_of(controller, {}) == {}
     assert controller.asked == []
+
+
+def test_what_has_no_answer_is_asked_for_again_alone() -> None:
+    controller = Controller(10_000, denies="t3")
+    controller.silent_about = {"t1", "t2"}
+    assert [*asked_of(controller, {f"t{number}": 1 for number in range(5)})] == ["t3"]
+    assert controller.asked == [["t0", "t1", "t2", "t3", "t4"], ["t1", "t2"]]

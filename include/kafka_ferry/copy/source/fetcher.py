@@ -410,18 +410,21 @@ class RangeFetcher:
     def _judge_divergence(self, cursor: Cursor, node: int) -> None:
         """Handle a log that is not the one that was read up to the cursor."""
         source, at = cursor.range.source, cursor.at
-        if self._rules.rewind and not cursor.begun:
 
-            def end_of(epoch: int) -> EpochEnd | None:
-                return epoch_ends_on(self._aside, {source: node}, {source: epoch}).get(source)
+        def end_of(epoch: int) -> EpochEnd | None:
+            return epoch_ends_on(self._aside, {source: node}, {source: epoch}).get(source)
 
-            end = branch_end(self._rules.epochs(cursor.range), end_of)
-            if end is not None:
-                cursor.at, cursor.leader_epoch, cursor.begun = min(end, at), -1, True
-                return
+        # The ledger tells the epochs of what earlier tries copied, and nothing of what this one has read.
+        parted = None if cursor.begun else branch_end(self._rules.epochs(cursor.range), end_of)
+        if self._rules.rewind and parted is not None:
+            cursor.at, cursor.leader_epoch, cursor.begun = min(parted, at), -1, True
+            return
+        what = ""
+        if parted is not None and parted < at:
+            what = f": [{parted}, {at}) is of a branch that the source has lost"
         message = (
             f"the source's log is not the one that was read up to offset {at}, of leader epoch "
-            f"{cursor.leader_epoch} (an unclean leader election?)."
+            f"{cursor.leader_epoch} (an unclean leader election?){what}."
         )
         advice = " With on.source.divergence=continue the position is set back to where they part."
         self._fail(cursor, message + advice, transient=self._rules.rewind and cursor.begun)

@@ -102,7 +102,7 @@ def digest(batches, segments):
         if attributes & 0x20:
             continue  # a control record
         payload = batch[HEADER_BYTES:]
-        state.update(struct.pack(">biqi", attributes & 7, count, first_timestamp, len(payload)))
+        state.update(struct.pack(">biqi", attributes & 15, count, first_timestamp, len(payload)))
         state.update(payload)
     return state.hexdigest()
 

@@ -1,8 +1,9 @@
 """The digest by which a copied range is compared with what the target gives back.
 
-It is computed over the bytes after each batch header (compressed or not), preceded by the codec, the
-number of records and the base timestamp: all that a broker keeps when it stores a batch. Producer,
-sequence, offsets and maximum timestamp are set by the broker or the writer and are not included.
+It is computed over the bytes after each batch header (compressed or not), preceded by the codec with the
+timestamp's type, the number of records and the base timestamp: all that a broker keeps when it stores a batch, and
+all that gives these bytes their meaning. Producer, sequence, offsets and maximum timestamp are set by the broker or
+the writer and are not included; the maximum is the time of all records only where the type says so.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class RangeDigest:
         """Append ``batch`` as it was sent, or as it was read back."""
         header = batch.header
         self._state.update(
-            _LEAD.pack(header.codec, header.records, header.base_timestamp, len(batch.payload))
+            _LEAD.pack(header.encoding, header.records, header.base_timestamp, len(batch.payload))
         )
         self._state.update(batch.payload)
 

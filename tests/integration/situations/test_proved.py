@@ -19,8 +19,9 @@ from tests.support.records.builders import (
     produce,
     read_all,
     recreate_topic,
+    set_config,
 )
-from tests.support.runs.flows import copy_now, failures, remote
+from tests.support.runs.flows import copy_now, copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, verified
 
@@ -53,6 +54,22 @@ def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(p
     assert "2 offsets deleted on the source" in report.proof.verdict.warnings[0]
     assert report.topics.notes
     assert values(pair.backup, remote(flow, topic)) == [b"0", b"1", b"4"]
+
+
+def test_times_that_the_target_replaced_for_a_while_are_noticed(pair: Pair) -> None:
+    topic = pair.topic("restamped")
+    flow = pair.flow([topic])
+    write(pair.primary, topic, b"0")
+    assert not failures(copy_now(flow, "run-1"))
+    write(pair.primary, topic, b"1")
+    plan = plan_now(flow, "run-2")
+
+    set_config(pair.backup, remote(flow, topic), "message.timestamp.type", "LogAppendTime")
+    assert not failures(copy_planned(flow, plan))
+    set_config(pair.backup, remote(flow, topic), "message.timestamp.type", "CreateTime")
+
+    with pytest.raises(VerificationFailed, match="digest"):
+        verified(flow, "run-2")
 
 
 def test_both_incarnations_of_a_topic_that_was_recreated_are_proved_in_one_remote_topic(

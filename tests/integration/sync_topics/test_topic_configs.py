@@ -28,11 +28,18 @@ from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.everywhere import wait_for_config
 from tests.support.brokers.old_brokers import broker_of
-from tests.support.records.builders import create_topic, delete_topic, recreate_topic, set_config
+from tests.support.records.builders import (
+    Record,
+    create_topic,
+    delete_topic,
+    recreate_topic,
+    set_config,
+)
 from tests.support.records.histories import named
 from tests.support.runs.flows import (
     copy_now,
     copy_planned,
+    failures,
     ledger_of,
     make_flow,
     plan_now,
@@ -183,6 +190,19 @@ def test_what_copying_needs_is_not_taken_over_whatever_the_options_say(pair: Pai
     plan_now(flow)
 
     assert overrides(pair.backup, remote(flow, topic)) == {"min.insync.replicas": "1"}
+
+
+def test_a_target_whose_default_replaces_times_gets_topics_that_keep_them(pair: Pair) -> None:
+    topic = pair.topic("old-times")
+    pair.produce(topic, [Record(value=b"old", timestamp=1_700_000_000_000)])
+    flow = pair.flow([topic])
+
+    with set_on_the_brokers(pair.backup, "log.message.timestamp.type", "LogAppendTime"):
+        assert not failures(copy_now(flow))
+        pair.assert_same(flow, topic)
+        assert copy_now(flow, "run-2") == []
+
+    assert overrides(pair.backup, remote(flow, topic)) == {"message.timestamp.type": "CreateTime"}
 
 
 def test_the_sources_defaults_are_set_where_the_flow_says_so(pair: Pair) -> None:

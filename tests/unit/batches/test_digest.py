@@ -42,11 +42,21 @@ def test_what_the_target_gives_back_has_the_digest_of_what_was_sent() -> None:
         a_batch(2, codec=1),
         a_batch([Record(NOW, b"key 0", b"value X")] * 3, codec=1),
         with_header(SENT, attributes=2),
+        with_header(SENT, attributes=9),
         with_header(SENT, count=2),
         with_header(SENT, base_timestamp=NOW + 1),
         SENT[:-1] + bytes([SENT[-1] ^ 1]),
     ],
-    ids=["codec", "records", "values", "codec bits", "count", "base timestamp", "a bit"],
+    ids=[
+        "codec",
+        "records",
+        "values",
+        "codec bits",
+        "time by the broker",
+        "count",
+        "base timestamp",
+        "a bit",
+    ],
 )
 def test_every_difference_that_a_consumer_could_see_shows(other: bytes) -> None:
     assert digest_of(other) != digest_of(SENT)

@@ -60,6 +60,11 @@ class BatchHeader(NamedTuple):
         return self.attributes & _CODEC
 
     @property
+    def encoding(self) -> int:
+        """``codec``, plus 8 where the broker's clock gave the records their time (``is_log_append_time``)."""
+        return self.attributes & (_CODEC | _LOG_APPEND_TIME)
+
+    @property
     def is_log_append_time(self) -> bool:
         """Whether consumers see ``max_timestamp`` for every record."""
         return bool(self.attributes & _LOG_APPEND_TIME)

@@ -51,7 +51,7 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     errors = configs.create() | target.grow_topics(plan.topics.growths)
     errors |= mark_topics(run, target, plan, without=errors.keys())
     configs.alter()
-    configs.confirm(without=errors.keys())
+    errors |= configs.confirm(without=errors.keys())
     plan = _with_ids(_refuse(plan, errors), run.ledger.marks())
     unapplied += configs.unapplied
     unapplied += apply_access(run, plan)

@@ -37,6 +37,7 @@ _TOPICS_AT_ONCE: Final = 200
 _LEAVE_OUT: Final = (
     "Leave it out with config.properties.exclude, or say another value in topics.configs."
 )
+_TIME: Final = "message.timestamp.type"
 _CORRECT: Final = "Correct it in topics.configs, or take it out there."
 # A broker learns of the controller's changes a moment later.
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -138,11 +139,14 @@ class ConfigChanges:
                     self._fail(name, values, error)
             left = again
 
-    def confirm(self, without: Collection[str]) -> None:
+    def confirm(self, without: Collection[str]) -> dict[str, FerryError]:
         """Read the configs back, and record them in the ledger.
 
         Args:
             without: remote topics that could not be created.
+
+        Returns:
+            An error for each new topic that would not keep the records' times.
         """
         created = {
             it.remote_topic: it for it in self.changes.creations if it.remote_topic not in without
@@ -153,6 +157,7 @@ class ConfigChanges:
         for change in self.changes.config_changes:
             expected.setdefault(change.remote_topic, {})[change.name] = change.value
         there = self._read_back(expected)
+        errors = self._keep_times(there[name] for name in created if name in there)
         configs = {
             config_key(there[name]): self._settled(name, creation.configs, {})
             for name, creation in created.items()
@@ -175,6 +180,18 @@ class ConfigChanges:
         )
         announced = self.run.ledger.applied().creations.keys() & planned
         self._append(configs=configs, creations=dict.fromkeys(announced))
+        return errors
+
+    def _keep_times(self, created: Iterable[Topic]) -> dict[str, FerryError]:
+        """Have new topics keep the records' times where the target's default is to replace them."""
+        changes = {
+            topic.name: [ConfigChange(topic.name, topic.name, _TIME, "CreateTime", before=None)]
+            for topic in created
+            if topic.stamps_append_time
+        }
+        errors = self.target.alter_configs(changes)
+        self._read_back({name: {_TIME: "CreateTime"} for name in changes if name not in errors})
+        return errors
 
     def _settled(
         self, remote_topic: str, wanted: Mapping[str, str], before: Mapping[str, str | None]

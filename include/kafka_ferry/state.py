@@ -21,7 +21,8 @@ class StateFolder:
     """Files below one folder; names are relative and use ``/``.
 
     Args:
-        location: a local path, or a URI that Arrow understands (``hdfs://``, ``s3://``, ``gs://``).
+        location: a local path, or a URI that Arrow understands (``hdfs://``, ``s3://``, ``gs://``), with the store's
+            options after a question mark (``?region=eu-west-1``).
     """
 
     def __init__(self, location: str) -> None:
@@ -33,7 +34,13 @@ class StateFolder:
 
     def folder(self, name: str) -> StateFolder:
         """The folder ``name`` below this one; it need not exist."""
-        return StateFolder(f"{self.location.rstrip('/')}/{name}")
+        address, _, query = self._address
+        return StateFolder(f"{address.rstrip('/')}/{name}" + (f"?{query}" if query else ""))
+
+    @property
+    def _address(self) -> tuple[str, str, str]:
+        """What is before the question mark of a URI, the mark, and the store's options after it."""
+        return self.location.partition("?") if "://" in self.location else (self.location, "", "")
 
     @property
     def local_path(self) -> Path | None:
@@ -42,8 +49,11 @@ class StateFolder:
 
     @property
     def uri(self) -> str:
-        """The location for Spark, which looks for a path without a scheme on its default file system."""
-        return f"{_LOCAL_SCHEME}://{self._root}" if self.local_path else self.location
+        """The location for Spark, which looks for a path without a scheme on its default file system.
+
+        Spark has a store's options from its own configuration, not from the URI.
+        """
+        return f"{_LOCAL_SCHEME}://{self._root}" if self.local_path else self._address[0]
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, None if there is none."""

@@ -146,6 +146,18 @@ def test_a_folder_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert StateFolder("state").local_path == tmp_path / "state"
 
 
+def test_a_stores_options_stay_behind_the_folders_name() -> None:
+    folder = StateFolder("s3://bucket/ferry/?region=eu-west-1&endpoint_override=h:1").folder("runs")
+    assert folder.location == "s3://bucket/ferry/runs?region=eu-west-1&endpoint_override=h:1"
+    assert folder.uri == "s3://bucket/ferry/runs"
+    assert folder.folder("x").location.startswith("s3://bucket/ferry/runs/x?region")
+
+
+def test_a_question_mark_in_a_path_is_a_character(tmp_path: Path) -> None:
+    StateFolder(str(tmp_path / "why?")).folder("runs").write("x", b"1")
+    assert (tmp_path / "why?" / "runs" / "x").read_bytes() == b"1"
+
+
 def test_a_slash_at_the_end_changes_nothing(tmp_path: Path) -> None:
     StateFolder(f"{tmp_path}/").folder("runs").write("x", b"1")
     assert (tmp_path / "runs" / "x").read_bytes() == b"1"

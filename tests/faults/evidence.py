@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from operator import itemgetter
 from typing import Any
@@ -11,14 +12,32 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.model import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from tests.faults.topics import StormTopic
 from tests.support.records.builders import ConsumedRecord, read_all
 from tests.support.records.offsets import ISOLATIONS, assert_same_offsets, bounds, read_offsets
-from tests.support.runs.flows import assert_same, content, ledger_rows, remote
+from tests.support.runs.flows import content, ledger_rows, remote
 
 _AROUND = 60
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What a remote partition has of branches that its source has lost, or shares with the present one.
+
+    Attributes:
+        content: of its first records, as ``content`` gives it.
+        since: the source's offset from which on its records follow.
+    """
+
+    content: tuple[tuple[object, ...], ...] = ()
+    since: int = 0
+
+
+Branches = Mapping[TopicPartition, Branch]
 
 
 def assert_copied(
@@ -27,8 +46,12 @@ def assert_copied(
     target: KafkaCluster,
     remote_topic: str,
     ledger: Sequence[Row],
+    branches: Branches,
 ) -> None:
     """The target has the source's records, at the same offsets where these are preserved.
+
+    Args:
+        branches: by partition of the source, what the target has of branches that the source has lost.
 
     Raises:
         AssertionError: with what is known of the partitions that differ.
@@ -40,11 +63,35 @@ def assert_copied(
         if topic.preserved:
             assert_same_offsets(source, topic.name, target, remote_topic, compacted=topic.compacted)
         else:
-            assert_same(source, topic.name, target, remote_topic)
+            here = read_all(source.bootstrap, topic.name)
+            assert_same_branches(topic, here, read_all(target.bootstrap, remote_topic), branches)
     except AssertionError as error:
         for line in differences(source, topic.name, target, remote_topic, ledger):
             error.add_note(line)
         raise
+
+
+def assert_same_branches(
+    topic: StormTopic,
+    here: Mapping[int, Sequence[ConsumedRecord]],
+    there: Mapping[int, Sequence[ConsumedRecord]],
+    branches: Branches,
+) -> None:
+    """The target has the records of lost branches and then the source's, in order, each once.
+
+    Raises:
+        AssertionError: with both sides of the first record that differs.
+    """
+    have = content(there)
+    assert here.keys() == have.keys()
+    for number, records in here.items():
+        branch = branches.get(TopicPartition(topic.name, number), Branch())
+        following = [record for record in records if record.offset >= branch.since]
+        want = [*branch.content, *content({number: following})[number]]
+        for at, (left, right) in enumerate(zip(want, have[number], strict=False)):
+            assert left == right, f"{topic.name}-{number}: record {at} differs:\n{left}\n{right}"
+        counts = f"{len(want)} records on the source, {len(have[number])} on the target"
+        assert len(want) == len(have[number]), f"{topic.name}-{number}: {counts}"
 
 
 def assert_ruled(
@@ -75,12 +122,15 @@ def assert_ledger_tells(source: KafkaCluster, topic: StormTopic, ledger: Sequenc
     for number, log in bounds(source, topic.name, range(topic.partitions)).items():
         where = f"{topic.name}-{number}"
         ranges = [row for row in ledger if (row["topic"], row["partition"]) == (topic.name, number)]
-        ranges.sort(key=itemgetter("start", "end"))
+        ranges.sort(key=itemgetter("ledger_offset", "start"))
         # A mirror begins where the source's log began at the time.
         latest = log.start if topic.truncated else 0
         at = ranges[0]["start"] if ranges else log.start
         assert at <= latest, f"{where}: the ledger begins at {at}, the source's log at {latest}"
         for row in ranges:
+            if row["rewound_from"] >= 0:
+                assert row["rewound_from"] == at > row["start"], f"{where}: {row} at {at}"
+                at = row["start"]
             assert row["start"] == at, f"{where}: {row} does not begin at {at}"
             assert row["preserved"] == topic.preserved, f"{where}: {row}"
             moved = [s for s in row["segments"] if s["source"] != s["target"]]
@@ -125,9 +175,25 @@ def _said(record: ConsumedRecord | None) -> object:
     return record and (record.key, record.value, record.headers, record.timestamp)
 
 
+def present_rows(flow: Flow, topic: StormTopic, ledger: Sequence[Row]) -> list[Row]:
+    """The ledger's rows about a topic, without those of remote topics that were given up."""
+    remote_topic = remote(flow, topic.name)
+    ids = ClusterControl(flow.target).topic_ids([remote_topic])
+    return [
+        row
+        for row in ledger
+        if (row["topic"], row["remote_topic_id"]) == (topic.name, ids.get(remote_topic))
+    ]
+
+
 def uncommitted(flow: Flow, target: KafkaCluster, topics: Sequence[StormTopic]) -> list[str]:
     """The partitions with preserved offsets that were written to and are not in the ledger."""
-    committed = {(row["topic"], row["partition"]) for row in ledger_rows(flow)}
+    rows = ledger_rows(flow)
+    committed = {
+        (row["topic"], row["partition"])
+        for topic in topics
+        for row in present_rows(flow, topic, rows)
+    }
     return [
         f"{topic.name}-{number}"
         for topic in topics

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.model.positions import position_group
-from tests.faults import broker_faults
+from tests.faults import broker_faults, log_faults, run_faults
 from tests.faults.evidence import uncommitted
 from tests.support.records.offsets import bounds
 
@@ -172,7 +172,16 @@ EVERYWHERE: Sequence[Fault] = (
     Fault("delete the state folder", 0.5, delete_state("")),
     Fault("delete the group's offsets", 1, forget_positions),
 )
-COPIER: Sequence[Fault] = (*EVERYWHERE, Fault("kill the driver", 8, kill_driver))
+LOGS: Sequence[Fault] = tuple(Fault(*kind) for kind in log_faults.KINDS)
+COPIER: Sequence[Fault] = (
+    *EVERYWHERE,
+    *LOGS,
+    Fault("kill the driver", 8, kill_driver),
+    Fault("start a task of an old plan", 3, run_faults.late_task),
+    Fault("change the number of writers", 1.5, run_faults.change_writers),
+    Fault("set a run's clock", 2, run_faults.jump_clock),
+    Fault("answer without records", 3, run_faults.silence),
+)
 SPARK: Sequence[Fault] = (
     *EVERYWHERE,
     Fault("kill the driver", 3, kill_driver),

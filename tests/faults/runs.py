@@ -77,6 +77,9 @@ class Runs:
         complaints: what no run may do: end without a word, not name what failed, hang.
         sentences: what failed runs said, without numbers, by how often.
         note: is told how each run ended.
+        file: the flow's file, which those read that start from now on.
+        files: the file that each run has read, by its name.
+        next_arguments: what the next run's driver is told too.
     """
 
     def __init__(
@@ -86,6 +89,9 @@ class Runs:
         self.complaints: list[str] = []
         self.sentences: Counter[str] = Counter()
         self.note: Callable[[str], None] = lambda _: None
+        self.file = Path(flow.file)
+        self.next_arguments: list[str] = []
+        self.files: dict[str, Path] = {}
         self._flow = flow
         self._folder = folder
         self._engine = engine
@@ -106,18 +112,35 @@ class Runs:
     def start(self) -> Running:
         """Start one more run."""
         name = f"run-{next(self._numbers)}"
-        log = self._folder / f"{name}.log"
-        with log.open("wb") as file:
+        self.files[name] = self.file
+        arguments, self.next_arguments = self.next_arguments, []
+        return self._start(name, name, self._engine, *arguments)
+
+    def start_late(self, name: str) -> Running:
+        """Start what an earlier run has planned once more, with the flow as that run has read it."""
+        return self._start(f"{name}-late-{next(self._numbers)}", name, "late")
+
+    def start_verification(self) -> Running:
+        """Start to prove the newest run, and all that was ever copied."""
+        return self._start(f"verification-{next(self._numbers)}", [*self.files][-1], "verify")
+
+    def _start(self, name: str, run: str, engine: str, *arguments: str) -> Running:
+        log, file = self._folder / f"{name}.log", self.files.get(run, self.file)
+        command = [sys.executable, "-m", "tests.faults.driver", file, run, engine, *arguments]
+        with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.driver", self._flow.file, name, self._engine],
-                stdout=file,
-                stderr=file,
-                env=self._environment,
-                start_new_session=True,
+                command, stdout=output, stderr=output, env=self._environment, start_new_session=True
             )
-        run = Running(name, process, log, OrphanGuard(-process.pid))
-        self._running.append(run)
-        return run
+        running = Running(name, process, log, OrphanGuard(-process.pid))
+        self._running.append(running)
+        return running
+
+    def change_flow(self, **options: object) -> None:
+        """Let the runs that start from now on read a flow with other options; underscores are dots."""
+        content = json.loads(self.file.read_text())
+        content |= {name.replace("_", "."): value for name, value in options.items()}
+        self.file = self.file.with_name(f"flow-{next(self._numbers)}.yaml")
+        self.file.write_text(json.dumps(content, indent=1))
 
     def collect(self) -> None:
         """Judge the runs that have ended, and end those that hang."""

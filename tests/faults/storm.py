@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kafka_ferry.config import Flow
-from tests.faults.evidence import assert_nothing_else
+from kafka_ferry.model import TopicPartition
+from tests.faults.evidence import Branch, assert_nothing_else
 from tests.faults.faults import Fault
-from tests.faults.runs import HANGS_AFTER_S, Runs
+from tests.faults.runs import HANGS_AFTER_S, Running, Runs
 from tests.faults.sides import Side
 from tests.faults.topics import StormTopic
 from tests.support.runs.flows import remote
@@ -26,7 +27,12 @@ _TICK_S = 0.05
 
 @dataclass
 class Storm:
-    """What faults may reach, and what has happened so far."""
+    """What faults may reach, and what has happened so far.
+
+    Attributes:
+        follows: whether runs follow a source whose log has lost records (``on.source.divergence``).
+        branches: what the target has of branches that the source has lost.
+    """
 
     flow: Flow
     topics: Sequence[StormTopic]
@@ -37,6 +43,8 @@ class Storm:
     faults: Counter[str] = field(default_factory=Counter)
     log: list[str] = field(default_factory=list)
     compared: int = 0
+    follows: bool = False
+    branches: dict[TopicPartition, Branch] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -104,6 +112,7 @@ class Storm:
         """
         self.calm_brokers()
         self.runs.finish(HANGS_AFTER_S)
+        self.runs.next_arguments = []
         for _ in range(most_runs):
             finished = self.runs.ended["finished"]
             self.note(f"{self.runs.start().name} starts, with no more faults")
@@ -111,6 +120,30 @@ class Storm:
             if self.runs.ended["finished"] > finished:
                 return
         raise AssertionError(f"{most_runs} runs failed with everything up.")
+
+    def stable_failures(self, most_runs: int = 6) -> list[str]:
+        """What runs say, with everything up, when two of them say the same.
+
+        Raises:
+            AssertionError: if they go on saying something else.
+        """
+        before = None
+        for _ in range(most_runs):
+            said = self._said(self.runs.start())
+            if not said or said == before:
+                return said
+            before = said
+        raise AssertionError(f"{most_runs} runs failed in different ways with everything up.")
+
+    def verify(self) -> list[str]:
+        """What a verification of all that was ever copied finds."""
+        return self._said(self.runs.start_verification())
+
+    def _said(self, run: Running) -> list[str]:
+        self.runs.finish(HANGS_AFTER_S)
+        said = sorted(run.failures() or ())
+        self.note(f"{run.name} says {said}")
+        return said
 
     def note(self, what: str) -> None:
         """Write a line into the log."""

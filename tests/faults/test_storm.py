@@ -15,7 +15,7 @@ from kafka_ferry.config import Flow
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.network.proxied import ProxiedBrokers
-from tests.faults.evidence import assert_copied, assert_ledger_tells
+from tests.faults.evidence import assert_copied, assert_ledger_tells, present_rows
 from tests.faults.faults import CHECKPOINTS, COPIER, SPARK
 from tests.faults.generator import Generator
 from tests.faults.runs import Runs
@@ -27,6 +27,7 @@ from tests.support.runs.flows import ledger_rows, make_flow, remote
 from tests.support.spark.cluster import SparkCluster
 
 Clusters = dict[str, ProxiedBrokers]
+DIVERGENCE = ("fail", "continue")
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def topics(
 
 
 @pytest.fixture
-def flow(folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...]) -> Flow:
+def flow(folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...], seed: int) -> Flow:
     """A flow in small steps, so that faults hit it between any two of them.
 
     It fills gaps by markers: transactions are not safe from leaders that move (test_moving_leaders.py).
@@ -82,6 +83,7 @@ def flow(folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...]) -> Fl
         [topic.name for topic in topics],
         offsets={t.name: "preserved" if t.preserved else "translated" for t in topics},
         on_source_truncation="continue",
+        on_source_divergence=DIVERGENCE[seed % 2],
         transform=[{"topics": [topic.name], **topic.rule} for topic in topics if topic.rule],
         transaction_max_bytes=20_000,
         fetch_max_bytes=10_000,
@@ -141,7 +143,8 @@ def make_storm(
     logs.mkdir()
     runs = Runs(flow, logs, engine, spark.environment if spark else {})
     sides = {name: Side(cluster) for name, cluster in clusters.items()}
-    return Storm(flow, topics, runs, sides, random.Random(seed), spark)
+    follows = flow.on_source_divergence == "continue"
+    return Storm(flow, topics, runs, sides, random.Random(seed), spark, follows=follows)
 
 
 @contextmanager
@@ -170,8 +173,11 @@ def assert_exact(storm: Storm) -> None:
     shutil.rmtree(Path(storm.flow.state_path) / storm.flow.slug / "ledger")
     rows = ledger_rows(storm.flow)
     for topic in storm.topics:
-        assert_copied(source, topic, target, remote(storm.flow, topic.name), rows)
-        assert_ledger_tells(source, topic, rows)
+        present = present_rows(storm.flow, topic, rows)
+        remote_topic = remote(storm.flow, topic.name)
+        assert_copied(source, topic, target, remote_topic, present, storm.branches)
+        assert_ledger_tells(source, topic, present)
+    assert not (unproved := storm.verify()), unproved
     assert projected == rows, "the projection differs from the ledger that it was made from"
     storm.compared = count_records(target, storm.flow, storm.topics)
 

@@ -15,12 +15,13 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.batches import DELETE_HORIZON
+from tests.support.records.batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from tests.support.records.builders import Record
 
 _LOG_OVERHEAD: Final = 12
 _MAGIC_AT: Final = 16
 _ATTRIBUTES_AT: Final = 22
+_PRODUCER_AT: Final = slice(43, 51)
 _LOG_APPEND_TIME: Final = 0x08
 _COMPRESS: Final = {
     (0, 1): gzip_encode,
@@ -67,10 +68,29 @@ def rewrite(broker: Broker, topics: Iterable[str], change: Callable[[bytes], byt
 def cut_log(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:
     """Leave of a stopped broker's log what lies before the batch at ``offset``, as an unclean
     election of a follower that lagged behind would."""
+    before = len(read_batches(broker, topic, partition))
+    keep_before(broker, topic, offset, partition)
+    assert len(read_batches(broker, topic, partition)) < before
+
+
+def keep_before(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:
+    """The same for a replica that may have nothing from there on."""
     batches = read_batches(broker, topic, partition)
-    kept = [batch for batch in batches if _base_offset(batch) < offset]
-    assert len(kept) < len(batches)
-    write_log(broker, topic, kept, partition)
+    write_log(broker, topic, [it for it in batches if base_offset(it) < offset], partition)
+
+
+def ends_of_transactions(batches: Iterable[bytes]) -> list[int]:
+    """The base offsets of those of a log's batches before which no transaction is open."""
+    open_, offsets = set(), []
+    for batch in batches:
+        if not open_:
+            offsets.append(base_offset(batch))
+        attributes, producer = batch[_ATTRIBUTES_AT], batch[_PRODUCER_AT]
+        if attributes & CONTROL:
+            open_.discard(producer)
+        elif attributes & TRANSACTIONAL:
+            open_.add(producer)
+    return offsets
 
 
 def damage(broker: Broker, topic: str, *, number: int, at: int, partition: int = 0) -> None:
@@ -156,7 +176,8 @@ def _folder(broker: KafkaCluster, topic: str, partition: int) -> Path:
     return broker.log_folder(topic, partition)
 
 
-def _base_offset(batch: bytes) -> int:
+def base_offset(batch: bytes) -> int:
+    """The offset of a batch's first record."""
     return int.from_bytes(batch[:8], "big")
 
 

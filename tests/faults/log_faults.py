@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.positions import position_group
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from tests.faults.evidence import Branch, assert_same_branches, present_rows
 from tests.support.brokers.segments import (
@@ -120,12 +121,9 @@ def _log_of_group(brokers: Brokers, group: str) -> TopicPartition:
         for broker in brokers.brokers.values()
     )
     numbers = {int(folder.name.rpartition("-")[2]) for folder in folders}
-    for number in sorted(numbers):
-        batches = chain.from_iterable(
-            read_batches(broker, OFFSETS, number) for broker in brokers.brokers.values()
-        )
-        if any(group.encode() in batch for batch in batches):
-            return TopicPartition(OFFSETS, number)
+    for log in (TopicPartition(OFFSETS, number) for number in sorted(numbers)):
+        if any(group.encode() in it for it in chain.from_iterable(_replicas(brokers, log))):
+            return log
     raise LookupError(f"No offsets of {group}")
 
 
@@ -143,25 +141,36 @@ def _cut(
     brokers = storm.sides[side].cluster
     brokers.kill()
     cut = {}
-    for log in logs:
-        replicas = [
-            read_batches(broker, *log)
-            for broker in brokers.brokers.values()
-            if broker.log_folder(*log).is_dir()
-        ]
-        longest = max(replicas, key=lambda it: base_offset(it[-1]) if it else -1, default=[])
-        offsets = ends_of_transactions(longest) if clean else [*map(base_offset, longest)]
-        # One batch stays, or the log would have no end where its start is not 0.
-        offsets = [it for it in offsets if longest and it > base_offset(longest[0])]
-        if offsets:
-            cut[log] = offsets[-min(storm.chance.choice(_LOST), len(offsets))]
-    for log, offset in cut.items():
-        for broker in brokers.brokers.values():
-            if broker.log_folder(*log).is_dir():
+    try:
+        for log in logs:
+            longest = max(_replicas(brokers, log), key=_last_offset, default=[])
+            offsets = ends_of_transactions(longest) if clean else [*map(base_offset, longest)]
+            # One batch stays, or the log would have no end where its start is not 0.
+            offsets = [it for it in offsets if it > base_offset(longest[0])]
+            if offsets:
+                cut[log] = offsets[-min(storm.chance.choice(_LOST), len(offsets))]
+        for log, offset in cut.items():
+            for broker in _brokers_with(brokers, log):
                 keep_before(broker, log.topic, offset, log.partition)
-    brokers.start().wait_ready(120)
-    storm.note(f"{', '.join(f'{log} is cut to {at}' for log, at in cut.items())}")
+    finally:
+        brokers.start().wait_ready(120)
+    storm.note(", ".join(f"{log} is cut to {at}" for log, at in cut.items()))
     return cut
+
+
+def _replicas(brokers: Brokers, log: TopicPartition) -> list[list[bytes]]:
+    return [
+        read_batches(broker, log.topic, log.partition) for broker in _brokers_with(brokers, log)
+    ]
+
+
+def _brokers_with(brokers: Brokers, log: TopicPartition) -> list[Broker]:
+    each = brokers.brokers.values()
+    return [it for it in each if it.log_folder(log.topic, log.partition).is_dir()]
+
+
+def _last_offset(batches: Sequence[bytes]) -> int:
+    return base_offset(batches[-1]) if batches else -1
 
 
 def _go_on(storm: Storm, must: Collection[str], may: Collection[str]) -> None:

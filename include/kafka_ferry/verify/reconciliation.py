@@ -50,7 +50,9 @@ def range_row(
         accepted: as what it is to be left, if a person has decided that.
         reached: the target offset up to which the ledger had written to the partition before.
     """
-    gone = copied.records if recount is None else 0
+    # Where nothing could be read there is no digest either, not even that of no batches.
+    is_gone = recount is None
+    gone = copied.records if is_gone else 0
     recount = recount or Recount(0, "")
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
@@ -62,7 +64,7 @@ def range_row(
     if accepted and as_accepted:
         left = max(0, min(missing - cleaned, copied.records - accepted.records))
     unknown = not copied.digest
-    changed = any((recount.expired, cleaned, recount.rewritten, recount.across, gone, unknown))
+    changed = any((recount.expired, cleaned, recount.rewritten, recount.across, is_gone, unknown))
     return RangeRow(
         topic=copied.topic,
         partition=copied.partition,

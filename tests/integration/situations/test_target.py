@@ -14,6 +14,7 @@ from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.model import Plan
 from kafka_ferry.model.waits import Waits
+from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
@@ -39,7 +40,7 @@ from tests.support.runs.flows import (
     remote,
 )
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.proof import NO_SPARK, recount_here, verified
 from tests.support.waiting import wait_until
 
 NOISE = bytes(range(256)) * 200
@@ -79,6 +80,22 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         assert [note.topic for note in plan.remarks.notes] == [topic]
         pair.assert_same(flow, topic)
         assert copy_now(flow, "run-3") == []
+
+
+def test_a_range_without_records_in_a_topic_that_is_gone_fails_no_proof(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("aborted")
+    pair.produce(topic, named("aborted", 5), transactional_id=topic, abort=True)
+    flow = pair.flow([topic], on_target_topic_lost="recopy")
+    assert failures(copy_now(flow)) == []
+    delete_topic(pair.backup, remote(flow, topic))
+    pair.produce(topic, named("first", 5))
+    assert failures(copy_now(flow, "run-2")) == []
+
+    recount_here(monkeypatch)
+    Run(flow, "run-2").verify(NO_SPARK, everything=True)
+    pair.assert_same(flow, topic)
 
 
 @pytest.mark.short("True-recopy-recreated")

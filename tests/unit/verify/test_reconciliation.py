@@ -99,6 +99,13 @@ class TestARange:
         assert row.recount.found == row.ledger.copied
         assert not row.recount.digest_comparable
 
+    def test_without_records_of_a_topic_that_is_gone_has_nothing_to_compare_either(self) -> None:
+        # The digest of no batches is one all the same.
+        copied = COPIED.model_copy(update={"records": 0, "reasons": {"aborted": 100}})
+        row = range_row(copied, None, run="r", ledger_offset=7, target_is_compacted=False)
+        assert row.recount.found == row.ledger.copied == 0
+        assert not row.recount.digest_comparable
+
     def test_compares_digests_where_the_target_still_holds_everything(self) -> None:
         row = row_of(Recount(90, "d2"))
         assert row.recount.digest_comparable

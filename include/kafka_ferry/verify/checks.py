@@ -283,6 +283,19 @@ WARNINGS: Final = Suite[RangeRow](
             only_where="first_proof",
         ),
         Check(
+            "source-gaps",
+            "compacted offsets lie where the source compacts",
+            "source_gaps",
+            lambda row: (
+                f"{count(row.source_gaps, 'offset')} without a record between others of the source's log, "
+                "and by the run's plan the source does not compact the topic"
+            ),
+            "Right if the topic's cleanup.policy had compact when these were written. Otherwise the source itself "
+            "has lost records, as with a segment's file: look at its brokers' disks and logs. Whatever its log still "
+            "holds was copied.",
+            only_where="first_proof",
+        ),
+        Check(
             "expired",
             "no copied record has expired on the target",
             "expired",

@@ -202,6 +202,11 @@ class RangeRow(Flat):
         return self.end - self.start
 
     @property
+    def source_gaps(self) -> int:
+        """Offsets without a record in the source's log, although it does not compact the topic."""
+        return 0 if self.compaction_expected else self.ledger.reasons[Reason.COMPACTED]
+
+    @property
     def oddly_compacted(self) -> int:
         """Copied records that the target's log cleaner removed though the source does not compact the topic."""
         return 0 if self.compaction_expected else self.recount.target_compacted

@@ -120,6 +120,35 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         verified(flow, "run-3")
 
 
+def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """As a lost segment leaves it: nothing tells its offsets from those of compacted records."""
+    source, target = own
+    topics = {policy: unique(policy) for policy in ("delete", "compact")}
+    for policy, topic in topics.items():
+        create_topic(source.bootstrap, topic, cleanup_policy=policy)
+        for part in ("first", "second", "third"):
+            produce(source.bootstrap, topic, keyed(part, 10))
+    kept = {topic: read_batches(source, topic) for topic in topics.values()}
+    assert isinstance(source, Broker)
+    source.kill()
+    for topic, batches in kept.items():
+        assert len(batches) == 3
+        write_log(source, topic, [batches[0], batches[2]])
+    source.start().wait_ready()
+
+    flow = make_flow(tmp_path, source, target, [*topics.values()])
+    assert failures(copy_now(flow)) == []
+    verdict = verified(flow, "run-1").proof.verdict
+    assert verdict
+    assert verdict.warnings == (
+        f"{topics['delete']}-0 [0, 30): 10 offsets without a record between others of the source's log, and by "
+        "the run's plan the source does not compact the topic (expected: compacted offsets lie where the source "
+        "compacts)",
+    )
+
+
 def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_cleaned(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:

@@ -28,6 +28,7 @@ CHECKS: Final = (
     "ascending",
     "losses-named",
     "reasons",
+    "source-gaps",
     "expired",
     "compacted",
     "lost",

@@ -42,6 +42,7 @@ NOT_CUT_BACK = "the source's log was not truncated below what was copied"
 MAPPED = "every copied record has its place in the offset map"
 LOSSES_NAMED = "every lost offset is named"
 REASONS = "every reason is one that this release knows"
+SOURCE_COMPACTS = "compacted offsets lie where the source compacts"
 PARTITIONS_THERE = "the remote topic has all partitions that it was planned with"
 CONFIGS_THERE = "the remote topic's configs are as this flow has set them"
 NOT_DRIFTED = "no other client has changed the remote topic's configs"
@@ -186,6 +187,8 @@ def test_leftovers_of_an_attempt_that_broke_off_are_no_failure() -> None:
 def test_a_copy_that_is_compacted_as_its_source_is_needs_no_warning() -> None:
     removed = changed(
         RANGE,
+        compacted=8,
+        aborted=0,
         target_records=60,
         target_compacted=30,
         compaction_expected=True,
@@ -223,6 +226,12 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
             "8 offsets deleted on the source before they were copied: [100, 107), [170, 171)",
         ),
         ({"other_reasons": 3, "aborted": 5}, REASONS, "3 offsets for reasons of another release"),
+        (
+            {"compacted": 3, "aborted": 5},
+            SOURCE_COMPACTS,
+            "3 offsets without a record between others of the source's log, and by the run's plan the source does "
+            "not compact the topic",
+        ),
         ({"dead_lettered": 1, "aborted": 7}, NO_DEAD_LETTER, "1 record that eu.orders-3 rejected"),
         (
             {"rewound_from": 140},

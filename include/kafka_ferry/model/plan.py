@@ -115,6 +115,8 @@ class OffsetsChoice:
         fill_ms: about how long that takes, in milliseconds.
         topic_id: the source topic's id.
         is_compacted: whether the source compacts the topic.
+        kept_ms: for how long the source keeps records at least, in milliseconds; -1 where time does not limit it.
+        kept_bytes: how many bytes of each partition it keeps at least; -1 where size does not limit it.
     """
 
     topic: str
@@ -125,6 +127,8 @@ class OffsetsChoice:
     fill_ms: int = 0
     topic_id: str = ""
     is_compacted: bool = False
+    kept_ms: int = -1
+    kept_bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True)

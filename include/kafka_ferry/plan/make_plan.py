@@ -55,6 +55,7 @@ from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
+from kafka_ferry.plan.topics.retention import retention_notes
 from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.rules import rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrowed
@@ -238,7 +239,9 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     pair = replace(pair, preserved=choice.preserved)
     steps = [created] if created else list(_existing(flow, racks, pair, topic))
     yield from steps
-    yield from sync_configs(flow, pair, state.ledger.applied)
+    changes = list(sync_configs(flow, pair, state.ledger.applied))
+    yield from changes
+    yield from retention_notes(flow, pair, changes)
     unplaced = {step.partition for step in steps if isinstance(step, Refusal)}
     numbers = [number for number in range(topic.partitions) if number not in unplaced]
     yield from _partitions(flow, state, pair, topic, numbers, at)

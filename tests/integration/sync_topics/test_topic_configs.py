@@ -205,6 +205,23 @@ def test_a_target_whose_default_replaces_times_gets_topics_that_keep_them(pair: 
     assert overrides(pair.backup, remote(flow, topic)) == {"message.timestamp.type": "CreateTime"}
 
 
+def test_a_copy_that_would_be_deleted_sooner_than_its_source_is_named_from_the_first_run_on(
+    pair: Pair,
+) -> None:
+    """The target's default shows once the topic is there."""
+    topic = pair.topic("for-ever", (), retention_ms="-1")
+    flow = pair.flow([topic], config_properties_exclude=["retention.ms"])
+    said = (
+        f"{topic}: {remote(flow, topic)} deletes records that the source keeps, copied and proved or not: it "
+        "keeps 7 d 0 h (retention.ms=604800000), the source all. Set retention.ms in topics.configs, or name its "
+        "present value there if that is meant."
+    )
+    for run in ("run-1", "run-2"):
+        assert said in map(str, plan_now(flow, run).remarks.notes)
+    chosen = pair.flow([topic], topics_configs={".*": {"retention.ms": "604800000"}})
+    assert plan_now(chosen, "run-3").remarks.notes == ()
+
+
 def test_the_sources_defaults_are_set_where_the_flow_says_so(pair: Pair) -> None:
     topic = pair.topic("defaults", retention_ms="1000000")
     flow = pair.flow(

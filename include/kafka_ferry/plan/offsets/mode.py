@@ -17,6 +17,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.offsets.start_offsets import rest_of
+from kafka_ferry.plan.topics.retention import Kept, kept_by
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -243,6 +244,7 @@ def _costs(flow: Flow, pair: Pair, state: ClusterState) -> _Costs:
 def _choice(
     pair: Pair, preserved: bool, reason: str, gaps: int = 0, fill_ms: int = 0
 ) -> OffsetsChoice:
+    kept = kept_by(pair.source) if pair.source else Kept()
     return OffsetsChoice(
         pair.topic,
         pair.remote_topic,
@@ -252,4 +254,6 @@ def _choice(
         fill_ms,
         topic_id=pair.source.topic_id if pair.source else "",
         is_compacted=pair.source is not None and pair.source.is_compacted,
+        kept_ms=kept.ms,
+        kept_bytes=kept.bytes,
     )

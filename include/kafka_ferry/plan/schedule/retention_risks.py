@@ -29,6 +29,7 @@ from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import Risk
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.topics.retention import is_deleted_from, retention_ms
 
 _SECOND_MS: Final = 1000
 # Airflow's presets that croniter does not know (airflow.timetables.CronMixin).
@@ -72,28 +73,6 @@ def pace_of(flow: Flow, at: int) -> Pace | None:
         # Within one time zone, Python subtracts wall clock times.
         int((following.timestamp() - last.timestamp()) * _SECOND_MS),
     )
-
-
-def retention_ms(topic: Topic) -> int | None:
-    """How long a topic keeps records at least, None where it keeps them all, or is only compacted."""
-    return _limit(topic, "retention.ms")
-
-
-def retention_bytes(topic: Topic) -> int | None:
-    """How many bytes of each partition a topic keeps at least, None where size does not limit it."""
-    return _limit(topic, "retention.bytes")
-
-
-def is_deleted_from(topic: Topic) -> bool:
-    """Whether a topic's records are deleted sooner or later, regardless of their keys."""
-    return retention_ms(topic) is not None or retention_bytes(topic) is not None
-
-
-def _limit(topic: Topic, config: str) -> int | None:
-    if "delete" not in topic.configs.get("cleanup.policy", "delete"):
-        return None
-    kept = int(topic.configs.get(config, -1))
-    return kept if kept >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)

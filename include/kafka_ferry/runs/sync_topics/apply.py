@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batched import batched
 from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.model import Note, Plan, Range, Refusal
-from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.plan.removals import held_back, withhold
 from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
+from kafka_ferry.plan.topics.retention import Kept, shorter_retention
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
 from kafka_ferry.runs.sync_topics.retire import retire_topics
@@ -63,9 +65,22 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     if plan.options.is_whole:
         unapplied += retire_topics(run, target, plan)
     # Each note once, and nothing that only an earlier attempt could not change.
-    notes = (*plan.remarks.notes, *(Note("", sentence) for sentence in configs.notes))
+    notes = (
+        *plan.remarks.notes,
+        *(Note("", sentence) for sentence in configs.notes),
+        *_retention(run.flow, plan, configs.confirmed),
+    )
     remarks = replace(plan.remarks, notes=tuple(dict.fromkeys(notes)), unapplied=tuple(unapplied))
     return replace(plan, remarks=remarks)
+
+
+def _retention(flow: Flow, plan: Plan, confirmed: Mapping[str, Topic]) -> Iterator[Note]:
+    """What is said of the retention of topics that were created or changed: only now the target's defaults show."""
+    for choice in plan.choices:
+        if remote := confirmed.get(choice.remote_topic):
+            kept = Kept(choice.kept_ms, choice.kept_bytes)
+            if note := shorter_retention(choice.topic, kept, remote, flow.configs_of(choice.topic)):
+                yield note
 
 
 def _with_ids(plan: Plan, marks: Mapping[str, Mark]) -> Plan:

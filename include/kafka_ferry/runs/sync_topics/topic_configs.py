@@ -59,6 +59,7 @@ class ConfigChanges:
         plan: the plan.
         changes: what it changes about topics, without what a newer run has changed.
         notes: notes on the target as a whole.
+        confirmed: the topics that were created or changed, as they were read back.
     """
 
     run: RunContext
@@ -66,6 +67,7 @@ class ConfigChanges:
     plan: Plan
     changes: TopicChanges = field(init=False)
     notes: list[str] = field(default_factory=list)
+    confirmed: dict[str, Topic] = field(default_factory=dict)
     _overtaken: frozenset[str] = frozenset()
     _failures: Failures = field(default_factory=lambda: defaultdict(dict))
     _refused: set[tuple[str, str]] = field(default_factory=set)
@@ -156,7 +158,7 @@ class ConfigChanges:
         }
         for change in self.changes.config_changes:
             expected.setdefault(change.remote_topic, {})[change.name] = change.value
-        there = self._read_back(expected)
+        self.confirmed = there = self._read_back(expected)
         errors = self._keep_times(there[name] for name in created if name in there)
         configs = {
             config_key(there[name]): self._settled(name, creation.configs, {})

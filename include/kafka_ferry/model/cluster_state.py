@@ -196,6 +196,7 @@ class SourceState:
         invisible: topics that the flow names or has copied, and that it may not see, so that it does not know
             whether they are there.
         refused: topics that it may see, and that the source does not describe, each with the reason.
+        other_heartbeats: selected topics with the name of heartbeats, never copied, that are not known to hold any.
     """
 
     cluster_id: str
@@ -205,6 +206,7 @@ class SourceState:
     gone: frozenset[str] = frozenset()
     invisible: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
+    other_heartbeats: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

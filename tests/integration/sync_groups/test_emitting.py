@@ -16,6 +16,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.publish.lag import lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
 from tests.support.brokers.kafka_tools import LATEST, get_offsets
@@ -35,11 +36,12 @@ from tests.support.records.mirror_topics import (
     offset_syncs_in,
     trust,
 )
-from tests.support.runs.flows import copy_now, failures, make_flow, remote
+from tests.support.runs.flows import copy_now, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, recount_here
 
 NOTHING = GroupMoves(0)
+COPIED = {"heartbeats_replication_enabled": True}
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +230,7 @@ def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
     pair: Pair, topic: str, beat: Callable[[], Heartbeat], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic])
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], **COPIED)
     beats = remote(flow, "heartbeats")
     copy(flow)
     assert emit_now(flow, NOTHING) == []
@@ -250,7 +252,7 @@ def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
 def test_heartbeats_whose_offsets_will_be_preserved_have_an_empty_topic_until_they_come(
     pair: Pair, topic: str, beat: Callable[[], Heartbeat]
 ) -> None:
-    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], offsets="preserved")
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], offsets="preserved", **COPIED)
     beats = remote(flow, "heartbeats")
     copy(flow)
     assert emit_now(flow, NOTHING) == []
@@ -262,6 +264,31 @@ def test_heartbeats_whose_offsets_will_be_preserved_have_an_empty_topic_until_th
     assert emit_now(flow, NOTHING) == []
     assert heartbeats_in(pair.backup, beats, "elsewhere") == [there]
     assert heartbeats_in(pair.backup, beats, pair.folder.name) == []
+
+
+def test_an_applications_own_topic_of_heartbeats_is_none_of_mirrormakers(
+    pair: Pair, topic: str
+) -> None:
+    """Neither one that no pattern selects, nor one whose copy would begin with the flow's own heartbeats."""
+    beats = remote(make_flow(pair.folder, pair.primary, pair.backup, [topic]), "heartbeats")
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic], **COPIED)
+    copy(flow)
+    assert emit_now(flow, NOTHING) == []
+    try:
+        create_topic(pair.primary.bootstrap, "heartbeats")
+        write(pair.primary, "heartbeats", 3)
+        plan = plan_now(flow, "run-2")
+        (skipped,) = [it for it in plan.remarks.skipped if it.topic == "heartbeats"]
+        assert "topics does not select it" in skipped.reason
+        assert {it.topic for it in plan.choices} == {topic}
+        assert {it.topic for it in lag(flow)} == {topic}
+
+        flow = a_flow(pair.folder, pair.primary, pair.backup, [topic, "heart.*"], **COPIED)
+        (refused,) = plan_now(flow, "run-3").remarks.refused
+        assert refused.topic == "heartbeats"
+        assert f"{beats} on the target holds records" in refused.reason
+    finally:
+        delete_topic(pair.primary, "heartbeats")
 
 
 # Offset syncs

@@ -55,7 +55,7 @@ def test_what_is_synced_by_default_is_what_mirrormaker_2_syncs() -> None:
         include=set(SyncOptions.model_fields) - {"config_properties_exclude"}
     ) == {
         "topics_rename": {},
-        "heartbeats_replication_enabled": True,
+        "heartbeats_replication_enabled": False,
         "replication_policy_internal_topic_separator_enabled": True,
         "auto_offset_reset": "earliest",
         "sync_topic_configs_enabled": True,

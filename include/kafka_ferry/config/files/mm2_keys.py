@@ -55,7 +55,6 @@ _SUPPORTED: Final = {
         "replication.factor": "2",
         "sync.topic.configs.enabled": "true",
         "sync.topic.acls.enabled": "true",
-        "heartbeats.replication.enabled": "true",
         "admin.timeout.ms": "60000",
         "groups": ".*",
         "sync.group.offsets.enabled": "false",
@@ -82,6 +81,7 @@ _SUPPORTED: Final = {
     "Kafka Ferry's own groups are never moved": {
         "groups.exclude": "console-consumer-.*, connect-.*, __.*",
     },
+    "false by default in YAML": {"heartbeats.replication.enabled": "true"},
     "false by default: the ledger has every offset, and nothing here reads offset syncs": {
         "emit.offset-syncs.enabled": "true",
     },

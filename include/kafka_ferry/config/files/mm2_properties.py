@@ -202,6 +202,7 @@ class _Reader:
         data: dict[str, object] = {
             name: self.values(place)[name] for name, place in places.items() if name in OPTIONS
         }
+        data.setdefault("heartbeats.replication.enabled", "true")
         clusters = {side: self._cluster(side, alias, scope) for side, alias in aliases.items()}
         for name in _OF_CONSUMER:
             value = clusters["source"].pop(f"consumer.{name}", None)

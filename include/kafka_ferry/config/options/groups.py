@@ -53,7 +53,7 @@ class GroupOptions(Options):
     emit_heartbeats_enabled: bool = Field(
         default=True,
         description="Whether each run writes a heartbeat into the topic heartbeats on the target, and "
-        "into {source}.heartbeats as long as the source has no heartbeats to copy.",
+        "into {source}.heartbeats unless the flow copies the source's topic heartbeats there.",
     )
     heartbeats_topic_replication_factor: Number = Field(
         default=3,

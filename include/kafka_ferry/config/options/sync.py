@@ -29,9 +29,9 @@ class SyncOptions(Options):
         "name:name, name:name.",
     )
     heartbeats_replication_enabled: bool = Field(
-        default=True,
-        description="Whether topics of heartbeats are copied even where topics or topics.exclude "
-        "leave them out.",
+        default=False,
+        description="Whether MirrorMaker 2's heartbeats are copied even where topics or topics.exclude leave them "
+        "out; true by default in MirrorMaker 2's properties.",
     )
     replication_policy_internal_topic_separator_enabled: bool = Field(
         default=True,

@@ -46,9 +46,7 @@ def emitted_topics(flow: Flow) -> list[EmittedTopic]:
         factor = flow.checkpoints_topic_replication_factor
         topics.append(EmittedTopic(policy.checkpoints_topic(), target, CHECKPOINTS, factor))
     if flow.emit_heartbeats_enabled:
-        names = [HEARTBEATS]
-        if flow.heartbeats_replication_enabled:
-            names.append(policy.remote_topic(HEARTBEATS))
+        names = [HEARTBEATS, policy.remote_topic(HEARTBEATS)]
         factor = flow.heartbeats_topic_replication_factor
         topics += [
             EmittedTopic(name, target, HEARTBEATS_OPTION, factor) for name in dict.fromkeys(names)

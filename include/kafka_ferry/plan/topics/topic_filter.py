@@ -18,6 +18,11 @@ from kafka_ferry.plan.topics.replication_policy import KAFKAS_OWN, ReplicationPo
 
 _OURS: Final = regex.compile(r"ferry-(ledger|dead-letter|certificates)\..*\.internal")
 
+_NO_HEARTBEATS: Final = (
+    "it has the name of MirrorMaker's heartbeats, its first record is none, "
+    "and topics does not select it"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -40,6 +45,7 @@ def select(
     origins: Mapping[str, Sequence[str]],
     target_id: str,
     returned: Container[str] = (),
+    other_heartbeats: Container[str] = (),
 ) -> Selection:
     """Decides which of the source's topics the flow mirrors, and under which names.
 
@@ -49,6 +55,7 @@ def select(
         origins: by topic, the ids of the clusters that its records came through (``plan.topics.provenance``).
         target_id: the target's cluster id.
         returned: topics of which the records that came from the target can be left out one by one.
+        other_heartbeats: topics with the name of heartbeats that are not known to hold any.
 
     Raises:
         ConfigError: as ``policy_of``.
@@ -56,9 +63,17 @@ def select(
     selected, skipped = select_topics(flow, names)
     came_back = [topic for topic in selected if target_id in origins.get(topic, ())]
     back = [topic for topic in came_back if topic not in returned]
+    unasked = [
+        topic
+        for topic in selected
+        if topic in other_heartbeats and not flow.topic_filter.matches(topic)
+    ]
     why = f"its records came from {flow.target.alias} itself (cluster id {target_id})"
-    skipped = sorted(skipped + [Skipped(topic, why) for topic in back], key=attrgetter("topic"))
-    remote, refused = _remote_names(flow, [topic for topic in selected if topic not in back])
+    skipped += [Skipped(topic, why) for topic in back]
+    skipped += [Skipped(topic, _NO_HEARTBEATS) for topic in unasked if topic not in back]
+    left_out = {skip.topic for skip in skipped}
+    remote, refused = _remote_names(flow, [topic for topic in selected if topic not in left_out])
+    skipped.sort(key=attrgetter("topic"))
     return Selection(remote, skipped, refused)
 
 
@@ -74,7 +89,14 @@ def selection_of(flow: Flow, state: ClusterState, names: Iterable[str] | None = 
         ConfigError: as ``policy_of``.
     """
     names, others = state.source.names if names is None else names, state.other_flows
-    return select(flow, names, others.origins, state.target.cluster_id, others.returned)
+    return select(
+        flow,
+        names,
+        others.origins,
+        state.target.cluster_id,
+        others.returned,
+        state.source.other_heartbeats,
+    )
 
 
 def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Skipped]]:

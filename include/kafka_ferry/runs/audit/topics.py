@@ -14,6 +14,7 @@ from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
+from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 
 
@@ -115,7 +116,8 @@ def _by_policy(
     topics, _ = source.readable_topics(selected)
     upstream, target_id = find_upstream(flow, source, names, topics), target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
-    found = select(flow, selected, upstream.origins, target_id, returned)
+    beats = other_heartbeats(flow, topics)
+    found = select(flow, selected, upstream.origins, target_id, returned, beats)
 
     def is_wanted(topic: str) -> bool:
         return wanted is None or wanted.matches(topic)

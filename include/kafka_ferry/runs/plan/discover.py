@@ -35,6 +35,7 @@ from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_mismatches import log_mismatches
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
+from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.one_file import require_one_file
@@ -61,14 +62,17 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     topics, refused = source.readable_topics(selected)
     upstream = find_upstream(flow, source, names, topics)
     origins, returned = upstream.origins, returned_topics(flow, upstream, target_id)
-    remote_names = select(flow, names, origins, target_id, returned).names
+    beats = other_heartbeats(flow, topics, ledger.topics())
+    remote_names = select(flow, names, origins, target_id, returned, beats).names
     topics = {name: topic for name, topic in topics.items() if name in remote_names}
     unreadable = {name: str(error) for name, error in refused.items()}
     positions = known_positions(flow, target, ledger)
     if positions.ledger_end:
         require_one_file(flow, ledger)
     state = ClusterState(
-        source=SourceState(source_id, frozenset(names), topics, refused=unreadable),
+        source=SourceState(
+            source_id, frozenset(names), topics, refused=unreadable, other_heartbeats=beats
+        ),
         target=TargetState(target_id),
         positions=positions,
     )
@@ -182,6 +186,7 @@ def _with_remote_topics(
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
     # Until the source had heartbeats, the flow may have written its own where they go.
     own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
+    own -= {remote_names[name] for name in state.source.other_heartbeats & remote_names.keys()}
     topics = [
         there[name]
         for name in remote_names.values()

@@ -19,6 +19,7 @@ from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.subset import narrowed
 from kafka_ferry.runs.plan.discover import held_back_from
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
+from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.known_positions import known_positions
@@ -88,13 +89,14 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     target = ClusterControl(flow.target)
     target_id = target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
-    selection = select(flow, names, upstream.origins, target_id, returned)
+    ledger = flow_ledger(flow)
+    beats = other_heartbeats(flow, topics, ledger.topics())
+    selection = select(flow, names, upstream.origins, target_id, returned, beats)
     if options.topics:
         selection, _ = narrowed(flow, selection, options)
     remote_names = selection.names
     mirrored = [topic for name, topic in topics.items() if name in remote_names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    ledger = flow_ledger(flow)
     positions = known_positions(flow, target, ledger)
     proved = proof_ages(ledger, target).by_partition()
     held = held_back_from(flow, bounds)

@@ -18,12 +18,17 @@ def without_file(flow: Flow) -> Flow:
     return flow.model_copy(update={"file": "", **clusters})
 
 
-def test_the_demo_flow_and_its_mirrormaker_2_file_are_the_same_flow() -> None:
+def test_the_demo_flow_and_its_mirrormaker_2_file_are_the_same_flow_but_for_heartbeats() -> None:
     flow = load_flow(PROJECT / "include/configs/primary_to_backup.yaml")
     other = load_flow(PROJECT / "docs/examples/connect-mirror-maker.properties")
     assert flow.name == "primary->backup"
     assert flow.topics == ("orders", "customers", "payments")
-    assert without_file(flow) == without_file(other)
+    assert (flow.heartbeats_replication_enabled, other.heartbeats_replication_enabled) == (
+        False,
+        True,
+    )
+    alike = other.model_copy(update={"heartbeats_replication_enabled": False})
+    assert without_file(flow) == without_file(alike)
     assert (flow.ignored, other.ignored) == ((), ())
 
 

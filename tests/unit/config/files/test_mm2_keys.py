@@ -85,6 +85,7 @@ def test_options_have_mirrormaker_2s_defaults_but_where_the_page_says_otherwise(
         "enabled",
         "topics.exclude",
         "config.properties.exclude",
+        "heartbeats.replication.enabled",
         "emit.offset-syncs.enabled",
     }
     assert all(KEYS[name].why for name in differing)

@@ -240,6 +240,12 @@ def test_client_properties_of_a_role_pass_unchecked(tmp_path: Path) -> None:
 # --- what is ignored, what is refused ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("said", ["", "true", "false"])
+def test_heartbeats_are_copied_as_mirrormaker_2_does(tmp_path: Path, said: str) -> None:
+    flow = the_flow(tmp_path, f"heartbeats.replication.enabled = {said}" if said else "")
+    assert flow.heartbeats_replication_enabled is (said != "false")
+
+
 @pytest.mark.parametrize(
     ("more", "begins"),
     [

@@ -21,7 +21,7 @@ OF_SOURCE = ("primary.heartbeats", BACKUP, 3)
         ({}, [CHECKPOINTS, HEARTBEATS, OF_SOURCE]),
         ({"emit.checkpoints.enabled": False}, [HEARTBEATS, OF_SOURCE]),
         ({"emit.heartbeats.enabled": False}, [CHECKPOINTS]),
-        ({"heartbeats.replication.enabled": False}, [CHECKPOINTS, HEARTBEATS]),
+        ({"heartbeats.replication.enabled": True}, [CHECKPOINTS, HEARTBEATS, OF_SOURCE]),
         (
             {"checkpoints.topic.replication.factor": 1, "heartbeats.topic.replication.factor": -1},
             [

@@ -35,7 +35,7 @@ def test_where_nothing_matches_the_rights_to_see_it_are_named() -> None:
 @pytest.mark.parametrize("topics", [["sales-.*"], [".*"]])
 def test_heartbeats_are_nothing_that_a_flow_has_asked_for(topics: list[str]) -> None:
     beats = frozenset({"heartbeats", "eu.heartbeats"})
-    (refusal,) = refused(beats, topics=topics)
+    (refusal,) = refused(beats, topics=topics, heartbeats_replication_enabled=True)
     assert "has no topic that" in refusal.reason
     assert refused(beats, topics=topics, topics_optional=topics) == []
     assert refused(beats, topics=["heartbeats"]) == []

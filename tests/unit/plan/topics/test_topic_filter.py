@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from kafka_ferry.model import Skipped
 from kafka_ferry.plan import naming, policy_of, select_topics
 from kafka_ferry.plan.topics.replication_policy import DefaultReplicationPolicy, KeptNames
 from tests.unit.plan.builders import a_flow, a_source, a_state, planned
+
+BEATS = {"heartbeats_replication_enabled": True}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ from tests.unit.plan.builders import a_flow, a_source, a_state, planned
             "ferry-dead-letter.other.internal",
             "a topic of Kafka Ferry's own",
         ),
-        ({"heartbeats_replication_enabled": False, "topics": []}, "heartbeats", "no pattern"),
+        ({"topics": []}, "heartbeats", "no pattern"),
         ({"topics_exclude": ["heart.*"], "topics": []}, "device-heartbeats", "no pattern"),
         ({"topics_exclude": []}, "backup.heartbeats", "came from backup itself"),
         ({"topics": ["payments"]}, "orders", "matched by no pattern of 'payments'"),
@@ -71,8 +74,8 @@ def test_a_topic_is_skipped_with_a_reason(options: dict[str, Any], topic: str, r
             "backup.orders",
             "backup.orders",
         ),
-        ({"topics": [], "topics_exclude": [".*"]}, "heartbeats", "primary.heartbeats"),
-        ({"topics": []}, "other.heartbeats", "primary.other.heartbeats"),
+        ({**BEATS, "topics": [], "topics_exclude": [".*"]}, "heartbeats", "primary.heartbeats"),
+        ({**BEATS, "topics": []}, "other.heartbeats", "primary.other.heartbeats"),
         ({"topics_rename": {"orders": "shop"}}, "orders", "shop"),
         ({"topics_rename": {"orders": "orders"}}, "orders", "orders"),
         ({"topics_rename": {"shop": "orders"}}, "orders", "primary.orders"),
@@ -98,6 +101,16 @@ def test_a_topic_is_copied_under_its_remote_name(
     assert [creation.remote_topic for creation in plan.topics.creations] == [remote]
     assert [r.remote_topic for r in plan.ranges] == [remote]
     assert plan.remarks.skipped == ()
+
+
+def test_an_applications_topic_of_heartbeats_is_copied_only_if_the_flow_selects_it() -> None:
+    state = a_state(a_source("x.heartbeats"))
+    state = replace(state, source=replace(state.source, other_heartbeats={"x.heartbeats"}))
+    plan = planned(state, a_flow(**BEATS, topics=["orders"], topics_optional=["orders"]))
+    (skipped,) = plan.remarks.skipped
+    assert "has the name of MirrorMaker's heartbeats, its first record is none" in skipped.reason
+    assert (plan.ranges, plan.topics.creations) == ((), ())
+    assert planned(state, a_flow(**BEATS, topics=["x.*", "x.heartbeats"])).ranges
 
 
 def test_a_topic_that_vanished_meanwhile_is_skipped() -> None:

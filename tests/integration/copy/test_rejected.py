@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from kafka_ferry.config import Flow
+from kafka_ferry.copy import copier
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
     ConsumedRecord,
@@ -215,6 +217,38 @@ def test_a_dead_letter_topic_that_does_not_take_it_either_fails_its_partition_on
     assert failures(copy_now(flow, "run-2")) == []
     assert len(read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]) == 1
     assert len(pair.copied(flow, topic)[0]) == 50
+
+
+def test_a_dead_letter_after_a_batch_that_is_refused_is_written_once(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a rule sets records aside, and what the target rejects fails its partition."""
+    topic = pair.unique("refused-before")
+    flow = pair.flow([topic], on_rejected_record="dead-letter")
+    prepare(CASES[0], topic, pair, flow)
+    of, take = WriterSettings.of, copier._Copy._take
+    monkeypatch.setattr(
+        WriterSettings,
+        "of",
+        lambda *given, **more: replace(of(*given, **more), takes_rejected=False),
+    )
+    monkeypatch.setattr(
+        copier._Copy,
+        "_take",
+        lambda self, read: take(self, replace(read, set_aside={40: "by a rule"})),
+    )
+
+    def letters() -> list[bytes | None]:
+        read = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
+        return sorted(dict(letter.headers)["ferry.partition"] for letter in read)
+
+    for run in ("run-1", "run-2"):
+        (problem,) = failures(copy_now(flow, run))
+        assert "MESSAGE_TOO_LARGE" in problem
+        assert letters() == [b"1"]
+    set_config(pair.backup, remote(flow, topic), "max.message.bytes", "1000000")
+    assert failures(copy_now(flow, "run-3")) == []
+    assert letters() == [b"0", b"1"]
 
 
 def test_a_batch_larger_than_the_target_takes_is_split(pair: Pair) -> None:

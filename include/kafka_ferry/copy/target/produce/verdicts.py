@@ -161,6 +161,14 @@ class Verdicts:
             failure = Failure(range_, converted.start, message, is_transient(answer.code))
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
+            if self._has_letters(range_.source, converted.start):
+                # They may be in the transaction already, and the next run writes them again.
+                self.make_void(message, excludes=True)
+
+    def _has_letters(self, source: TopicPartition, offset: int) -> bool:
+        """Whether records from ``offset`` on go to the dead letter topic."""
+        rejections = self._rejections.get(source)
+        return bool(rejections and any(at >= offset for at in rejections.errors))
 
     def failed_transiently(self, range_: Range, offset: int, code: int, why: str = "") -> None:
         """Handle a transient error of one partition: it is set aside, and the transaction is void.

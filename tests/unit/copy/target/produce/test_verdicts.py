@@ -54,6 +54,20 @@ def sent(verdicts: Verdicts, converted: ConvertedBatch) -> list[tuple[int, int, 
     ]
 
 
+@pytest.mark.parametrize("letter", [39, 40, 50])
+def test_a_dead_letter_after_a_refused_batch_is_in_no_transaction(letter: int) -> None:
+    """The next run writes it, once the batch before it is accepted."""
+    verdicts = Verdicts(LETTERS, takes_rejected=False)
+    verdicts.set_aside(RANGE, {letter: "why"})
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))
+    assert bool(verdicts.void) == (letter >= 40)
+    assert verdicts.void is None or verdicts.void.excludes
+    verdicts.write_again([RANGE])
+    assert [at for *_, letters in sent(verdicts, a_converted_batch(60)) for at in letters] == [
+        at for at in [letter] if at < 40
+    ]
+
+
 def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() -> None:
     verdicts = Verdicts(None)
     judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))

@@ -131,17 +131,20 @@ class ClusterControl:
         return found, refused
 
     @retried
-    def topic_ids(self, names: Iterable[str], *, wait_for: Container[str] = ()) -> dict[str, str]:
+    def topic_ids(
+        self, names: Iterable[str], *, wait_for: Container[str] = (), only_visible: bool = False
+    ) -> dict[str, str]:
         """The ids of those topics of ``names`` that exist.
 
         Args:
             names: names of topics.
             wait_for: those of them that were just created: brokers learn of them a moment later.
+            only_visible: whether to leave out those that may not be described, instead of an error.
         """
         ids = {}
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
             described, refused = self._described(some)
-            _raise_first(refused)
+            _raise_first({} if only_visible else refused)
             ids.update({name: topic_id for name, (topic_id, _) in described.items()})
             unknown = [name for name in some if name in wait_for and name not in described]
             if unknown:

@@ -12,7 +12,7 @@ from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
-from kafka_ferry.verify.recount import Asked, recount_here
+from kafka_ferry.verify.recount import Asked, recount_each
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ def recount_all(
 
     Raises:
         ConfigError: if a store or connection of a cluster cannot be read.
-        SparkFailed: if a partition cannot be read; the task's error is in its text.
+        SparkFailed: if brokers do not answer; the task's error is in its text.
     """
     tasks = spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
     asked = dealt([(tp, claims, until.get(tp)) for tp, claims in partitions.items()], tasks)
@@ -54,4 +54,4 @@ def recount_all(
 
 
 def _recount_task(flow: bytes, asked: Asked) -> _Found:
-    return recount_here(unpacked(flow).target, asked)
+    return recount_each(unpacked(flow).target, asked)

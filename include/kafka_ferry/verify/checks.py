@@ -101,6 +101,13 @@ RANGES: Final = Suite[RangeRow](
             right="accounted",
         ),
         Check(
+            "read",
+            "every range was read back",
+            "unread_ranges",
+            lambda row: f"{row.target} was not read back: {row.recount.unread}",
+            "What is not read is not proved. The other partitions were read all the same.",
+        ),
+        Check(
             "counts",
             "the target holds as many records as were copied",
             "copied",
@@ -111,6 +118,7 @@ RANGES: Final = Suite[RangeRow](
             "Look for an unclean leader election on the target, for deleted records and for a "
             "changed cleanup.policy of the remote topic.",
             right="found",
+            only_where="is_read",
         ),
         Check(
             "digests",
@@ -222,6 +230,13 @@ PARTITIONS: Final = Suite[PartitionRow](
                 f"{count(row.log.target_beyond, 'record')} on the target after the ledger's last one"
             ),
             "Find the other producer and revoke its WRITE permission on the remote topic.",
+        ),
+        Check(
+            "end-read",
+            "what follows the ledger's last record was read",
+            "unread_ends",
+            lambda row: f"it was not read on the target: {row.log.unread}",
+            "What is not read is not proved. The other partitions were read all the same.",
         ),
         Check(
             "before",

@@ -37,6 +37,7 @@ def range_row(
     backfill: bool = False,
     accepted: AcceptedRange | None = None,
     reached: int = 0,
+    unread: str = "",
 ) -> RangeRow:
     """The row for one range of the ledger.
 
@@ -49,11 +50,14 @@ def range_row(
         backfill: whether a backfill has copied it.
         accepted: as what it is to be left, if a person has decided that.
         reached: the target offset up to which the ledger had written to the partition before.
+        unread: why it could not be read back; "" if it was, or if the topic was deleted.
     """
     # Where nothing could be read there is no digest either, not even that of no batches.
-    is_gone = recount is None
+    is_gone = recount is None and not unread
     gone = copied.records if is_gone else 0
-    recount = recount or Recount(0, "")
+    # Of what was not read, nothing is explained.
+    recount = Recount(0, "") if unread or recount is None else recount
+    target_is_compacted = target_is_compacted and not unread
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
     # A cleaner removes nothing that a log's end has not passed.
@@ -61,9 +65,9 @@ def range_row(
     # What has expired of it since leaves another digest, and no more missing than before.
     as_accepted = accepted and (recount.expired or recount.digest == accepted.digest)
     left = 0
-    if accepted and as_accepted:
+    if accepted and as_accepted and not unread:
         left = max(0, min(missing - cleaned, copied.records - accepted.records))
-    unknown = not copied.digest
+    unknown = not copied.digest or bool(unread)
     changed = any((recount.expired, cleaned, recount.rewritten, recount.across, is_gone, unknown))
     return RangeRow(
         topic=copied.topic,
@@ -81,6 +85,7 @@ def range_row(
             gone,
             recount.foreign,
             left,
+            unread,
         ),
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,
@@ -168,11 +173,13 @@ def partition_rows(
             _row(source, target, incarnation, plan), positions.get(target, UNKNOWN)
         )
         found = recounts.get(target, PartitionRecount((), 0))
+        # Its ranges say so themselves.
+        found = found if incarnation is None else found._replace(unread="")
         rows.append(_with_log(row, found, logs.get(target), plan))
     rows.extend(
         _with_log(_row(TopicPartition("", target.partition), target, None), found)
         for target, found in recounts.items()
-        if found.beyond and target not in targets
+        if (found.beyond or found.unread) and target not in targets
     )
     return sorted(rows, key=lambda row: (row.topic, row.partition, row.remote_topic))
 
@@ -219,7 +226,7 @@ def _with_log(
     log: LogBounds | None = None,
     plan: Range | None = None,
 ) -> PartitionRow:
-    remote = RemoteLog(found.beyond, found.uncommitted, found.before)
+    remote = RemoteLog(found.beyond, found.uncommitted, found.before, unread=found.unread)
     if log:
         # A log's start is never moved beyond the position.
         first = UNKNOWN if plan is None else min(plan.log_start, row.position)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
 from kafka_ferry.config import Cluster
-from kafka_ferry.errors import CorruptBatch
+from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
@@ -73,6 +73,32 @@ def recount_here(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, Pa
     with connected(target) as cluster:
         retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
         return [(tp, recount(cluster, tp, claims, until)) for tp, claims, until in asked]
+
+
+def recount_each(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, PartitionRecount]]:
+    """The same, but a partition that cannot be read, such as without READ on its topic, stops no other.
+
+    Raises:
+        FerryError: as ``recount``, if it passes by itself.
+    """
+    with connected(target) as cluster:
+        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
+        return [(tp, recount_or_reason(cluster, tp, *what)) for tp, *what in asked]
+
+
+def recount_or_reason(
+    cluster: WireCluster,
+    partition: TopicPartition,
+    claims: Sequence[RangeClaim],
+    until: ReadUntil | None = None,
+) -> PartitionRecount:
+    """``recount``, or why the partition cannot be read."""
+    try:
+        return recount(cluster, partition, claims, until)
+    except FerryError as error:
+        if error.transient:
+            raise
+        return PartitionRecount((Recount(0, ""),) * len(claims), 0, unread=str(error))
 
 
 def recount(

@@ -50,12 +50,14 @@ class PartitionRecount(NamedTuple):
             ledger had them: the next run adopts them. Only where offsets are preserved; elsewhere
             they are in a transaction that was aborted.
         before: data records before the first range, if a mirror with preserved offsets begins there.
+        unread: why the partition could not be read, "" if it was: the numbers say nothing then.
     """
 
     ranges: tuple[Recount, ...]
     beyond: int
     uncommitted: int = 0
     before: int = 0
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class TargetRecords:
         gone: records whose topic was deleted since.
         foreign: data records of other producers between ours.
         accepted_missing: records that are missing for no known reason, which a person has decided to leave so.
+        unread: why they could not be read back, "" if they were: the numbers say nothing then.
     """
 
     target_records: int
@@ -130,6 +133,17 @@ class TargetRecords:
     gone: int = 0
     foreign: int = 0
     accepted_missing: int = 0
+    unread: str = ""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether they were read back."""
+        return not self.unread
+
+    @property
+    def unread_ranges(self) -> int:
+        """1 if they could not be read back, 0 if they were."""
+        return int(bool(self.unread))
 
     @property
     def found(self) -> int:
@@ -260,6 +274,7 @@ class RemoteLog:
         unreached: offsets before the ranges' end that a ``read_committed`` consumer of the target
             cannot reach; 0 unless offsets are preserved.
         exposed: offsets that the target still has before its intended log start.
+        unread: why it could not be read where the partition has no ranges to read back, "" otherwise.
     """
 
     target_beyond: int = 0
@@ -267,6 +282,12 @@ class RemoteLog:
     target_before: int = 0
     unreached: int = 0
     exposed: int = 0
+    unread: str = ""
+
+    @property
+    def unread_ends(self) -> int:
+        """1 if what follows the ledger's last record could not be read, 0 otherwise."""
+        return int(bool(self.unread))
 
     @property
     def unsealed(self) -> int:

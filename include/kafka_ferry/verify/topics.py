@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan, Range
 from kafka_ferry.model.changes import Drift
 from kafka_ferry.model.cluster_state import Topic
 from kafka_ferry.verify.checks import Check, Suite, count
+
+NOTHING_REFUSED: Final[Mapping[str, FerryError]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class TopicRow:
         drifted: the latter, each with its value when the run was planned.
         misplaced_partitions: how many partitions had replicas on other racks than the flow says.
         misplaced: the first few of them, each with its racks when the run was planned.
+        undescribed: 1 where the cluster refuses to describe it, so that the other columns say nothing; 0 otherwise.
+        refusal: what it says; "" where it does not refuse.
     """
 
     topic: str
@@ -45,6 +50,8 @@ class TopicRow:
     drifted: tuple[str, ...] = ()
     misplaced_partitions: int = 0
     misplaced: tuple[str, ...] = ()
+    undescribed: int = 0
+    refusal: str = ""
 
     def __str__(self) -> str:
         return self.remote_topic
@@ -55,6 +62,7 @@ def topic_rows(
     topics: Mapping[str, Topic],
     configs: Mapping[str, Mapping[str, str]],
     ids: Mapping[str, str],
+    refused: Mapping[str, FerryError] = NOTHING_REFUSED,
 ) -> list[TopicRow]:
     """A row for each topic in the plan, by name.
 
@@ -63,6 +71,7 @@ def topic_rows(
         topics: the remote topics that exist now, by name.
         configs: by remote topic, all configs that the flow has set there, by its ledger.
         ids: the ids of the remote topics when they were read back, by name.
+        refused: the errors of those that the cluster refuses to describe.
     """
     lost = {range_.remote_topic for range_ in plan.ranges if is_lost(range_, topics)}
     planned = _planned_partitions(plan)
@@ -73,6 +82,10 @@ def topic_rows(
     }
     rows = []
     for name, (topic, preserved) in sorted(chosen.items()):
+        if name in refused:
+            why = str(refused[name])
+            rows.append(TopicRow(topic, name, preserved, 0, 0, undescribed=1, refusal=why))
+            continue
         there, wanted = topics.get(name), planned.get(name, 0)
         has = there.partitions if there else 0
         drifts = [d for d in plan.topics.drifts if d.remote_topic == name and not d.overwritten]
@@ -137,6 +150,14 @@ TOPICS: Final = Suite[TopicRow](
     "topics",
     "warning",
     (
+        Check(
+            "described",
+            "the remote topic can be described",
+            "undescribed",
+            lambda row: row.refusal,
+            "What is not looked at is not proved. The other topics were verified all the same.",
+            severity="critical",
+        ),
         Check(
             "partitions",
             "the remote topic has all partitions that it was planned with",

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import GroupsFailed, RangesFailed
+from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.rights import Right
@@ -19,6 +19,7 @@ from tests.support.brokers.access import deny
 from tests.support.brokers.own_brokers import own_pair
 from tests.support.records.builders import Record, create_topic, delete_before, produce
 from tests.support.records.offsets import assert_same_offsets
+from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import (
     assert_same,
     copy_now,
@@ -112,6 +113,71 @@ def test_topics_that_may_not_be_described_are_named_and_the_others_copied_proved
         Right.topic("DESCRIBE_CONFIGS", name)
         for name in ("hidden-here", remote(flow, "hidden-there"))
     }
+
+
+def test_copies_that_may_not_be_read_are_named_and_the_others_verified(
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    source, target = strict
+    topics = ("read", "unread", "unseen", "unread-before")
+    for topic in topics:
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    flow = make_flow(
+        folder,
+        source,
+        target,
+        topics,
+        groups=["reader-of-copies"],
+        sync_topic_acls_enabled=False,
+        sync_group_offsets_enabled=True,
+        verify_everything_within="30 days",
+    )
+    with GroupControl(flow.source) as control:
+        half = {TopicPartition(topic, 0): Committed(10) for topic in topics}
+        assert not control.commit({Group("reader-of-copies"): half})
+    assert not failures(copy_now(flow))
+    denied = {
+        Right.topic("READ", remote(flow, "unread")),
+        Right.topic("READ", remote(flow, "unseen")),
+    }
+    deny(target, f"topic {remote(flow, 'unread')}", "READ")
+    deny(target, f"topic {remote(flow, 'unseen')}", "DESCRIBE")
+
+    run = Run(flow, "run-1")
+    with pytest.raises(VerificationFailed) as raised:
+        run.verify(NO_SPARK)
+
+    assert granted_by([str(raised.value)]) == denied
+    found = run.reconciliation()
+    assert found
+    assert found.verdict
+    assert (found.verdict.ranges, found.verdict.records) == (2, 40)
+    assert [it.topic for it in run.proved_topics()] == ["read", "unread-before"]
+    moves = run.sync_groups()
+    assert {it.source.topic: it.action for _, it in moves.partitions()} == {
+        "read": "held",
+        "unread-before": "held",
+        "unread": "held",
+        "unseen": "held",
+    }
+    findings = ferry("repair", "--config", flow.file, "--findings")
+    assert findings.returncode == 2
+    assert "NOT READ unread-0 [0, 20)" in findings.stdout
+    assert "--yes" not in findings.stdout, "what was not read is not known to be wrong"
+    assert granted_by([findings.stdout]) == denied
+
+    deny(source, "topic unread-before", "DESCRIBE_CONFIGS")
+    lag = ferry("lag", "--config", flow.file)
+    assert lag.returncode == 4
+    assert granted_by([lag.stderr]) == {Right.topic("DESCRIBE_CONFIGS", "unread-before")}
+    rows = [line.split()[0] for line in lag.stdout.splitlines()[1:] if line.strip()]
+    assert rows == ["read", "unread", "unseen"]
+    asked = ("--offset", "read:0:3", "--offset", "unseen:0:3")
+    translated = ferry("translate", "--config", flow.file, *asked)
+    assert f"{remote(flow, 'read')}" in translated.stdout
+    assert granted_by([translated.stdout]) == {Right.topic("READ", remote(flow, "unseen"))}
 
 
 def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(

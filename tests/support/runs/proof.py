@@ -18,7 +18,7 @@ from kafka_ferry.spark.session import SparkSource
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.expectations import judge
-from kafka_ferry.verify.recount import recount
+from kafka_ferry.verify.recount import recount_or_reason
 from kafka_ferry.wire import WireCluster
 
 NO_SPARK: Any = lambda: None  # noqa: E731
@@ -34,7 +34,7 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
     ) -> dict[TopicPartition, PartitionRecount]:
         settings = kafka_python_config(flow.target.client_properties("consumer"))
         with WireCluster(flow.target.alias, settings) as cluster:
-            return {tp: recount(cluster, tp, claims) for tp, claims in partitions.items()}
+            return {tp: recount_or_reason(cluster, tp, claims) for tp, claims in partitions.items()}
 
     monkeypatch.setattr(spark_recount, "recount_all", recount_all)
     if not docs:

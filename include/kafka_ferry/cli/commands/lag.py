@@ -21,7 +21,7 @@ from kafka_ferry.cli.options import (
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import duration_text, now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.model import RunOptions
 from kafka_ferry.model.cluster_state import HANGING, HeldBack
 
@@ -51,6 +51,7 @@ def lag(
     flows = flows_of(config, flow, clusters)
     several = len(flows) > 1
     options = run_options(topics)
+    refused: list[FerryError] = []
 
     def told(flow: Flow) -> object:
         if several and not as_json:
@@ -59,7 +60,9 @@ def lag(
             if group:
                 key, listed = "groups", _lag_of_groups(flow, group, options, show=not as_json)
             else:
-                key, listed = "partitions", _lag_of_partitions(flow, options, show=not as_json)
+                rows, errors = _lag_of_partitions(flow, options, show=not as_json)
+                key, listed = "partitions", rows
+                refused.extend(errors)
         # The rows of a single flow need not name it.
         return {"flow": flow.name, key: listed} if several else listed
 
@@ -67,17 +70,24 @@ def lag(
     if as_json:
         show_json(attempts.results, several=several)
     attempts.raise_failures()
+    for error in refused:
+        raise error
 
 
-def _lag_of_partitions(flow: Flow, options: RunOptions, *, show: bool) -> list[dict[str, object]]:
-    from kafka_ferry.runs import lag as lag_of
+def _lag_of_partitions(
+    flow: Flow, options: RunOptions, *, show: bool
+) -> tuple[list[dict[str, object]], list[FerryError]]:
+    from kafka_ferry.runs.publish.lag import readable_lag
 
-    rows = lag_of(flow, options)
+    rows, refused = readable_lag(flow, options)
     if show:
         _show(rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
-    return [asdict(row) | {"lag": row.lag} for row in rows]
+    # The first one ends the command as its error.
+    for error in list(refused.values())[1:]:
+        warn(str(error))
+    return [asdict(row) | {"lag": row.lag} for row in rows], list(refused.values())
 
 
 def _lag_of_groups(

@@ -19,6 +19,7 @@ Severity = Literal["critical", "warning", "info"]
 
 CHECKS: Final = (
     "accounted",
+    "read",
     "counts",
     "digests",
     "transforms",
@@ -40,10 +41,12 @@ CHECKS: Final = (
     "overlaps",
     "positions",
     "beyond",
+    "end-read",
     "before",
     "reach",
     "start",
     "covered",
+    "described",
     "partitions",
     "identity",
     "configs",
@@ -53,6 +56,9 @@ CHECKS: Final = (
     "groups-end",
 )
 """The names of all checks of a run, in the order of their tables."""
+
+ALWAYS_CRITICAL: Final = ("read", "end-read", "described")
+"""The checks of whether something was looked at: what was not is never verified."""
 
 EXPECTATIONS: Final = "include/expectations"
 _SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -90,6 +96,10 @@ def _checked(pairs: Iterable[tuple[object, object]]) -> Iterator[tuple[str, Seve
         found = next((known for known in _SEVERITIES if known == severity), None)
         if found is None:
             raise ValueError(f"gives {name!r} {severity!r}: must be critical, warning or info")
+        if name in ALWAYS_CRITICAL and found != "critical":
+            raise ValueError(
+                f"gives {name!r} {severity!r}: what was not looked at is never verified"
+            )
         yield str(name), found
 
 
@@ -97,7 +107,8 @@ def _schema() -> GetPydanticSchema:
     severity = {"enum": list(_SEVERITIES)}
     mapping: dict[str, Any] = {
         "type": "object",
-        "properties": dict.fromkeys(CHECKS, severity),
+        "properties": dict.fromkeys(CHECKS, severity)
+        | {name: {"const": "critical"} for name in ALWAYS_CRITICAL},
         "additionalProperties": False,
     }
     schema = core_schema.no_info_plain_validator_function(

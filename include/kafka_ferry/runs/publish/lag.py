@@ -14,6 +14,7 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import ORDINARY, RunOptions, Topic, TopicPartition
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.subset import narrowed
@@ -70,11 +71,28 @@ class Lag:
 
 
 def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
+    """``readable_lag`` where all topics have to be readable.
+
+    Raises:
+        AccessDenied: without the right to look at a topic.
+    """
+    rows, refused = readable_lag(flow, options)
+    for error in refused.values():
+        raise error
+    return rows
+
+
+def readable_lag(
+    flow: Flow, options: RunOptions = ORDINARY
+) -> tuple[list[Lag], dict[str, FerryError]]:
     """The lag of each partition that ``flow`` mirrors, by topic and partition; by its ledger.
 
     Args:
         flow: the flow.
         options: of which ``topics`` says which topics of the flow.
+
+    Returns:
+        The rows; and by topic, the error of those that the source refuses to describe.
 
     Raises:
         FerryError: no topic of the flow matches them.
@@ -84,7 +102,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     """
     source = ClusterControl(flow.source)
     names = source.topic_names()
-    topics = source.topics(select_topics(flow, names)[0])
+    topics, refused = source.readable_topics(select_topics(flow, names)[0])
     upstream = find_upstream(flow, source, names, topics)
     target = ClusterControl(flow.target)
     target_id = target.cluster_id()
@@ -116,7 +134,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
                 *held.get(tp, ()),
             )
         )
-    return rows
+    return rows, {name: error for name, error in refused.items() if name in remote_names}
 
 
 class PartitionLag(NamedTuple):
@@ -134,7 +152,7 @@ class PartitionLag(NamedTuple):
 def find_lag(
     flow: Flow, partitions: Mapping[TopicPartition, TopicPartition]
 ) -> dict[TopicPartition, PartitionLag]:
-    """How far partitions are behind; one whose source topic or leader is gone is absent.
+    """How far partitions are behind; one whose source topic or leader is gone or not shown is absent.
 
     Args:
         flow: the flow.
@@ -147,7 +165,7 @@ def find_lag(
     if not partitions:
         return {}
     source = ClusterControl(flow.source)
-    ids = source.topic_ids({tp.topic for tp in partitions.values()})
+    ids = source.topic_ids({tp.topic for tp in partitions.values()}, only_visible=True)
     bounds = source.log_bounds(_topics(partitions.values(), ids), flow.isolation_level)
     # Other clients may commit in the group: the ledger takes precedence.
     positions = read_positions(flow.target, flow.name) | flow_ledger(flow).positions()

@@ -47,6 +47,7 @@ class RangeFinding:
         rebuild: what copying the topic again means; "" where the flow does not know the topic any more.
         append: what appending the missing records means; "" where that is not possible.
         no_append: why it is not; "" where it is, or nothing is missing.
+        is_read: whether it was read back; where it was not, nothing is known to be wrong.
     """
 
     name: str
@@ -60,6 +61,7 @@ class RangeFinding:
     rebuild: str = ""
     append: str = ""
     no_append: str = ""
+    is_read: bool = True
 
 
 class Findings:
@@ -156,7 +158,8 @@ class Findings:
 
     def _rebuilding(self) -> dict[str, str]:
         """By remote topic, what copying it again means."""
-        names = sorted({row.remote_topic for row, _ in self._rows.values()})
+        rows = [row for row, _ in self._rows.values()]
+        names = sorted({row.remote_topic for row in rows if row.recount.is_read})
         if not names:
             return {}
         states = Repair(self._flow).look(names)
@@ -175,7 +178,8 @@ def _name(row: RangeRow) -> str:
 
 
 def _finding(row: RangeRow, failed: Sequence[Check[Any]], rebuild: str) -> RangeFinding:
-    missing = max(0, row.ledger.copied - row.recount.found)
+    # Of a range that was not read back, nothing is known to be missing.
+    missing = max(0, row.ledger.copied - row.recount.found) if row.recount.is_read else 0
     can_be_left = {check.key for check in failed} <= _CAN_BE_LEFT and not row.recount.gone
     return RangeFinding(
         name=_name(row),
@@ -186,7 +190,8 @@ def _finding(row: RangeRow, failed: Sequence[Check[Any]], rebuild: str) -> Range
         problems=tuple(check.explain(row) for check in failed),
         missing=missing,
         leave=_leaving(row, missing) if can_be_left else "",
-        rebuild=rebuild,
+        rebuild=rebuild if row.recount.is_read else "",
+        is_read=row.recount.is_read,
     )
 
 

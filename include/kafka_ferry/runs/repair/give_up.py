@@ -66,6 +66,9 @@ class Repair:
 
     Args:
         flow: the flow.
+
+    Attributes:
+        refused: by remote topic, why ``look`` could not see its state: it may not be described, or its source.
     """
 
     def __init__(self, flow: Flow) -> None:
@@ -74,6 +77,7 @@ class Repair:
         self._run = RunContext.of(flow, run_id_now("repair"))
         self._ledger_topic = ledger_topic(flow.source.alias)
         self._is_in_ledger = False
+        self.refused: dict[str, FerryError] = {}
 
     def look(self, named: Collection[str] = ()) -> list[CopyState]:
         """The state of the remote topics ``named``, or of all whose offsets are preserved; changes nothing.
@@ -139,8 +143,11 @@ class Repair:
                 f"{flow.name} has never copied to {', '.join(unknown)}.",
                 advice="Name topics by their names on the target.",
             )
-        there = self._target.topics(names)
-        sources = source.topics({topics[name] for name in names} & set(selected))
+        names = names.intersection(named) if named else names
+        there, refused_there = self._target.readable_topics(names)
+        sources, refused = source.readable_topics({topics[name] for name in names} & set(selected))
+        refused_there |= {name: refused[topics[name]] for name in names if topics[name] in refused}
+        self.refused = refused_there
         copies = [
             Copy(
                 topic=topics[name],
@@ -152,9 +159,9 @@ class Repair:
                 released=name in there and there[name].topic_id in known.released,
                 leftover=name in leftover,
             )
-            for name in sorted(names)
+            for name in sorted(names - self.refused.keys())
         ]
-        return [it for it in copies if (it.remote_topic in named if named else _has_state(it))]
+        return [it for it in copies if named or _has_state(it)]
 
     def _by_ledger(self) -> _Known:
         self._is_in_ledger = bool(self._target.topic_ids([self._ledger_topic]))

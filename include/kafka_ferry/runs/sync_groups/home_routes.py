@@ -7,7 +7,7 @@ table of it is kept in the flow's state folder, so that failover knows it withou
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kafka_ferry.control import ClusterControl
@@ -39,6 +39,7 @@ class HomeRoutes:
         logs: the source's logs of the copies.
         target_logs: the target's logs of its own topics.
         reason: why offsets have no answer where the ledger has no route.
+        refused: by topic on the source, why it or the topic that it is a copy of could not be described.
     """
 
     names: Mapping[str, str]
@@ -46,6 +47,7 @@ class HomeRoutes:
     logs: Logs
     target_logs: Logs
     reason: str
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, flow: Flow, topics: Collection[str], last_seen: Logs | None) -> HomeRoutes:
@@ -66,10 +68,12 @@ class HomeRoutes:
         copies = remote_topics_of(ledger)
         names |= {copy: topic for topic, copy in copies.items() if copy in topics}
         own, control = {topic for topic in names.values() if topic}, ClusterControl(flow.target)
-        own_topics = control.topics(own)
+        own_topics, refused_there = control.readable_topics(own)
+        refused = {copy: refused_there[own] for copy, own in names.items() if own in refused_there}
         source = ClusterControl(flow.source)
         if last_seen is None:
-            known = source.topics(names)
+            known, refused_here = source.readable_topics(names)
+            refused |= refused_here
             ids = {name: topic.topic_id for name, topic in known.items()}
             last_seen = source.log_bounds(known.values(), "read_uncommitted")
         else:
@@ -83,6 +87,7 @@ class HomeRoutes:
             last_seen,
             control.log_bounds(own_topics.values(), "read_uncommitted"),
             reason,
+            {copy: str(error) for copy, error in refused.items()},
         )
 
     def knows(self, topic: str) -> bool:
@@ -92,8 +97,9 @@ class HomeRoutes:
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:
         """Translates a group's offset in a copy."""
         name = self.names[tp.topic]
-        if not name:
-            return PartitionMove(tp, committed, action="held", reason=self.reason, home=True)
+        if not name or tp.topic in self.refused:
+            reason = self.refused.get(tp.topic, self.reason)
+            return PartitionMove(tp, committed, action="held", reason=reason, home=True)
         route, own = self.routes.get(tp), TopicPartition(name, tp.partition)
         logs = self.logs.get(tp), self.target_logs.get(own)
         if route:

@@ -145,8 +145,8 @@ def _heartbeats(flow: Flow, topic: EmittedTopic, at: int) -> Iterator[tuple[byte
 
 def _offset_syncs(flow: Flow, ledger: LedgerTable) -> Iterator[tuple[bytes, list[bytes]]]:
     names = ledger.topics()
-    topic_ids = ClusterControl(flow.source).topic_ids(names)
-    remote_ids = ClusterControl(flow.target).topic_ids(set(names.values()))
+    topic_ids = ClusterControl(flow.source).topic_ids(names, only_visible=True)
+    remote_ids = ClusterControl(flow.target).topic_ids(set(names.values()), only_visible=True)
     known = routes(
         ledger,
         topic_ids,

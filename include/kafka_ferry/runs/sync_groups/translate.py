@@ -169,7 +169,7 @@ class Translator:
             for topic, remote in self._remote.items()
             if (remote if self._reverse else topic) in topics
         }
-        remote = self._target.topics(of_source.values())
+        remote, refused = self._target.readable_topics(of_source.values())
         source_ids, logs, note = source_as_known(self._flow, self._ledger, list(of_source))
         if note:
             self.notes.append(f"{note}, and their logs to hold all that was copied.")
@@ -190,6 +190,11 @@ class Translator:
                 {route.target: route for route in found.values()} if self._reverse else found,
                 logs,
                 self._reverse,
+                {
+                    name if self._reverse else topic: str(refused[name])
+                    for topic, name in of_source.items()
+                    if name in refused
+                },
             )
 
     def _opposite(self) -> LedgerTable | None:
@@ -221,18 +226,20 @@ class _Ways:
         routes: by the requested partition.
         logs: the logs on the other cluster; empty where that cluster does not answer.
         reverse: whether the requested offsets are the target's.
+        refused: by the requested topic, why its remote topic could not be described.
     """
 
     routes: Mapping[TopicPartition, Route]
     logs: Mapping[TopicPartition, LogBounds]
     reverse: bool
+    refused: Mapping[str, str]
 
     def answer(self, asked: TopicPartition, offset: int) -> TranslatedOffset:
         """The counterpart of an offset, or why there is none."""
         unanswered = TranslatedOffset(asked, offset)
         route = self.routes.get(asked)
         if route is None:
-            return replace(unanswered, reason=_NOT_COPIED)
+            return replace(unanswered, reason=self.refused.get(asked.topic, _NOT_COPIED))
         there = route.source if self.reverse else route.target
         unanswered = replace(unanswered, counterpart=there)
         log = self.logs.get(there)

@@ -12,7 +12,7 @@ from kafka_ferry.ledger.proofs import last_proof
 from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.verify.claim import ReadUntil
-from kafka_ferry.verify.recount import recount_here
+from kafka_ferry.verify.recount import recount_each, recount_here
 from kafka_ferry.verify.rotation import due_again, intervals
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify import PartitionRecount, RangeRow
+    from kafka_ferry.verify.recount import Asked
     from kafka_ferry.verify.rotation import ProvedEntry
 
 SMALL: Final = 256 * 1024 * 1024
@@ -102,6 +103,8 @@ def read_again(
 ) -> list[RangeRow]:
     """Read back once more what a run is to read; what has expired meanwhile is left out.
 
+    The rows of what may not be read, or is damaged, say so.
+
     Args:
         spark: gives the session; called only if there is much to read.
         run: the run.
@@ -109,14 +112,14 @@ def read_again(
         rotation: what is read.
 
     Raises:
-        FerryError: if a partition cannot be read.
+        FerryError: if the target does not answer.
     """
     rows: list[RangeRow] = []
-    source = None if rotation.bytes <= 2 * SMALL else spark
+    is_much = rotation.bytes > 2 * SMALL
     for start, end in rotation.intervals:
         # One after the other: what lies between them in a partition is not read.
         ranges = [entry for entry in run.ledger.ranges_within(start, end) if entry.copied.records]
-        present = read_ranges(run, target, ranges, source).present
+        present = _read_each(spark if is_much else None, run, target, ranges)
         rows += (replace(row, again=True) for row in present if _is_there(row))
     return rows
 
@@ -125,23 +128,35 @@ def read_ranges(
     run: RunContext,
     target: ClusterControl,
     ranges: Sequence[LedgerRange],
-    spark: SparkSource | None = None,
 ) -> Recounted:
-    """Read some of the ledger's ranges back from the target.
+    """Read some of the ledger's ranges back from the target, in this process.
 
     Args:
         run: gives the flow and its ledger.
         target: the target.
         ranges: the ranges.
-        spark: gives the session to read with; None for this process alone.
 
     Raises:
         FerryError: if a partition cannot be read.
     """
     topics = target.topics({entry.target.topic for entry in ranges})
     until = _until(ranges, claims_of(run.ledger, ranges, topics))
-    recount = partial(_recount, spark, run.flow, until)
+    recount = partial(_recount_here, run.flow, until)
     return recount_ranges(recount, run.flow, run.ledger, ranges, topics, is_backfill=True)
+
+
+def _read_each(
+    spark: SparkSource | None,
+    run: RunContext,
+    target: ClusterControl,
+    ranges: Sequence[LedgerRange],
+) -> list[RangeRow]:
+    topics, refused = target.readable_topics({entry.target.topic for entry in ranges})
+    until = _until(ranges, claims_of(run.ledger, ranges, topics))
+    recount = partial(_recount_each, spark, run.flow, until)
+    return recount_ranges(
+        recount, run.flow, run.ledger, ranges, topics, is_backfill=True, refused=refused
+    ).present
 
 
 def _is_there(row: RangeRow) -> bool:
@@ -159,15 +174,24 @@ def _until(ranges: Iterable[LedgerRange], claims: Claims) -> dict[TopicPartition
     }
 
 
-def _recount(
+def _recount_here(
+    flow: Flow, until: Mapping[TopicPartition, ReadUntil], claims: Claims
+) -> dict[TopicPartition, PartitionRecount]:
+    return dict(recount_here(flow.target, _asked(until, claims))) if claims else {}
+
+
+def _asked(until: Mapping[TopicPartition, ReadUntil], claims: Claims) -> Asked:
+    return [(tp, of_partition, until[tp]) for tp, of_partition in claims.items()]
+
+
+def _recount_each(
     spark: SparkSource | None,
     flow: Flow,
     until: Mapping[TopicPartition, ReadUntil],
     claims: Claims,
 ) -> dict[TopicPartition, PartitionRecount]:
     if spark is None:
-        asked = [(tp, of_partition, until[tp]) for tp, of_partition in claims.items()]
-        return dict(recount_here(flow.target, asked)) if asked else {}
+        return dict(recount_each(flow.target, _asked(until, claims))) if claims else {}
     from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
 
     return recount_all(spark(), flow, claims, until)

@@ -40,6 +40,11 @@ class _Records:
         return again + common(once, merged(self.others))
 
 
+def remote_topics(ledger: LedgerTable) -> set[str]:
+    """The names of all topics that a flow ever copied to, by its ledger."""
+    return set(ledger.read(copied_rows(), ["remote_topic"])["remote_topic"].to_pylist())
+
+
 def copied_twice(
     ledger: LedgerTable, run: str, ranges: Iterable[LedgerRange], there: Iterable[str]
 ) -> dict[TopicPartition, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.retry import retry_for
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.expiry import as_of
-from kafka_ferry.verify.recount import recount_here
+from kafka_ferry.verify.recount import recount_each
 from kafka_ferry.wire.partitions.absence import Unanswered
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _recount_quickly(
     """The recount of a partition to which the run has copied nothing; none where its log shows nothing there."""
     try:
         with retry_for(_TAIL_S):
-            return dict(recount_here(flow.target, [(tp, claims, None)]))
+            return dict(recount_each(flow.target, [(tp, claims, None)]))
     except Unanswered as error:
         log.warning("What lies after the last proof is not known: %s", error)
         return {tp: PartitionRecount((Recount(0, ""),) * len(claims), 0)}

@@ -16,7 +16,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify.rotation import ProvedEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
@@ -85,9 +85,10 @@ def proof_ages(ledger: LedgerTable, target: ClusterControl) -> ProofAges:
     through = ledger.verified_through()
     proved = pc.field("ledger_offset") < through
     rows = ledger.read(copied_rows() & proved, _COLUMNS)
-    topics = target.topics(set(rows["remote_topic"].to_pylist())) if len(rows) else {}
+    names = set(rows["remote_topic"].to_pylist())
+    topics, hidden = target.readable_topics(names) if names else ({}, {})
     logs = target.log_bounds(topics.values(), "read_uncommitted") if topics else {}
-    return ages_of(ledger, rows, topics, logs)
+    return ages_of(ledger, rows, topics, logs, hidden)
 
 
 def ages_of(
@@ -95,6 +96,7 @@ def ages_of(
     rows: pa.Table,
     topics: Mapping[str, Topic],
     logs: Mapping[TopicPartition, LogBounds],
+    hidden: Container[str] = (),
 ) -> ProofAges:
     """``proof_ages`` by what was read.
 
@@ -103,6 +105,7 @@ def ages_of(
         rows: its rows of ranges that are proved.
         topics: the remote topics that exist, by name.
         logs: where their logs start.
+        hidden: the remote topics that may not be described: they may still have all that was copied.
     """
     firsts, numbers = _distinct(rows)
     released = ledger.released()
@@ -112,7 +115,8 @@ def ages_of(
         there, tp = topics.get(topic), TopicPartition(topic, partition)
         is_same = there and topic_id in ("", there.topic_id) and topic_id not in released
         names.append(tp)
-        starts.append(logs[tp].start if is_same and tp in logs else _GONE)
+        start = logs[tp].start if is_same and tp in logs else _GONE
+        starts.append(0 if topic in hidden else start)
     alive = _ends(rows) > np.array(starts, np.int64)[numbers]
     offsets = _integers(rows, "ledger_offset")
     return ProofAges(

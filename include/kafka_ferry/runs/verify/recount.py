@@ -17,11 +17,13 @@ from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
 from kafka_ferry.verify.claim import RangeClaim, without_overwritten
 from kafka_ferry.verify.shared_topics import without_locals
+from kafka_ferry.verify.topics import NOTHING_REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
     from kafka_ferry.config import Flow
+    from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerRange, LedgerTable
     from kafka_ferry.ledger.proofs import AcceptedRanges
     from kafka_ferry.model import Topic
@@ -40,7 +42,7 @@ class Recounted:
     """Ranges of the ledger and what the target holds of them.
 
     Attributes:
-        present: those whose remote topic exists.
+        present: those whose remote topic exists, or may exist.
         gone: those whose remote topic was deleted or given up.
         recounts: by *target* partition, what was found in it.
     """
@@ -59,6 +61,7 @@ def recount_ranges(
     *,
     is_backfill: bool,
     boundaries: Boundaries = NO_BOUNDARIES,
+    refused: Mapping[str, FerryError] = NOTHING_REFUSED,
 ) -> Recounted:
     """Count the ranges' records on the target.
 
@@ -71,7 +74,10 @@ def recount_ranges(
         is_backfill: whether the ranges are a backfill's, which ends in the middle of what the flow copies.
         boundaries: from where on partitions are read, also such without a range: what lies between there and
             the ranges is foreign.
+        refused: the errors of remote topics that the cluster refuses to describe: what they hold is not read.
     """
+    hidden = [entry for entry in ranges if entry.target.topic in refused]
+    ranges = [entry for entry in ranges if entry.target.topic not in refused]
     by_target, gone = _by_target(ranges, topics, ledger.released())
     claims = _claims(by_target, ledger, boundaries)
     recounts = recount(claims)
@@ -85,8 +91,9 @@ def recount_ranges(
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
+    unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
     return Recounted(
-        _range_rows(by_target, recounts, topics, accepted_ranges(ledger), boundaries),
+        _range_rows(by_target, recounts, topics, accepted_ranges(ledger), boundaries) + unread,
         [_range_row(entry, None) for entry in gone],
         recounts,
     )
@@ -188,8 +195,9 @@ def _range_rows(
     rows = []
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
+        unread = recounts[tp].unread
         for entry, found in zip(entries, recounts[tp].ranges, strict=True):
-            rows.append(_range_row(entry, found, topics[tp.topic], accepted, reached))
+            rows.append(_range_row(entry, found, topics[tp.topic], accepted, reached, unread))
             reached = max(reached, entry.copied.target_end)
     return rows
 
@@ -200,6 +208,7 @@ def _range_row(
     topic: Topic | None = None,
     accepted: AcceptedRanges = NOTHING_ACCEPTED,
     reached: int = 0,
+    unread: str = "",
 ) -> RangeRow:
     return range_row(
         entry.copied,
@@ -210,4 +219,5 @@ def _range_row(
         backfill=entry.window is not None,
         accepted=accepted.get(entry.key),
         reached=reached,
+        unread=unread,
     )

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError, VerificationFailed
-from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows
+from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
-from kafka_ferry.runs.verify.backfill_duplicates import copied_twice
+from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_topics
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
     ranges_to_evaluate,
@@ -77,9 +77,10 @@ def verify_run(
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
     # What was read back is only worth something if it was read from the topics that are there.
-    topics = target.topics(due.topics.keys())
+    topics, refused = target.readable_topics(due.topics.keys() | due.refused.keys())
     ids = {name: topic.topic_id for name, topic in due.topics.items()}
-    of_topics = topic_rows(plan, topics, _set_configs(run.flow, run.ledger, topics), ids)
+    configs = _set_configs(run.flow, run.ledger, topics)
+    of_topics = topic_rows(plan, topics, configs, ids, {**due.refused, **refused})
     _require_same_cluster(target, plan)
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
@@ -149,6 +150,7 @@ def _read_due(
             **due.boundaries,
             **({} if is_backfill else _written_to(run.flow, ledger, target, due)),
         },
+        refused=due.refused,
     )
     evaluated = _evaluated(spark, run, plan, due, stored)
     # A step that is repeated reads all of it again.
@@ -157,7 +159,7 @@ def _read_due(
         partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
-        partitions = _partition_rows(run.flow, target, plan, due.topics, recounted, before)
+        partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     rows = [
         replace(row, compaction_expected=row.topic in compacted)
@@ -270,6 +272,7 @@ class _Due:
         since: the ledger offset of the first entry that may be among them.
         ranges: the ranges, in the ledger's order.
         topics: the existing remote topics of the ranges and the plan, by name.
+        refused: the errors of those that the target refuses to describe.
         boundaries: up to where the ledger had written before, of the partitions with ranges: nothing else may
             lie between there and the ranges. None for a backfill.
         is_anything: whether the ledger has anything to verify, even if only where partitions begin.
@@ -279,6 +282,7 @@ class _Due:
     since: int
     ranges: list[LedgerRange]
     topics: Mapping[str, Topic]
+    refused: Mapping[str, FerryError]
     boundaries: Boundaries
     is_anything: bool
 
@@ -293,13 +297,13 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
     ranges = list(filter(_holds_offsets, found))
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
-    topics = target.topics({entry.target.topic for entry in ranges} | planned)
+    topics, refused = target.readable_topics({entry.target.topic for entry in ranges} | planned)
     since = 0 if everything else since
     boundaries: Boundaries = {}
     if not plan.options.window:
         ends = ledger_ends(run.flow, ledger, topics.values(), before=since)
         boundaries = {tp: ends[tp] for tp in {entry.target for entry in ranges} & ends.keys()}
-    return _Due(through, since, ranges, topics, boundaries, is_anything=bool(found))
+    return _Due(through, since, ranges, topics, refused, boundaries, is_anything=bool(found))
 
 
 def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _Due) -> Boundaries:
@@ -333,11 +337,6 @@ def _holds_offsets(entry: LedgerRange) -> bool:
     return copied.start < copied.end or copied.rewound_from >= 0 or bool(copied.compared)
 
 
-def _remote_topics(ledger: LedgerTable) -> set[str]:
-    """The names of all topics that were ever copied to."""
-    return set(ledger.read(copied_rows(), ["remote_topic"])["remote_topic"].to_pylist())
-
-
 def _with_older(
     ranges: Iterable[LedgerRange], ledger: LedgerTable, plan: Plan
 ) -> list[LedgerRange]:
@@ -367,7 +366,9 @@ def _backfilled_rows(
     ranges: list[LedgerRange],
     recounted: Recounted,
 ) -> list[PartitionRow]:
-    there = {topic.topic_id for topic in target.topics(_remote_topics(ledger)).values()}
+    # What the target does not let be described is named where its ranges are read back.
+    topics, _ = target.readable_topics(remote_topics(ledger))
+    there = {topic.topic_id for topic in topics.values()}
     twice = copied_twice(ledger, plan.run, ranges, there - ledger.released())
     return backfill_rows(recounted.present, plan.ranges, twice)
 
@@ -376,7 +377,7 @@ def _partition_rows(
     flow: Flow,
     target: ClusterControl,
     plan: Plan,
-    topics: Mapping[str, Topic],
+    due: _Due,
     recounted: Recounted,
     verified: Mapping[Key, int],
 ) -> list[PartitionRow]:
@@ -384,13 +385,14 @@ def _partition_rows(
     preserved |= {row.remote_topic for row in recounted.present if row.preserved}
     positions = read_positions(flow.target, flow.name)
     return partition_rows(
-        recounted.present,
+        # Positions in topics that may not be described are not shown.
+        [row for row in recounted.present if row.remote_topic not in due.refused],
         # A remote topic that is lost is one fault, and its partitions are no others.
-        [range_ for range_ in plan.ranges if not is_lost(range_, topics)],
+        [range_ for range_ in plan.ranges if not is_lost(range_, due.topics)],
         {tp: position.offset for tp, position in positions.items()},
         recounted.recounts,
         target.log_bounds(
-            (topics[name] for name in preserved & topics.keys()),
+            (due.topics[name] for name in preserved & due.topics.keys()),
             wait_s=flow.partition_wait_ms / 1000,
         ),
         verified,

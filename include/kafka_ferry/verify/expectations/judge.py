@@ -68,7 +68,9 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
     """
     ranges: Sequence[RangeRow] = rows["ranges"]
     verdict = Verdict(
-        success=True, ranges=len(ranges), records=sum(row.recount.target_records for row in ranges)
+        success=True,
+        ranges=sum(row.recount.is_read for row in ranges),
+        records=sum(row.recount.target_records for row in ranges),
     )
     return _judged(SUITES, rows, terms, verdict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.errors import AccessDenied, FerryError, VerificationFailed
 from kafka_ferry.ledger import LedgerEnd, LedgerRange, VerificationEntry
 from kafka_ferry.model import LogBounds, Plan, Position, ProducerState, Range, Topic, TopicPartition
 from kafka_ferry.model.changes import Applied
@@ -76,6 +76,8 @@ class Target:
 
     Attributes:
         topics: those that there are now.
+        hidden: the names of those that it refuses to describe.
+        unread: target partitions that may not be read.
         asked: target partitions that were read back, with what the ledger claims.
         logs: what can be read of partitions with preserved offsets; all that was copied by default.
         appended: what was written to the ledger.
@@ -83,6 +85,8 @@ class Target:
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = dict(THERE)
+        self.hidden: set[str] = set()
+        self.unread: set[TopicPartition] = set()
         self.positions: dict[TopicPartition, Position] = {}
         self.asked: dict[TopicPartition, list[RangeClaim]] = {}
         self.logs: dict[TopicPartition, LogBounds] = {}
@@ -114,6 +118,7 @@ class Target:
                 ),
                 0,
                 self.uncommitted,
+                unread="It may not be read." if tp in self.unread else "",
             )
             for tp, claims in partitions.items()
         }
@@ -137,8 +142,14 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
         def cluster_id(self) -> str:
             return "B"
 
-        def topics(self, names: set[str]) -> dict[str, Topic]:
-            return {name: made.topics[name] for name in names & made.topics.keys()}
+        def readable_topics(
+            self, names: set[str]
+        ) -> tuple[dict[str, Topic], dict[str, FerryError]]:
+            there = names & made.topics.keys() - made.hidden
+            refused = {
+                name: AccessDenied(f"{name} may not be seen.") for name in names & made.hidden
+            }
+            return {name: made.topics[name] for name in there}, refused
 
         def log_bounds(
             self, topics: Iterable[Topic], _: str = "read_committed", *, wait_s: float
@@ -381,3 +392,51 @@ class TestPreservedOffsets:
         assert "primary.orders still shows 50 offsets before its start" in verdict.failures[0]
         target.logs[ORDERS] = LogBounds(70, 100)
         assert verify(self.plan(100, 100, log_start=70))[0].success
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_what_may_not_be_read_fails_by_name_and_the_rest_is_verified(
+    target: Target, verify: Callable[..., Verified], compacts: bool
+) -> None:
+    configs = {"cleanup.policy": "compact"} if compacts else {}
+    target.topics[ORDERS.topic] = replace(THERE[ORDERS.topic], configs=configs)
+    target.copied(0, 100)
+    target.copied(0, 10, topic="customers")
+    target.unread.add(ORDERS)
+
+    verdict, (unread, read), partitions = verify(orders=(0, 100), customers=(0, 10))
+
+    assert verdict.failures == (
+        "orders-0 [0, 100): primary.orders-0 was not read back: It may not be read. "
+        "(expected: every range was read back)",
+    )
+    assert (verdict.ranges, verdict.records) == (1, 10)
+    assert (unread.topic, unread.recount.found, unread.recount.digest_comparable) == (
+        "orders",
+        0,
+        False,
+    )
+    assert read.recount.found == 10
+    assert [row.topic for row in partitions] == ["customers", "orders"]
+
+
+def test_what_may_not_be_described_is_not_taken_for_deleted(
+    target: Target, verify: Callable[..., Verified]
+) -> None:
+    target.copied(0, 100)
+    target.copied(0, 10, topic="customers")
+    target.hidden.add(ORDERS.topic)
+
+    verdict, ranges, _ = verify(orders=(0, 100), customers=(0, 10))
+
+    assert not verdict.success
+    assert not verdict.warnings
+    assert verdict.failures == (
+        "orders-0 [0, 100): primary.orders-0 was not read back: primary.orders may not be seen. "
+        "(expected: every range was read back)",
+        "primary.orders: primary.orders may not be seen. (expected: the remote topic can be described)",
+    )
+    assert {row.topic: (row.recount.found, row.recount.gone) for row in ranges} == {
+        "orders": (0, 0),
+        "customers": (10, 0),
+    }

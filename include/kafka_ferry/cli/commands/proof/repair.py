@@ -116,6 +116,8 @@ def repair(
         print(
             json.dumps([asdict(state) | {"damaged": state.damaged} for state in states], indent=1)
         )
+    for error in this.refused.values():
+        raise error
     if any(state.damaged and not state.given_up for state in states):
         raise typer.Exit(DAMAGED)
 
@@ -214,7 +216,8 @@ def _show_proposal(proposal: AppendProposal) -> None:
 
 def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
     for problem in finding.problems:
-        out.print(f"DAMAGED {finding.range}: {problem}", style="red")
+        state = "DAMAGED" if finding.is_read else "NOT READ"
+        out.print(f"{state} {finding.range}: {problem}", style="red")
     where = f"run {finding.run}, ledger offset {finding.ledger_offset}, {finding.remote_topic}"
     out.print(f"  copied by {where}")
     if is_left:

@@ -23,7 +23,7 @@ from kafka_ferry.ledger.record import (
 )
 from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange, RangeKey, copied_rows, is_one_of
 from kafka_ferry.ledger.table import LedgerTable
-from kafka_ferry.ledger.topic import append_entry, ledger_creation, newest_run, read_ledger
+from kafka_ferry.ledger.topic import append_entry, ledger_creation, newest_claims, read_ledger
 
 __all__ = [
     "AcceptedRange",
@@ -53,6 +53,6 @@ __all__ = [
     "is_one_of",
     "ledger_creation",
     "ledger_topic",
-    "newest_run",
+    "newest_claims",
     "read_ledger",
 ]

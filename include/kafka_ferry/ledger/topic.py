@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kafka_ferry.batches import key_value_of, read_records, single_record
 from kafka_ferry.config import Cluster, Flow
@@ -22,6 +22,7 @@ from kafka_ferry.ledger.record import (
     ledger_topic,
 )
 from kafka_ferry.model import Topic
+from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -60,8 +61,20 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
             yield at, decode(value or b"", at=f"{topic} offset {at}")
 
 
-def newest_run(wire: WireCluster, flow: str, topic: str, start: int) -> RunEntry | None:
-    """The newest record of the ledger from ``start`` on that says that a run of ``flow`` began.
+class NewestClaims(NamedTuple):
+    """Who may write a flow's copies, by the newest records of its ledger.
+
+    Attributes:
+        run: the record of the run that began last; None where none is found.
+        given_back: the remote topics that the flow has given to MirrorMaker 2, and not taken over since.
+    """
+
+    run: RunEntry | None
+    given_back: frozenset[str]
+
+
+def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> NewestClaims:
+    """Who may write the copies of ``flow``, by the ledger's records from ``start`` on.
 
     Open transactions hide none: such records belong to no transaction.
 
@@ -76,18 +89,23 @@ def newest_run(wire: WireCluster, flow: str, topic: str, start: int) -> RunEntry
         FerryError: if the ledger cannot be read for a minute.
     """
 
-    def newest() -> RunEntry | None:
+    def newest() -> NewestClaims:
         log = partition_log(wire, TopicPartition(topic, 0))
         first = start if log.start <= start <= log.end else log.start
-        found = None
+        run, marks = None, dict[str, Mark]()
         for batch in stored_batches(wire, log, first, log.end):
             if batch.header.is_control or batch.header.is_transactional:
                 continue
             for at, _, _, content in read_records(batch):
                 entry = decode(key_value_of(content)[1] or b"", at=f"{topic} offset {at}")
-                if isinstance(entry, RunEntry) and entry.flow == flow and at >= first:
-                    found = entry
-        return found
+                if entry.flow != flow or at < first:
+                    continue
+                if isinstance(entry, RunEntry):
+                    run = entry
+                elif isinstance(entry, OwnershipEntry):
+                    marks |= {mark.remote_topic: mark for mark in entry.marks}
+        given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
+        return NewestClaims(run, given_back)
 
     return retry(newest)
 

@@ -83,7 +83,7 @@ def recount_each(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, Pa
     """
     with connected(target) as cluster:
         retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
-        return [(tp, recount_or_reason(cluster, tp, *what)) for tp, *what in asked]
+        return [(tp, recount_or_reason(cluster, tp, claims, until)) for tp, claims, until in asked]
 
 
 def recount_or_reason(

@@ -21,12 +21,13 @@ from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter, translated_writer
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
-from kafka_ferry.ledger import RunEntry, append_entry
+from kafka_ferry.ledger import OwnershipEntry, RunEntry, append_entry
 from kafka_ferry.model import Range
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -141,9 +142,9 @@ def begin(flow: Flow, run: str) -> None:
 
 
 def with_other_writers(flow: Flow, range_: Range) -> Flow:
-    """``flow`` with so few writers that the range's partition belongs to another one."""
-    fewer = (flow.model_copy(update={"writers": count}) for count in range(1, flow.writers))
-    return next(it for it in fewer if writers_of(it).of(range_.target) != range_.writer)
+    """``flow`` with so many writers that the range's partition belongs to another one."""
+    others = (flow.model_copy(update={"writers": count}) for count in range(1, 64))
+    return next(it for it in others if writers_of(it).of(range_.target) != range_.writer)
 
 
 def test_a_late_task_of_a_run_with_other_writers_writes_nothing(
@@ -171,6 +172,42 @@ def test_a_task_that_starts_while_a_run_changes_the_writers_cannot_commit(
 
     monkeypatch.setattr("kafka_ferry.runs.mirror.mirror.append_entry", append)
     begin(with_other_writers(flow, range_), "run-2")
+    with pytest.raises(Fenced):
+        write_all(late, flow, range_)
+    late.close()
+
+
+def test_a_late_task_writes_nothing_once_its_topic_was_given_back(
+    planned: tuple[Flow, Range],
+) -> None:
+    flow, range_ = planned
+    begin(flow, "run-1")
+    assert failures(copy_now(flow)) == []
+    hand_back(flow)
+    late = writer_of(flow, range_, "run-1")
+    with pytest.raises(Fenced, match=f"has given {range_.remote_topic} back to MirrorMaker 2"):
+        late.take_over([range_])
+    late.close()
+
+
+def test_what_a_late_task_commits_while_its_topic_is_given_back_is_given_back_too(
+    planned: tuple[Flow, Range], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, range_ = planned
+    begin(flow, "run-1")
+    late = writer_of(flow, range_, "run-1")
+
+    def append(flow: Flow, entry: OwnershipEntry) -> None:
+        assert late.take_over([range_]) == {}
+        write_all(late, flow, range_)
+        assert late.commit() == {range_.source: 60}
+        append_entry(flow, entry)
+
+    monkeypatch.setattr("kafka_ferry.runs.takeover.hand_back.append_entry", append)
+    (topic,) = hand_back(flow)
+
+    assert topic.state == "given back"
+    assert [part.end for part in topic.partitions] == [60]
     with pytest.raises(Fenced):
         write_all(late, flow, range_)
     late.close()

@@ -7,9 +7,9 @@ Promises:
     or not at all;
 (b) a writer that takes over a writer number first fences its last holder, and waits until that one's
     transactions have ended;
-(c) after that, and before it writes anything, it sees that no newer run has other writers: a run that
-    changes them says so in the ledger and then fences the old ones, so that of a late task either its
-    transactional id is fenced or it finds the record.
+(c) after that, and before it writes anything, it sees that no newer run has other writers, and that its
+    topics were not given back to another mirror: who changes that says so in the ledger and then fences
+    the old writers, so that of a late task either its transactional id is fenced or it finds the record.
 
 Not covered here: how the batches of ranges are written (``copy.target.record_writer``).
 """
@@ -42,7 +42,7 @@ from kafka_ferry.copy.target.transaction_members import TransactionMembers
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, Fenced, FerryError
-from kafka_ferry.ledger import CopiedRange, encode, ledger_topic, newest_run
+from kafka_ferry.ledger import CopiedRange, encode, ledger_topic, newest_claims
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
@@ -166,7 +166,7 @@ class Transaction:
             is_new = self._start_producer(void)
         leaders = looked_up.result()
         if is_new:
-            self._require_assignment()
+            self._require_assignment(by_target)
         self.queues = {
             tp: queue_of(leaders[tp], range_)
             for tp, range_ in by_target.items()
@@ -223,9 +223,16 @@ class Transaction:
             error.message += f" It began with: {void.message}" if void else ""
             raise
 
-    def _require_assignment(self) -> None:
+    def _require_assignment(self, targets: Iterable[TopicPartition]) -> None:
         settings = self.settings
-        newest = newest_run(self.data, settings.flow, self._ledger.topic, settings.since)
+        newest, given_back = newest_claims(
+            self.data, settings.flow, self._ledger.topic, settings.since
+        )
+        if lost := sorted(given_back & {tp.topic for tp in targets}):
+            raise Fenced(
+                f"{settings.flow} has given {', '.join(lost)} back to MirrorMaker 2.",
+                advice="Take it over again (ferry takeover --from mm2) before the next run.",
+            )
         if newest and (newest.writers, newest.assignment) != settings.assignment:
             raise Fenced(
                 f"The run {newest.run} of {settings.flow} took over, with other writers "

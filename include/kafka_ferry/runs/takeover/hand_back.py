@@ -22,7 +22,7 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     worker_group,
 )
 from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry
-from kafka_ferry.model import Creation, TopicPartition
+from kafka_ferry.model import ClusterState, Creation, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
@@ -61,6 +61,30 @@ def hand_back(
         _stop_writers(flow, ledger)
     state = discover(flow, ledger)
     known = _known(flow, topic)
+    records, told, marks = _handovers(flow, state, known)
+    if dry_run:
+        return told
+    if marks:
+        # Before MirrorMaker 2 gets positions: otherwise both would copy the same.
+        entry = OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
+        append_entry(flow, entry)
+        # A late task may have begun before it could find that record, and may have moved positions.
+        _stop_writers(flow, ledger)
+        records, told, _ = _handovers(flow, discover(flow, ledger), known)
+    if not records:
+        return told
+    if not known and not _exists(flow, topic):
+        creation = Creation(topic, PARTITIONS, flow.replication_factor, _COMPACTED)
+        for error in ClusterControl(flow.target).create_topics([creation]).values():
+            raise error
+    append_records(flow.target, topic, records)
+    return [replace(t, state="given back") if t.state == "ready" else t for t in told]
+
+
+def _handovers(
+    flow: Flow, state: ClusterState, known: Mapping[TopicPartition, list[ConnectOffset]]
+) -> tuple[list[NewRecord], list[TopicHandover], list[Mark]]:
+    """The position records of all topics, what becomes of each, and the marks that are still to be written."""
     records, told, marks = list[NewRecord](), list[TopicHandover](), list[Mark]()
     for pair in pairs_of(flow, state):
         if pair.remote is None:
@@ -70,20 +94,7 @@ def hand_back(
         records += of_topic
         if handover.state != "refused" and not (pair.mark and pair.mark.given_back):
             marks.append(pair.own_mark(given_back=True))
-    if dry_run:
-        return told
-    if marks:
-        # Before MirrorMaker 2 gets positions: otherwise both would copy the same.
-        entry = OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
-        append_entry(flow, entry)
-    if not records:
-        return told
-    if not known and not _exists(flow, topic):
-        creation = Creation(topic, PARTITIONS, flow.replication_factor, _COMPACTED)
-        for error in ClusterControl(flow.target).create_topics([creation]).values():
-            raise error
-    append_records(flow.target, topic, records)
-    return [replace(t, state="given back") if t.state == "ready" else t for t in told]
+    return records, told, marks
 
 
 def _stop_writers(flow: Flow, ledger: LedgerTable) -> None:

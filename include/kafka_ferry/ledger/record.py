@@ -360,6 +360,11 @@ def is_ledger_topic(topic: str) -> bool:
     return topic.startswith(_LEDGER) and topic.endswith(_INTERNAL)
 
 
+def source_of_ledger(topic: str) -> str:
+    """The alias of the source that a ledger is of."""
+    return topic.removeprefix(_LEDGER).removesuffix(_INTERNAL)
+
+
 def encode(entry: Entry) -> tuple[bytes, bytes]:
     """Key (the flow's name) and value (JSON) of the record for ``entry``."""
     return entry.flow.encode(), entry.model_dump_json(exclude_defaults=False).encode()

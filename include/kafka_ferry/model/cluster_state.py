@@ -114,6 +114,7 @@ class Access:
         passwords: the users that ``scram.passwords.file`` has a password for, by their names on the
             target; None if it cannot be read.
         notes: what could not be read, a sentence or two each.
+        other_sources: the aliases of the other sources that flows copy to the target, where ACLs are synced by prefix.
     """
 
     source_acls: frozenset[Acl] | None = None
@@ -124,6 +125,7 @@ class Access:
     target_users: Users | None = None
     passwords: frozenset[str] | None = frozenset()
     notes: tuple[str, ...] = ()
+    other_sources: frozenset[str] = frozenset()
 
 
 class HeldBack(NamedTuple):

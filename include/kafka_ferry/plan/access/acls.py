@@ -51,6 +51,8 @@ class WantedRules:
         against_the_flow: ACLs that would take rights from the flow itself, and are left out.
         too_wide: ACLs by prefix on the target that deny, each with a topic that they cover there, while
             the source's ACL does not cover the topic that it is a copy of.
+        shared: ACLs of the source by a prefix that covers copies from another source on the target, each with
+            that source: they are by name there.
         excesses: ACLs that are left out because they would give a principal more rights than it has on
             the source, each with such a right.
     """
@@ -62,6 +64,7 @@ class WantedRules:
     inexpressible: set[Acl] = field(default_factory=set)
     against_the_flow: set[Acl] = field(default_factory=set)
     too_wide: set[tuple[Acl, str]] = field(default_factory=set)
+    shared: set[tuple[Acl, str]] = field(default_factory=set)
     excesses: Mapping[Acl, ExcessRight] = field(default_factory=dict)
 
 
@@ -134,6 +137,7 @@ class _Names:
 
     def __init__(self, flow: Flow, state: ClusterState) -> None:
         self._policy = policy_of(flow)
+        self._other_sources = sorted(state.access.other_sources)
         self._known = state.source.names | state.ledger.copied.keys()
         named = {
             acl.name
@@ -169,6 +173,14 @@ class _Names:
     def prefix(self, prefix: str) -> str | None:
         """The prefix on the target of topics that begin with ``prefix``; None where they have several."""
         return remote_prefix(self._policy, prefix)
+
+    def other_source(self, remote_prefix: str) -> str:
+        """Another source, copies from which may have the prefix on the target; "" where there is none."""
+        for alias in self._other_sources:
+            begin = f"{alias}{self._policy.separator}"
+            if begin.startswith(remote_prefix) or remote_prefix.startswith(begin):
+                return alias
+        return ""
 
     def strangers(self, prefix: str, remote_prefix: str) -> Iterator[str]:
         """Remote topics that have the prefix on the target, while their topics lack it on the source."""
@@ -237,7 +249,9 @@ def _read_only(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
 
 def _exact(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
     of_topics = acl.resource_type == "TOPIC"
-    if not of_topics and acl.name.startswith(_OWN):
+    # What the source denies, ACLs on all groups or on prefixes would allow here; all principals are the flow too.
+    is_denied = acl.permission == "DENY" and acl.principal != EVERYBODY
+    if not of_topics and acl.name.startswith(_OWN) and not is_denied:
         return
     remote_names = names.covered(acl) if of_topics else [acl.name]
     if not remote_names:
@@ -260,6 +274,9 @@ def _of_pattern(
     remote_prefix = names.prefix(prefix)
     if remote_prefix == "" and not on_every:
         # A policy that removes prefixes: everything on the target would begin with "".
+        remote_prefix = None
+    if remote_prefix and (other := names.other_source(remote_prefix)):
+        wanted.shared.add((acl, other))
         remote_prefix = None
     if remote_prefix is not None:
         whole = replace(acl, name=remote_prefix, pattern_type="PREFIXED") if remote_prefix else acl

@@ -113,6 +113,11 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
             f"{acl}: on {target} this covers {topic} too, which has another name on {source}, where "
             "the ACL does not cover it."
         )
+    for acl, other in sorted(wanted.shared):
+        yield (
+            f"{acl}: on {target} its prefix would cover copies from {other} too, so that each topic that it "
+            "covers has an ACL by name."
+        )
     against_all = {
         acl
         for acl in wanted.acls

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.password_files import read_passwords
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import (
     AccessDenied,
@@ -16,6 +17,7 @@ from kafka_ferry.errors import (
     ConfigError,
     FerryError,
 )
+from kafka_ferry.ledger.record import is_ledger_topic, source_of_ledger
 from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.wire.any_broker import TooOld
@@ -39,6 +41,8 @@ def discover_access(flow: Flow, source_cluster_id: str) -> Access:
     if flow.sync_topic_acls_enabled:
         rules = looking.at_both("ACLs", ("DESCRIBE", "ALTER"), AccessControl.acls)
         found = replace(found, source_acls=rules[0], target_acls=rules[1])
+        if flow.acls_mode == "exact":
+            found = replace(found, other_sources=_other_sources(flow))
     if flow.sync_client_quotas_enabled:
         quotas = looking.at_both(
             "client quotas", ("DESCRIBE_CONFIGS", "ALTER_CONFIGS"), AccessControl.quotas
@@ -50,6 +54,13 @@ def discover_access(flow: Flow, source_cluster_id: str) -> Access:
         if users[0] and users[1] is not None and not users[0].keys() <= users[1].keys():
             found = replace(found, passwords=looking.for_passwords())
     return replace(found, notes=tuple(looking.notes))
+
+
+def _other_sources(flow: Flow) -> frozenset[str]:
+    """The aliases of the other sources of the target, by their ledgers: a request to one broker."""
+    names = ClusterControl(flow.target).topic_names()
+    aliases = {source_of_ledger(name) for name in names if is_ledger_topic(name)}
+    return frozenset(aliases - {flow.source.alias})
 
 
 @dataclass

@@ -84,6 +84,8 @@ def test_read_only_is_mirror_maker_2s_mode(source: str, target: str | None) -> N
         ("group readers: anna ALLOW READ", "group readers: anna ALLOW READ"),
         ("prefixed group app-: anna ALLOW READ", "prefixed group app-: anna ALLOW READ"),
         ("group ferry.a->b: anna ALLOW READ", None),
+        ("group ferry.a->b: anna DENY READ", "group ferry.a->b: anna DENY READ"),
+        ("group ferry.a->b: * DENY READ", None),  # the flow is one of all
         ("transactional_id ferry.a->b.run: anna ALLOW WRITE", None),
         ("transactional_id writer: anna ALLOW WRITE", "transactional_id writer: anna ALLOW WRITE"),
         ("cluster kafka-cluster: anna ALLOW ALTER", "cluster kafka-cluster: anna ALLOW ALTER"),
@@ -92,6 +94,31 @@ def test_read_only_is_mirror_maker_2s_mode(source: str, target: str | None) -> N
 def test_exact_follows_the_source(source: str, target: str | None) -> None:
     plan = plan_with([source], **{"acls.mode": "exact"})
     assert granted(plan) == (some_acls(target) if target else frozenset())
+
+
+@pytest.mark.parametrize("other", ["primary.eu", "primary"])
+@pytest.mark.parametrize("permission", ["ALLOW", "DENY"])
+def test_a_prefix_that_covers_copies_from_another_source_becomes_acls_by_name(
+    other: str, permission: str
+) -> None:
+    alias = {"primary.eu": "primary", "primary": "primary.eu"}[other]
+    state = a_state(
+        *(a_source(topic) for topic in ("orders", "app-1")),
+        access=Access(
+            source_acls=some_acls(f"topic *: anna {permission} READ"),
+            target_acls=some_acls(f"prefixed topic {alias}.: anna {permission} READ"),
+            other_sources=frozenset({other, "another"}),
+        ),
+        applied=applied_here(acls=some_acls(f"prefixed topic {alias}.: anna {permission} READ")),
+    )
+    flow = a_flow(**{"topics": ["orders", "app-.*"], "acls.mode": "exact"})
+    flow = flow.model_copy(update={"source": flow.source.model_copy(update={"alias": alias})})
+    plan = planned(state, flow)
+    assert granted(plan) == some_acls(
+        *(f"topic {alias}.{topic}: anna {permission} READ" for topic in ("orders", "app-1"))
+    )
+    assert revoked(plan) == some_acls(f"prefixed topic {alias}.: anna {permission} READ")
+    assert f"would cover copies from {other} too" in said(plan)
 
 
 IDENTITY = {"acls.mode": "exact", "replication.policy.class": "IdentityReplicationPolicy"}

@@ -11,7 +11,11 @@ from collections import Counter
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_public_key,
+)
 
 
 def merkle_root(lines):
@@ -25,21 +29,54 @@ def merkle_root(lines):
     return hashlib.sha256(b"\1" + halves).digest()
 
 
+def signature_line(key, value):
+    """The only bytes that a certificate's last line may have, for a signature's 64 bytes."""
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    signature = {
+        "algorithm": "Ed25519",
+        "key": hashlib.sha256(der).hexdigest(),
+        "value": base64.b64encode(value).decode(),
+    }
+    return json.dumps({"signature": signature}, separators=(",", ":")).encode()
+
+
+def fault_of_signature(key, first, last):
+    """What is wrong with a certificate's last line; nothing if it signs the first."""
+    try:
+        value = base64.b64decode(json.loads(last)["signature"]["value"])
+        key.verify(value, first)
+    except (ValueError, TypeError, KeyError, InvalidSignature):
+        return "its signature is not of this key and these bytes"
+    # JSON and Base64 have several forms of the same content, and one of them is a certificate's.
+    return None if last == signature_line(key, value) else "its signature has another form"
+
+
+def header_of(file, first):
+    """The fields of a certificate's first line."""
+    try:
+        header = json.loads(first)
+        if all(name in header for name in ("serial", "previous", "root")):
+            return header
+    except (ValueError, TypeError):
+        pass
+    sys.exit(f"{file} is not a certificate: it has no header")
+
+
 def check(file, key):
     """The header and its hash; and what is wrong with the file alone."""
-    first, *ranges = file.read_bytes().removesuffix(b"\n").split(b"\n")
-    faults, header = [], json.loads(first)
-    try:
-        signature = json.loads(ranges[-1])["signature"]["value"]
-        key.verify(base64.b64decode(signature), first)
-        ranges.pop()
-    except KeyError:
+    first, *ranges = file.read_bytes().split(b"\n")
+    header, faults = header_of(file, first), []
+    digest = hashlib.sha256(first).hexdigest()
+    if not ranges or ranges.pop():
+        faults.append("it does not end with a line feed")
+    if ranges and ranges[-1].startswith(b'{"signature":'):
+        faults += filter(None, [fault_of_signature(key, first, ranges.pop())])
+    else:
         faults.append("it is not signed")
-    except InvalidSignature:
-        faults.append("its signature is not of this key and these bytes")
-        ranges.pop()
-    if merkle_root(ranges).hex() != header["root"]:
+    if not ranges or merkle_root(ranges).hex() != header["root"]:
         faults.append("its range lines do not have the root that the header signs")
+    if faults:
+        return header, digest, faults
     rows = [json.loads(line) for line in ranges]
     reasons = Counter()
     for row in rows:
@@ -56,7 +93,7 @@ def check(file, key):
         dict(reasons),
     ):
         faults.append("its header does not sum up its ranges")
-    return header, hashlib.sha256(first).hexdigest(), faults
+    return header, digest, faults
 
 
 def pruned_until(found):

@@ -5,6 +5,7 @@ import java.security.KeyFactory;
 import java.security.MessageDigest;
 import java.security.PublicKey;
 import java.security.Signature;
+import java.security.SignatureException;
 import java.security.spec.X509EncodedKeySpec;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -35,7 +36,8 @@ class CheckCertificates {
             }
         }
         for (String file : Arrays.copyOfRange(args, 1, args.length)) {
-            List<byte[]> lines = lines(Files.readAllBytes(Path.of(file)));
+            byte[] content = Files.readAllBytes(Path.of(file));
+            List<byte[]> lines = lines(content);
             byte[] header = lines.get(0);
             byte[] last = lines.get(lines.size() - 1);
             String fault = "";
@@ -46,13 +48,15 @@ class CheckCertificates {
                 Signature signature = Signature.getInstance("Ed25519");
                 signature.initVerify(key);
                 signature.update(header);
-                if (!signature.verify(Base64.getDecoder().decode(field(last, "value")))) {
+                if (!isOf(key, signature, last)) {
                     fault = "signature";
                 }
             }
             String root = HexFormat.of().formatHex(root(lines.subList(1, lines.size())));
             if (!root.equals(field(header, "root"))) {
                 fault = "root";
+            } else if (content[content.length - 1] != '\n') {
+                fault = "no line feed at the end";
             } else if (!previous.equals(field(header, "previous"))) {
                 fault = "chain";
             }
@@ -61,6 +65,22 @@ class CheckCertificates {
             whole &= fault.isEmpty();
         }
         System.exit(whole ? 0 : 1);
+    }
+
+    /** Whether the line has a signature that holds, in the only form that the format allows. */
+    private static boolean isOf(PublicKey key, Signature signature, byte[] line) throws Exception {
+        byte[] value;
+        try {
+            value = Base64.getDecoder().decode(field(line, "value"));
+            if (!signature.verify(value)) {
+                return false;
+            }
+        } catch (IllegalArgumentException | SignatureException wrong) {
+            return false;
+        }
+        return text(line).equals("{\"signature\":{\"algorithm\":\"Ed25519\",\"key\":\""
+            + HexFormat.of().formatHex(sha256(key.getEncoded())) + "\",\"value\":\""
+            + Base64.getEncoder().encodeToString(value) + "\"}}");
     }
 
     private static List<byte[]> lines(byte[] content) {

@@ -152,15 +152,23 @@ def _numbers(key: bytes, topic: str) -> tuple[int, int]:
     try:
         serial, number = map(int, key.split(b"/"))
     except ValueError:
-        raise CertificateError(f"{topic} has the key {key!r}, which no certificate has.") from None
+        serial = number = -1
+    # Integers have several forms, and a key only one: "01/0" would take the place of "1/0".
+    if key != _key(serial, number) or min(serial, number) < 0:
+        raise CertificateError(f"{topic} has the key {key!r}, which no certificate has.")
     return serial, number
 
 
 def _assembled(parts: dict[int, bytes], at: str) -> Certificate:
     head = read_certificate(parts[0], at)
+    if head.range_lines:
+        raise CertificateError(f"{at} has lines between the header and its signature.")
     lines: list[bytes] = []
     for number in sorted(parts.keys() - {0}):
         # An interrupted attempt may have left more parts than there are now.
         if len(lines) < head.header.ranges:
-            lines += parts[number].removesuffix(b"\n").split(b"\n")
+            *whole, rest = parts[number].split(b"\n")
+            if rest:
+                raise CertificateError(f"{at}, part {number} does not end with a whole line.")
+            lines += whole
     return Certificate(head.line, lines, head.signature, at)

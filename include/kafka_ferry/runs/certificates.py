@@ -78,7 +78,9 @@ def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
     there = {one.header.serial for one in found.on_target}
     pruned = pruned_until(found.all, key)
     for one in found.in_state:
-        if one.header.serial not in there and (not pruned or one.header.serial > pruned.through):
+        if one.header.flow != flow.name:
+            yield f"{one.name} is in the state folder of {flow.name}."
+        elif one.header.serial not in there and (not pruned or one.header.serial > pruned.through):
             yield f"{one.name} is in the state folder, and not in {_topic(flow)}."
     context = RunContext.of(flow, "")
     context.project_ledger()

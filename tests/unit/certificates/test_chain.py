@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kafka_ferry.certificates import Certificate, CertificateError, read_certificate
@@ -22,7 +23,10 @@ from tests.unit.certificates.builders import KEY, a_certificate, a_chain, a_rang
 from tests.unit.certificates.test_signature import PUBLIC
 
 STANDALONE = PROJECT / "docs" / "examples" / "check_certificates.py"
+CHECK = run_path(str(STANDALONE))["check"]
 JAVA = PROJECT / "tests" / "java" / "CheckCertificates.java"
+SPARE_BITS = 2
+"""Which of ``other_forms_of_the_signature`` has other bits where Base64 has no content."""
 
 
 def faults(*certificates: Certificate) -> list[str]:
@@ -40,17 +44,80 @@ def test_a_chain_that_was_issued_holds() -> None:
     assert not faults(*a_chain(4)[2:])
 
 
+def is_accepted(content: bytes) -> bool:
+    """Whether Kafka Ferry's checker finds nothing wrong with a certificate."""
+    try:
+        return not faults(read_certificate(content, "a file"))
+    except CertificateError:
+        return False
+
+
+def is_accepted_outside(content: bytes, file: Path) -> bool:
+    """Whether the standalone checker finds nothing wrong with it."""
+    file.write_bytes(content)
+    try:
+        return not CHECK(file, KEY.public_key())[2]
+    except SystemExit:
+        return False
+
+
+def edited(data: st.DataObject, content: bytes) -> bytes:
+    """The bytes with one changed, added, taken away, doubled, or moved, often in the signature's line."""
+    last = content.rindex(b"{")
+    at = data.draw(st.integers(0, len(content) - 1) | st.integers(last, len(content) - 1))
+    byte = data.draw(st.integers(0, 255) | st.sampled_from(b' \t\r\n"=,:{}A\xef'))
+    kept = data.draw(st.sampled_from([content[at + 1 :], content[at:], b""]))
+    added = data.draw(st.sampled_from([b"", bytes([byte]), content[at : at + 1] * 2]))
+    edited = content[:at] + added + kept
+    assume(edited != content)
+    return edited
+
+
 @given(st.data())
 def test_every_changed_byte_is_found(data: st.DataObject) -> None:
-    content = bytearray(a_certificate().content())
-    at = data.draw(st.integers(0, len(content) - 1))
-    content[at] ^= data.draw(st.integers(1, 255))
+    assert not is_accepted(edited(data, a_certificate().content()))
 
-    try:
-        found = faults(read_certificate(bytes(content), "a file"))
-    except CertificateError:
-        return
-    assert found
+
+def other_forms_of_the_signature() -> list[bytes]:
+    """The bytes of a certificate whose signature's line says the same, in other bytes."""
+    content = a_certificate().content()
+    start = content.rindex(b'{"signature":')
+    line, value = content[start:-1], json.loads(content[start:])["signature"]["value"].encode()
+    spare = bytes([value[-3] + 1])  # 64 bytes leave 4 bits of the last character unused
+    forms = [
+        line.replace(value, value[:-3] + spare + value[-2:]),
+        line.replace(b'":"', b'": "', 1),
+        line + b" ",
+        line + b"\r",
+        line[:-1] + b',"more":1}',
+        line[:-2] + b',"more":1}}',
+        line.replace(b'"algorithm"', b'"value":"A","algorithm"'),
+        line.replace(b'"key"', b'"k\\u0065y"'),
+        line.replace(b"Ed25519", b"ed25519"),
+        line.replace(value, value + b"\\n"),
+        line.replace(value, value[:4] + b"*" + value[4:]),
+        line.replace(value, value.rstrip(b"=")),
+    ]
+    return [content[:-1], content + b"\n", *(content[:start] + form + b"\n" for form in forms)]
+
+
+def test_the_signature_has_one_form(tmp_path: Path) -> None:
+    content = a_certificate().content()
+    assert is_accepted(content)
+    assert is_accepted_outside(content, tmp_path / "file")
+
+    for form in other_forms_of_the_signature():
+        assert form != content
+        assert not is_accepted(form), form[-250:]
+        assert not is_accepted_outside(form, tmp_path / "file"), form[-250:]
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_standalone_checker_finds_every_changed_byte(
+    data: st.DataObject, tmp_path: Path
+) -> None:
+    assert not is_accepted_outside(edited(data, a_certificate().content()), tmp_path / "file")
 
 
 @pytest.mark.parametrize(
@@ -158,3 +225,13 @@ def test_checkers_that_know_only_the_format_agree(command: list[str], tmp_path: 
         status, text = checked_outside(command, tmp_path, wrong)
         assert status == 1
         assert any(word in text for word in said.split("|")), text
+
+
+def test_javas_checker_takes_a_signature_in_one_form(tmp_path: Path) -> None:
+    form, public = tmp_path / "form.jsonl", tmp_path / "public.pem"
+    form.write_bytes(other_forms_of_the_signature()[SPARE_BITS])
+    public.write_bytes(PUBLIC)
+    whole = [shutil.which("java") or "java", str(JAVA), str(public), str(form)]
+    done = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (done.returncode, done.stdout) == (1, "signature\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_ferry.certificates import Certificate, read_certificate
+from kafka_ferry.certificates import Certificate, CertificateError, read_certificate
 from kafka_ferry.state import StateFolder
 
 _FOLDER: Final = "certificates"
@@ -20,7 +20,7 @@ def newest_file(state: StateFolder) -> Certificate | None:
     """The newest certificate in a flow's state folder, None if there is none.
 
     Raises:
-        CertificateError: if the file is not a certificate.
+        CertificateError: if the file is not a certificate, or that of another serial than its name says.
     """
     folder = state.folder(_FOLDER)
     names = folder.names(_SUFFIX)
@@ -55,4 +55,13 @@ def _name(serial: int) -> str:
 
 
 def _read(folder: StateFolder, name: str) -> Certificate:
-    return read_certificate(folder.read(name) or b"", f"{folder.location}/{name}")
+    at = f"{folder.location}/{name}"
+    found = read_certificate(folder.read(name) or b"", at)
+    place = _name(found.header.serial)
+    if name != place:
+        raise CertificateError(
+            f"{at} holds {found.name}, whose place is {place}",
+            advice="Delete this file, or give it its name back: ferry certificate check reads those on "
+            "the target too, and says which one is missing.",
+        )
+    return found

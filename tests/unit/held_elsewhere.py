@@ -78,8 +78,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
     "runs/plan: backfill; runs/verify: backfill_duplicates; wire/partitions: times",
     "integration/copy/test_batches.py": "verify: recount",
-    "integration/verify/test_certificates.py": "certificates: topic; cli/commands/proof: certificate; "
-    "runs: certificates; runs/publish: certify; runs/state: certificate_files",
+    "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
+    "runs: certificates; runs/publish: certify",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: log_bounds positions; copy: task; "
     "copy/source: cursor fetcher prefetch reader; "

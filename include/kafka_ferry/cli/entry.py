@@ -24,6 +24,7 @@ from kafka_ferry.cli.commands import (
     translate,
 )
 from kafka_ferry.cli.commands.proof import audit, certificate, repair, verify, where
+from kafka_ferry.cli.interrupt import interruptible
 from kafka_ferry.cli.terminal import Printable, out, show_error
 from kafka_ferry.errors import ConfigError, FerryError
 
@@ -82,19 +83,25 @@ def main() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(Printable("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    with interruptible():
+        sys.exit(_run())
+
+
+def _run() -> int:
+    """Run the command, and give its exit status."""
     try:
         status = app(_completed(sys.argv[1:]), standalone_mode=False)
     except FerryError as error:
         show_error(error)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except typer.Abort:
-        sys.exit(1)
+        return 1
     except typer.TyperException as error:
         shown: Any = error
         shown.show()
         # Not typer's own status 2, which means a plan with differences.
-        sys.exit(ConfigError.exit_code)
-    sys.exit(status or 0)
+        return ConfigError.exit_code
+    return status or 0
 
 
 def _completed(arguments: Sequence[str]) -> list[str]:

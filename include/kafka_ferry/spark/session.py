@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from kafka_ferry.errors import SparkNeeded
+from kafka_ferry.spark.driver_output import driver_stderr
 from kafka_ferry.spark.properties import EVERY_JOB, driver_options, set_environment
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ def _start_jvm(conf: SparkConf) -> None:
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._gateway is None:
-        gateway = launch_gateway(conf, {"stdout": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
+        with driver_stderr() as stderr:
+            streams = {"stdout": subprocess.DEVNULL, "stderr": stderr}
+            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.printable import printable
+from kafka_ferry.printable import one_line, printable
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,7 @@ from kafka_ferry.printable import printable
 )
 def test_control_characters_are_shown_as_numbers(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_a_name_with_line_breaks_takes_one_line() -> None:
+    assert one_line("a\nb\tc\u2028d\x1b") == "a\\nb\\tc\\u2028d\\x1b"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from kafka_ferry.printable import printable
+from kafka_ferry.printable import one_line, printable
 
 
 class _Terminal(Console):
@@ -54,7 +54,7 @@ def show_table(
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left")
     for row in rows:
-        table.add_row(*("-" if cell is None else str(cell) for cell in row))
+        table.add_row(*("-" if cell is None else one_line(str(cell)) for cell in row))
     table.width = out.measure(table, options=out.options.update(max_width=_WIDEST)).maximum
     out.print(table)
 

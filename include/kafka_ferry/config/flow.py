@@ -336,6 +336,7 @@ class Flow(
             file=self.file,
             include_key="groups",
             exclude_key="groups.exclude",
+            any_text=True,
         )
 
     @property

@@ -132,7 +132,7 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient | W
         at_once = OAUTH_LOGIN not in config
         # It connects in the background, while this thread looks whether it can.
         client = _new_client(cluster, config) if at_once else None
-        retry(lambda: _knock(cluster.alias, settings))
+        retry(lambda: _knock(cluster, settings))
         client = client or _new_client(cluster, config)
     _CLIENTS.keep(key, client)
     return client
@@ -151,13 +151,14 @@ def _new_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
         raise ConfigError(cluster.origin, "admin", reason) from None
 
 
-def _knock(alias: str, settings: dict[str, Any]) -> None:
+def _knock(cluster: Cluster, settings: dict[str, Any]) -> None:
+    option = cluster.servers_option("admin")
     if settings["security_protocol"] == "PLAINTEXT":
-        require_reachable(alias, settings)
+        require_reachable(cluster.alias, settings, option)
         return
     try:
-        with borrowed(alias, settings | {"request_timeout_ms": _KNOCK_MS}) as door:
+        with borrowed(cluster.alias, settings | {"request_timeout_ms": _KNOCK_MS}) as door:
             door.any_connection()
     except ClusterUnreachable:
         # The first request reports a broker that accepts connections and is silent, and waits longer for it.
-        require_reachable(alias, settings)
+        require_reachable(cluster.alias, settings, option)

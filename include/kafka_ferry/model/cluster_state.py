@@ -226,7 +226,7 @@ class TargetState:
         refused: remote topics that the target does not describe, so that it is unknown whether they exist, each
             with the reason.
         racks: the rack of each live broker, "" for none; no broker if the flow says of no topic where its
-            replicas are placed.
+            replicas are placed, and creates none with several.
     """
 
     cluster_id: str

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.ledger import copied_rows
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import copied_rows, ledger_topic
 from kafka_ferry.ledger.proofs import Proof, verifications
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.runs.state.certificate_files import certificate_files
@@ -79,9 +80,15 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
         None at all where no run has accounted for the offset.
 
     Raises:
-        FerryError: if the target does not answer.
+        FerryError: if the target does not answer, or the flow has not run yet.
     """
     context = RunContext.of(flow, "")
+    ledger = ledger_topic(flow.source.alias)
+    if ledger in ClusterControl(flow.target).unknown([ledger]):
+        raise FerryError(
+            f"{flow.target.alias} has no ledger of {flow.name}: it has no topic {ledger} that the flow may see",
+            advice="Run the flow first: ferry run writes it.",
+        )
     context.project_ledger()
     rows = _rows(context.ledger, source, offset)
     if not rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,7 +22,7 @@ _Address = tuple[str, int]
 
 
 def silent_brokers(cluster: Cluster) -> list[str]:
-    """The brokers, as ``host:port``, that do not answer within two seconds.
+    """The brokers that do not answer within two seconds: ``host:port``, and whether the host's name is unknown.
 
     Asked are the bootstrap servers, and the brokers that those which answer know.
 
@@ -39,7 +40,20 @@ def silent_brokers(cluster: Cluster) -> list[str]:
             answers = zip(left, pool.map(partial(_known_to, settings), left), strict=True)
             known_to.update(answers)
             left = {it for known in known_to.values() for it in known or ()} - known_to.keys()
-    return sorted(f"{host}:{port}" for (host, port), known in known_to.items() if known is None)
+    return sorted(
+        f"{host}:{port}{_unresolved(host)}"
+        for (host, port), known in known_to.items()
+        if known is None
+    )
+
+
+def _unresolved(host: str) -> str:
+    """What is said of a host whose name has no address; "" where it has one."""
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, ValueError):
+        return " (this machine cannot resolve the name; is it the one that advertised.listeners should give?)"
+    return ""
 
 
 def _known_to(settings: Mapping[str, Any], address: _Address) -> set[_Address] | None:

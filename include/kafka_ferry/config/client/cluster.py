@@ -207,6 +207,11 @@ class Cluster(BaseModel):
             raise ConfigError(self.origin, "bootstrap.servers", reason)
         return found
 
+    def servers_option(self, role: Role) -> str:
+        """Which of the properties names the bootstrap servers of a client of this kind."""
+        own = f"{role}.bootstrap.servers"
+        return own if own in self.properties else "bootstrap.servers"
+
     def control_properties(self, role: Role) -> ClientProperties:
         """The configuration of a client of this kind on the control plane, by Java names.
 

@@ -18,6 +18,7 @@ import regex
 from kafka_ferry.config.types.java_regex import NotTranslated, translated
 from kafka_ferry.errors import ConfigError
 
+_DOT_IS_ALL: Final = "(?s)"
 _COMMENT: Final = regex.compile(r"[#\s]")
 
 
@@ -96,6 +97,8 @@ class NameFilter:
         file: where the patterns were read from, for error messages.
         include_key: the option that holds ``include``.
         exclude_key: the option that holds ``exclude``.
+        any_text: whether the names may hold line breaks, as groups' ids may: a dot stands for these too, unlike
+            in MirrorMaker 2, where ``.*`` silently leaves such a group out.
 
     Raises:
         ConfigError: a pattern is not valid; it names file, key and reason.
@@ -106,6 +109,7 @@ class NameFilter:
     file: InitVar[str] = "filter"
     include_key: InitVar[str] = "topics"
     exclude_key: InitVar[str] = "topics.exclude"
+    any_text: bool = False
     _included: Any = field(init=False, repr=False, compare=False)
     _excluded: Any = field(init=False, repr=False, compare=False)
 
@@ -117,9 +121,16 @@ class NameFilter:
             listed = split_list(patterns) if isinstance(patterns, str) else tuple(patterns)
             object.__setattr__(self, name, listed)
             try:
-                object.__setattr__(self, compiled, compile_patterns(listed) if listed else None)
+                object.__setattr__(self, compiled, self._compiled_of(listed) if listed else None)
             except PatternError as error:
                 raise ConfigError(file, key, str(error)) from None
+
+    def _compiled_of(self, patterns: Sequence[str]) -> Any:
+        # First as they are, for an error is to quote what the file says.
+        compiled = compile_patterns(patterns)
+        if self.any_text:
+            return compile_patterns([f"{_DOT_IS_ALL}{patterns[0]}", *patterns[1:]])
+        return compiled
 
     def matches(self, name: str) -> bool:
         """Whether the topic or group is selected."""
@@ -137,7 +148,7 @@ class NameFilter:
     def _excluding(self, name: str) -> str:
         for pattern in self.exclude:
             try:
-                if _matches(compile_patterns([pattern]), name):
+                if _matches(self._compiled_of([pattern]), name):
                     return pattern
             except PatternError:
                 continue  # valid only together with its neighbours

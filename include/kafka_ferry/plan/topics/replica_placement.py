@@ -29,7 +29,7 @@ def creation_of(
 
     Args:
         flow: the flow.
-        racks: the rack of each live broker of the target.
+        racks: the rack of each live broker of the target; none where they are not known.
         source: the topic.
         remote_topic: the remote topic's name.
     """
@@ -40,6 +40,16 @@ def creation_of(
     assignment = assign_replicas(remote_topic, racks, placement, partitions) if placement else ()
     configs = wanted_configs(flow, source)
     replicas = flow.replicas_of(source.name)
+    if 0 < len(racks) < replicas:
+        reason = (
+            f"the flow gives {remote_topic} {replicas} replicas, and {flow.target.alias} has "
+            f"{len(racks)} live broker{'s' * (len(racks) > 1)}."
+        )
+        advice = (
+            "Set replication.factor, or topics.replication.factor for this topic, to at most that "
+            "many, or start more brokers."
+        )
+        return Refusal(source.name, reason, advice)
     return Creation(remote_topic, partitions, replicas, configs, placement, assignment)
 
 

@@ -202,6 +202,11 @@ def _with_remote_topics(
         log_mismatches(flow, target, ledger, there.values()) if positions.ledger_end else {}
     )
     is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
+    # One replica fits everywhere, and where no topic is to be created nothing is asked.
+    is_placed |= any(
+        remote not in there and flow.replicas_of(topic) > 1
+        for topic, remote in remote_names.items()
+    )
     remote = replace(
         state.target,
         topics=there,

@@ -29,7 +29,7 @@ from kafka_ferry.retry import at_most
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from kafka_ferry.wire.connections.sasl import log_in
 from kafka_ferry.wire.connections.sockets import opened
-from kafka_ferry.wire.connections.tls import UNREACHED, secured, tls_fault
+from kafka_ferry.wire.connections.tls import UNREACHED, UNRESOLVED, secured, tls_fault
 
 # The newest version of each request that this package supports (pass-through writing needs Produce
 # below 12, which would start the broker's second transaction protocol); the broker's own newest is
@@ -380,6 +380,12 @@ class Connection:
         except ssl.SSLError as error:
             self.closed = True
             raise tls_fault(self.address, error) from error
+        except socket.gaierror as error:
+            self.closed = True
+            raise ClusterUnreachable(
+                f"{self.address}: this machine cannot resolve the name ({error.strerror}).",
+                advice=UNRESOLVED,
+            ) from error
         # An invalid host name or port does not raise an OSError.
         except (OSError, ValueError, OverflowError, kafka_errors.KafkaError) as error:
             self.closed = True

@@ -52,12 +52,15 @@ def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) ->
     raise failed
 
 
-def require_reachable(alias: str, settings: Mapping[str, Any]) -> None:
+def require_reachable(
+    alias: str, settings: Mapping[str, Any], option: str = "bootstrap.servers"
+) -> None:
     """Check that one of a cluster's bootstrap servers accepts connections at all.
 
     Args:
         alias: the cluster's name in messages.
         settings: kafka-python's names.
+        option: where the cluster's properties name these servers.
 
     Raises:
         ClusterUnreachable: if none does; it says of each what the system says.
@@ -73,7 +76,7 @@ def require_reachable(alias: str, settings: Mapping[str, Any]) -> None:
             said.append(f"{reason} at {host}:{port}")
     raise ClusterUnreachable(
         f"{alias} cannot be reached: {'; '.join(said)}.",
-        advice=f"Check {alias}.bootstrap.servers, and that its brokers run.",
+        advice=f"Check {alias}.{option}, and that its brokers run.",
     )
 
 

@@ -14,6 +14,12 @@ UNREACHED: Final = (
 )
 """What to check where a broker does not answer, or its answer cannot be read."""
 
+UNRESOLVED: Final = (
+    "If bootstrap.servers does not name it, the broker itself gives this name, by advertised.listeners: correct it "
+    "there, or let this machine and Spark's executors resolve it."
+)
+"""What to check where the host of a broker's address is unknown."""
+
 _SECURED: Final = frozenset({"SSL", "SASL_SSL"})
 _OTHER_HOST: Final = frozenset({62, 63, 64})  # X509_V_ERR_HOSTNAME_, EMAIL_, IP_ADDRESS_MISMATCH
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})

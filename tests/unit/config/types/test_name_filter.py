@@ -105,3 +105,19 @@ def test_filters_are_values_that_travel_between_processes() -> None:
     topics = NameFilter(["a.*"], ["ab"])
     assert topics == NameFilter(("a.*",), ("ab",))
     assert pickle.loads(pickle.dumps(topics)).matches("aa")
+
+
+def test_a_groups_id_is_any_text() -> None:
+    name = "app\nof\u2028two\rlines"
+    groups = NameFilter([".*"], ["left[.]out.*"], any_text=True)
+
+    assert groups.matches(name)
+    assert not groups.matches(f"left.out{name}")
+    assert groups.why_not(f"left.out{name}") == "excluded by 'left[.]out.*'"
+    # As in Java, and in MirrorMaker 2.
+    assert not NameFilter([".*"], []).matches(name)
+
+
+def test_an_invalid_pattern_of_a_group_is_quoted_as_the_file_has_it() -> None:
+    with pytest.raises(ConfigError, match=r"'\*a' is not a valid regular expression"):
+        NameFilter(["*a"], [], any_text=True)

@@ -85,6 +85,23 @@ def test_added_partitions_are_placed_too() -> None:
     assert elsewhere == Growth("primary.orders", 3)
 
 
+def test_a_topic_with_more_replicas_than_there_are_brokers_is_refused_before_the_run_creates_it() -> (
+    None
+):
+    flow = a_flow(replication_factor=2, topics_replication_factor={"orders": 5})
+    (refusal,) = planned(state(), flow).remarks.refused
+    assert (refusal.topic, refusal.reason) == (
+        "orders",
+        "the flow gives primary.orders 5 replicas, and backup has 4 live brokers.",
+    )
+    assert "topics.replication.factor" in refusal.advice
+    plan = planned(state(), flow)
+    assert [it.remote_topic for it in plan.topics.creations] == ["primary.payments"]
+    # Where they are not known, and where the topic exists, the brokers decide.
+    assert not planned(state(racks={}), flow).remarks.refused
+    assert not planned(state((1, 2), (3, 4)), flow).remarks.refused
+
+
 NOT_DONE = [
     (
         {1: "r1", 3: "r3", 4: "r1"},

@@ -11,6 +11,7 @@ import pytest
 from kafka_ferry.config.client.translate import kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.sockets import (
     Backoff,
     bootstrap_addresses,
@@ -163,6 +164,21 @@ def test_of_a_cluster_where_none_listens_each_servers_reason_is_told() -> None:
     assert "primary cannot be reached: Connection refused at 127.0.0.1:1; " in caught.value.message
     assert "at nobody.invalid:9092." in caught.value.message
     assert caught.value.advice.startswith("Check primary.bootstrap.servers")
+    with pytest.raises(ClusterUnreachable) as caught:
+        require_reachable(
+            "primary", settings(bootstrap__servers=servers), "admin.bootstrap.servers"
+        )
+    assert caught.value.advice.startswith("Check primary.admin.bootstrap.servers")
+
+
+def test_a_name_that_does_not_resolve_is_blamed_on_who_gives_it() -> None:
+    with pytest.raises(ClusterUnreachable) as caught:
+        Connection("nobody.invalid", 9092, settings(), "primary")
+
+    assert "primary (nobody.invalid:9092): this machine cannot resolve the name" in str(
+        caught.value
+    )
+    assert "advertised.listeners" in caught.value.advice
 
 
 def test_the_address_of_an_ipv6_server_is_without_brackets() -> None:

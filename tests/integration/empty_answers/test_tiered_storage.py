@@ -36,7 +36,10 @@ RECORDS = [Record(b"%d" % number, b"x" * 100) for number in range(3_000)]
 def tiered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TieredBroker]:
     broker = TieredBroker(
         tmp_path_factory.mktemp("tiered"),
-        {"remote.log.manager.fetch.max.bytes.per.second": "100000"},
+        {
+            "remote.log.manager.fetch.max.bytes.per.second": "100000",
+            "remote.log.manager.fetch.quota.window.num": "3",
+        },
     )
     broker.start()
     try:
@@ -52,13 +55,14 @@ def test_remote_storage_that_gives_nothing_fails_by_name_and_then_is_copied_whol
     topic = unique(fault)
     local = tiered_topic(tiered, topic, RECORDS)
     assert local > 1_000
-    flow = make_flow(folder, tiered, backup, [topic], partition_wait_ms=2_000)
+    flow = make_flow(folder, tiered, backup, [topic], partition_wait_ms=500)
     plan = plan_now(flow)
     with getattr(tiered, fault)():
         outcomes = copy_planned(flow, plan)
     (failure,) = [it.failure for it in outcomes if it.failure]
     assert failure.transient
     assert failure.offset == 0
+    assert ("remote storage, which alone has those" in failure.message) is (fault == "slow")
     # Its storage recovers while it is read, and is over its quota after each answer.
     flow = make_flow(folder, tiered, backup, [topic])
     with ExitStack() as recovers:
@@ -68,6 +72,19 @@ def test_remote_storage_that_gives_nothing_fails_by_name_and_then_is_copied_whol
     assert_same(tiered, topic, backup, remote(flow, topic))
 
 
+def test_a_remote_read_has_more_time_than_a_partition_without_a_leader(
+    tiered: TieredBroker, backup: KafkaCluster, folder: Path, unique: Unique
+) -> None:
+    """Each of them takes the broker's quota for some seconds, while the others wait for longer than their time."""
+    topics = [unique(name) for name in "abcde"]
+    for topic in topics:
+        tiered_topic(tiered, topic, RECORDS)
+    flow = make_flow(folder, tiered, backup, topics, writers=1, partition_wait_ms=1_000)
+    assert failures(copy_now(flow)) == []
+    for topic in topics:
+        assert_same(tiered, topic, backup, remote(flow, topic))
+
+
 def test_a_reader_of_slow_remote_storage_concludes_nothing(
     tiered: TieredBroker, unique: Unique
 ) -> None:
@@ -75,6 +92,6 @@ def test_a_reader_of_slow_remote_storage_concludes_nothing(
     tiered_topic(tiered, topic, RECORDS)
     with borrowed("tiered", {"bootstrap_servers": [tiered.bootstrap]}) as cluster:
         partition = TopicPartition(topic, 0)
-        with tiered.slow(), retry_for(2), pytest.raises(Unanswered, match=topic):
+        with tiered.slow(), retry_for(0.5), pytest.raises(Unanswered, match=topic):
             list(committed_values(cluster, partition, 0))
         assert len(list(committed_values(cluster, partition, 0))) == len(RECORDS)

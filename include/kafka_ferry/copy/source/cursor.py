@@ -89,6 +89,7 @@ class Cursor:
         fates: what is known of its producers' transactions.
         reach: how far answers about it reach.
         log_end: the furthest end that its log is known to have had.
+        remote_to: where its log begins on its broker's own disk, if that was asked; else 0.
     """
 
     range: Range
@@ -105,6 +106,7 @@ class Cursor:
     fates: TransactionFates = field(default_factory=TransactionFates)
     reach: Reach = field(default_factory=Reach)
     log_end: int = 0
+    remote_to: int = 0
 
     @property
     def expected(self) -> Expected:

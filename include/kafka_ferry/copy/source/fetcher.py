@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +23,8 @@ from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Cursor, Read, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
+from kafka_ferry.copy.source.remote_reads import RemoteReads
+from kafka_ferry.copy.source.request_order import most_urgent, next_offsets
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -58,25 +59,6 @@ _LEAST_SHARE: Final = 256 * 1024
 _WAIT_MS: Final = 250
 # Fewer offsets are read with their neighbours, rather than skipped with another request.
 _JUMP_RECORDS: Final = 1_000
-
-
-def _first(ready: Sequence[Cursor]) -> list[Cursor]:
-    """Those whose turn it is: what would expire first is copied first."""
-    wave = min((cursor.wave for cursor in ready), default=0)
-    return [cursor for cursor in ready if cursor.wave == wave]
-
-
-def _next_offsets(cursors: Sequence[Cursor], most: int) -> dict[TopicPartition, int]:
-    """What to ask for next, of so many partitions: guesses where all have requests in flight."""
-    free = [cursor for cursor in cursors if not cursor.asked]
-    alone = [cursor for cursor in free if cursor.must_be_alone][:1]
-    chosen = alone or free or sorted(cursors, key=lambda cursor: cursor.asked)
-    offsets = {
-        cursor.range.source: offset
-        for cursor in chosen
-        if (offset := cursor.next_to_ask) is not None
-    }
-    return dict(islice(offsets.items(), most))
 
 
 def _exact(cursors: Iterable[Cursor], guessed: Set[TopicPartition]) -> list[Cursor]:
@@ -132,6 +114,9 @@ class RangeFetcher:
         self._depth = Depth()
         self._round_trips: dict[int, float] = {}
         self._failed: list[Read] = []
+        self._remote_reads = RemoteReads(aside, rules.wait_s)
+        # The brokers whose last request was for a partition that has to be alone.
+        self._asked_alone: set[int] = set()
 
     @property
     def round_trip_s(self) -> float:
@@ -167,14 +152,15 @@ class RangeFetcher:
         """Send each broker as many requests as are to be in flight, for all that may be read from it."""
         now = time.monotonic()
         ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
-        by_replica = self._by_replica(_first(ready))
+        by_replica = self._by_replica(most_urgent(ready))
         self._cluster.open({it.node for it in by_replica} - self._round_trips.keys())
         for replica, cursors in by_replica.items():
             round_trip_s = self._round_trips.get(replica.node, 0.0)
             wanted = self._depth.wanted(round_trip_s, len(by_replica))
             at_a_time = max(1, len(cursors) // wanted)
             while len(self._pending.of(replica.node)) < wanted:
-                offsets = _next_offsets(cursors, at_a_time)
+                was_alone = replica.node in self._asked_alone
+                offsets = next_offsets(cursors, at_a_time, was_alone=was_alone)
                 if not offsets or not self._send(replica, offsets):
                     break
 
@@ -277,6 +263,8 @@ class RangeFetcher:
             return False
         self._round_trips[replica.node] = fetch.connection.round_trip_s
         self._pending.add(SentFetch(fetch, offsets, share, guessed))
+        is_alone = any(cursor.must_be_alone for cursor in cursors)
+        (self._asked_alone.add if is_alone else self._asked_alone.discard)(replica.node)
         for cursor in cursors:
             cursor.asked += 1
             reach = cursor.reach.of(share)
@@ -339,6 +327,7 @@ class RangeFetcher:
         elif cursor.at < cursor.range.end:
             found, malformed = self._judge_batches(cursor, fetched, sent, room)
         if found:
+            self._remote_reads.recovered(cursor, sent.fetch.node)
             self._move(cursor, found[-1])
         if malformed:
             self._fail(cursor, f"the source sent {malformed}.", transient=False)
@@ -384,7 +373,9 @@ class RangeFetcher:
         ) > cursor.at:
             return [gap(cursor.at, min(empty_to, cursor.range.end))]
         else:
-            self._failed_transiently([cursor], silence(source, cursor.at, fetched.end))
+            wait_s = self._remote_reads.wait_s(cursor, node)
+            why = silence(source, cursor.at, fetched.end, cursor.remote_to)
+            self._failed_transiently([cursor], why, wait_s)
         return []
 
     def _judge_out_of_range(self, cursor: Cursor, node: int) -> list[ConvertedBatch]:
@@ -439,13 +430,16 @@ class RangeFetcher:
             error = read_fault(code, f"Reading {source}", source.topic)
             self._fail(cursor, str(error), transient=False)
 
-    def _failed_transiently(self, cursors: Iterable[Cursor], why: str) -> None:
-        now = time.monotonic()
+    def _failed_transiently(
+        self, cursors: Iterable[Cursor], why: str, wait_s: float | None = None
+    ) -> None:
+        """Try again after a while, or give up after ``wait_s``; by default, after as long as the rules say."""
+        now, wait_s = time.monotonic(), self._rules.wait_s if wait_s is None else wait_s
         for cursor in {cursor.range.source: cursor for cursor in cursors}.values():
             cursor.failing_since = cursor.failing_since if cursor.transient_failures else now
             cursor.transient_failures += 1
             self._replicas.forget(cursor.range.source)
-            if now - cursor.failing_since >= self._rules.wait_s:
+            if now - cursor.failing_since >= wait_s:
                 self._fail(cursor, f"{why.rstrip('.')}.", transient=True)
             else:
                 doubled = 0.05 * 2 ** min(cursor.transient_failures, 10)

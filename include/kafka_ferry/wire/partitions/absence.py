@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches import MalformedBatch, split_batches
@@ -12,9 +13,13 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, fetch_one
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST_LOCAL, log_offsets
 
 REMOTE_WAIT_MS: Final = 5_000
 """How long a broker may wait for remote storage, once it has given nothing; before Kafka 3.8 it heeds that."""
+REMOTE_PATIENCE: Final = 5
+"""How many times as long as others a partition may give nothing, if only remote storage has what comes next: over
+its quota, a broker serves one reader after another."""
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
 
@@ -48,8 +53,8 @@ class LogAnswers:
     C. or a batch that was read covers it: a marker, or what compaction has left of a batch.
 
     An empty answer without an error is none of these. A broker with tiered storage (KIP-405) gives it where
-    remote storage is slower than ``remote.fetch.max.wait.ms``, or over its quota; then it is asked again, and at
-    last ``Unanswered`` is raised. The last batch of a log is never compacted away, so that its offsets are always
+    remote storage is slower than ``remote.fetch.max.wait.ms``, or over its quota; then it is asked again, for
+    longer if the offset is before the first one on its own disk, and at last ``Unanswered`` is raised. The last batch of a log is never compacted away, so that its offsets are always
     proved by A or C. Only below the last stable offset there may be nothing, where the batch after it belongs to
     an open transaction: a ``read_uncommitted`` answer shows that batch.
 
@@ -78,11 +83,12 @@ class LogAnswers:
         """The answer from ``offset`` on.
 
         Raises:
-            Unanswered: if the broker gives nothing for a minute, though its log goes on there.
+            Unanswered: if the broker gives nothing for a minute, though its log goes on there; for five, where
+                it has to read remote storage.
             FerryError: what ``ask`` raises.
         """
-        ends_at = time.monotonic() + at_most(RETRY_S)
-        pause_s, wait_ms = _FIRST_PAUSE_S, 0
+        began, patience_s = time.monotonic(), at_most(RETRY_S)
+        pause_s, wait_ms, remote_to = _FIRST_PAUSE_S, 0, 0
         while True:
             fetched = self._ask(offset, wait_ms)
             if fetched.is_at_end(offset) or has_batch(fetched, offset):
@@ -92,10 +98,12 @@ class LogAnswers:
             )
             if empty_to > offset and fetched.end > offset:
                 return LogAnswer(fetched, min(empty_to, fetched.end))
-            if time.monotonic() > ends_at:
-                raise Unanswered(
-                    f"{self._cluster.alias}: {silence(self._partition, offset, fetched.end)}"
-                )
+            waited_s = time.monotonic() - began
+            if waited_s > patience_s and remote_to <= offset:
+                remote_to = local_start(self._cluster, self._node, self._partition)
+            if waited_s > patience_s * (REMOTE_PATIENCE if remote_to > offset else 1):
+                why = silence(self._partition, offset, fetched.end, remote_to)
+                raise Unanswered(f"{self._cluster.alias}: {why}")
             time.sleep(pause_s)
             pause_s, wait_ms = min(2 * pause_s, _LONGEST_PAUSE_S), REMOTE_WAIT_MS
 
@@ -136,10 +144,39 @@ def next_batch(
     return offset
 
 
-def silence(partition: TopicPartition, offset: int, end: int) -> str:
-    """The sentence about a broker that gives nothing at ``offset`` of a log that ends at ``end``."""
+def local_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
+    """The first offset of a log on its leader's own disk (KIP-405); 0 where the broker does not say.
+
+    What is before it and not before the log's start has to be read from remote storage.
+
+    Args:
+        cluster: the cluster, with no request on its way to ``node``.
+        node: the broker that leads the partition.
+        partition: the partition.
+    """
+    with suppress(FerryError):
+        (start,) = log_offsets(cluster, {partition: node}, (EARLIEST_LOCAL,))[partition]
+        return start
+    return 0
+
+
+def silence(partition: TopicPartition, offset: int, end: int, remote_to: int = 0) -> str:
+    """The sentence about a broker that gives nothing at ``offset`` of a log.
+
+    Args:
+        partition: the partition.
+        offset: the offset that was asked for.
+        end: where the log ends, by the broker's word.
+        remote_to: where the log begins on the broker's own disk, as far as that is known.
+    """
+    known = f"{partition} ends at offset {end} by its broker's word, which gave no records from offset {offset} on, "
+    if remote_to <= offset:
+        return (
+            f"{known}nor an error. Is its remote storage slow (remote.fetch.max.wait.ms) or over its quota "
+            "(remote.log.manager.fetch.max.bytes.per.second)?"
+        )
     return (
-        f"{partition} ends at offset {end} by its broker's word, which gave no records from offset {offset} on, "
-        "nor an error. Is its remote storage slow (remote.fetch.max.wait.ms) or over its quota "
-        "(remote.log.manager.fetch.max.bytes.per.second)?"
+        f"{known}nor an error: its remote storage, which alone has those before offset {remote_to}, is slow or over "
+        "its quota. Raise remote.fetch.max.wait.ms or remote.log.manager.fetch.max.bytes.per.second on the brokers "
+        "of that cluster; the next run goes on there."
     )

@@ -1,0 +1,50 @@
+"""How long a reader waits for records that only remote storage has."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+
+from kafka_ferry.copy.source.cursor import Cursor
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE, local_start
+
+
+class RemoteReads:
+    """The time that partitions have whose brokers answer nothing while they read remote storage (KIP-405).
+
+    Such a partition has ``REMOTE_PATIENCE`` times as long as another one. While its broker gives records of other
+    partitions that were without an answer, its time does not run: a broker over its quota serves one after another.
+
+    Args:
+        aside: the source, for what must be asked while fetches are in flight.
+        wait_s: how long a partition may give nothing otherwise, in seconds.
+    """
+
+    def __init__(self, aside: WireCluster, wait_s: float) -> None:
+        self._aside, self._wait_s = aside, wait_s
+        self._recovered_at: dict[int, float] = defaultdict(float)
+
+    def recovered(self, cursor: Cursor, node: int) -> None:
+        """A broker has given records of a partition: note it if it had none for a while."""
+        if cursor.must_be_alone and cursor.transient_failures:
+            self._recovered_at[node] = time.monotonic()
+
+    def wait_s(self, cursor: Cursor, node: int) -> float:
+        """How long a partition may have no answer by now, in seconds since ``cursor.failing_since``.
+
+        Only a partition whose time is over is looked up, since that takes another request.
+
+        Args:
+            cursor: where it stands; its broker has answered nothing there.
+            node: that broker, which leads the partition.
+        """
+        now = time.monotonic()
+        since = cursor.failing_since if cursor.transient_failures else now
+        if now - since < self._wait_s:
+            return self._wait_s
+        if cursor.remote_to <= cursor.at:
+            cursor.remote_to = local_start(self._aside, node, cursor.range.source)
+        if cursor.remote_to <= cursor.at:
+            return self._wait_s
+        return max(0.0, self._recovered_at[node] - since) + REMOTE_PATIENCE * self._wait_s

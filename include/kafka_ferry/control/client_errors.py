@@ -26,6 +26,12 @@ _UNREACHABLE: Final = frozenset(
 _TRANSIENT: Final = frozenset(
     {KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION, KafkaError._DESTROY_BROKER}
 )
+_ADVICE: Final = {
+    KafkaError.TOPIC_EXCEPTION: "No two topics of a cluster may have names that differ only in '.' and '_', nor names "
+    "that Kafka does not allow: topics.rename gives a remote topic another name.",
+    KafkaError.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of the cluster's live "
+    "brokers, or start more of them.",
+}
 _DENIED: Final = frozenset(
     {
         KafkaError._AUTHENTICATION,
@@ -71,4 +77,5 @@ def as_ferry_error(raised: KafkaException, alias: str, doing: str, *needed: Righ
         code=error.code(),
         name=error.name(),
         transient=error.retriable() or is_transient(error.code()) or error.code() in _TRANSIENT,
+        advice=_ADVICE.get(error.code(), ""),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.outlook import UNKNOWN, GroupOutlook, Outlook, PartitionOutlook
+from kafka_ferry.printable import one_line
 
 
 def outlook_lines(found: Outlook) -> Iterator[str]:
@@ -37,7 +38,8 @@ def summary(found: Outlook) -> str:
 
 def _headline(group: GroupOutlook) -> str:
     unread = f"{_number(group.lag)} unread, {_number(group.not_copied)} not copied"
-    return f"{group.state.upper()} {group.name} ({unread}){': ' + group.reason if group.reason else ''}"
+    reason = f": {group.reason}" if group.reason else ""
+    return f"{group.state.upper()} {one_line(group.name)} ({unread}){reason}"
 
 
 def _partition(one: PartitionOutlook) -> str:

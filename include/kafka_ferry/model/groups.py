@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -61,3 +61,17 @@ def chosen_groups(groups: Iterable[Group], wanted: NameFilter) -> list[Group]:
     """Those of a cluster's groups that a flow moves, ordered by name."""
     chosen = (g for g in groups if wanted.matches(g.name) and not is_own_group(g.name))
     return sorted(chosen, key=lambda group: group.name)
+
+
+def unused_patterns(groups: Iterable[Group], patterns: Sequence[str]) -> list[str]:
+    """Those patterns of a flow's ``groups`` that match none of a cluster's groups; a misspelt name is one.
+
+    That of all groups, the default, is none of them.
+    """
+    names = [group.name for group in groups]
+    named = [pattern for pattern in patterns if pattern != ".*"]
+    return [
+        pattern
+        for pattern in named
+        if not any(map(NameFilter([pattern], (), any_text=True).matches, names))
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, get_args
 
 from kafka_ferry.groups.moves import Action, GroupMoves, PartitionMove
+from kafka_ferry.printable import one_line
 from kafka_ferry.verify.checks import count
 
 _WORDS: Final[dict[Action, str]] = {
@@ -55,4 +56,4 @@ def left_alone(moves: GroupMoves) -> Iterator[str]:
     """A sentence for each group of which no offset was moved, with the reason."""
     for group in moves.groups:
         if group.reason:
-            yield f"{group.group.name}: {group.reason}"
+            yield f"{one_line(group.group.name)}: {group.reason}"

@@ -9,6 +9,7 @@ from typing import Final
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.printable import one_line
 from kafka_ferry.verify.checks import Check, Suite, count
 from kafka_ferry.verify.rows import UNKNOWN
 
@@ -46,7 +47,7 @@ class GroupRow:
     past_end: int
 
     def __str__(self) -> str:
-        return f"group {self.group}, {TopicPartition(self.remote_topic, self.partition)}"
+        return f"group {one_line(self.group)}, {TopicPartition(self.remote_topic, self.partition)}"
 
 
 def group_rows(

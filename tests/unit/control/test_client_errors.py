@@ -29,3 +29,16 @@ def test_an_error_names_cluster_and_work(
     assert type(error) is kind
     assert error.transient == transient
     assert str(error).startswith("backup, while creating topics: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "option"),
+    [
+        (KafkaError.TOPIC_EXCEPTION, "topics.rename"),
+        (KafkaError.INVALID_REPLICATION_FACTOR, "replication.factor"),
+    ],
+)
+def test_a_final_refusal_says_what_to_change(code: int, option: str) -> None:
+    error = as_ferry_error(KafkaException(KafkaError(code)), "backup", "creating the topic a.b")
+
+    assert option in error.advice

@@ -34,3 +34,8 @@ def test_offsets_in_topics_that_no_flow_copies_are_named() -> None:
 
 def test_a_dry_run_says_so() -> None:
     assert summary(report(is_done=False)).startswith("dry run, nothing was changed: ")
+
+
+def test_a_group_takes_one_line_whatever_its_id() -> None:
+    first = next(outlook_lines(report(replace(looked(MOVED), name="two\nlines"))))
+    assert first == r"READY two\nlines (3 unread, 1 not copied)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.model.groups import Group, chosen_groups
+from kafka_ferry.model.groups import Group, chosen_groups, unused_patterns
 from tests.unit.plan.builders import a_flow
 
 
@@ -44,3 +44,10 @@ def test_its_own_are_left_out_whatever_the_flow_says() -> None:
 )
 def test_only_a_group_that_certainly_has_no_members_is_idle(state: str, idle: bool) -> None:
     assert Group("app", state=state).idle == idle
+
+
+def test_patterns_that_match_no_group_are_told() -> None:
+    groups = [Group("app"), Group("two\nlines")]
+    assert unused_patterns(groups, [".*"]) == []
+    assert unused_patterns([], [".*", "app"]) == ["app"]
+    assert unused_patterns(groups, ["app", "two.*", "ap", "other.*"]) == ["ap", "other.*"]

@@ -14,6 +14,7 @@ from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import out, show_table, warn
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.printable import one_line
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -190,10 +191,10 @@ def _reasons(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> I
             yield f"{answer.asked} at {answer.offset}: {answer.reason}"
     for group in moves.groups if moves else ():
         if group.reason:
-            yield f"{group.group.name}: {group.reason}"
+            yield f"{one_line(group.group.name)}: {group.reason}"
         for move in group.partitions:
             if move.reason:
-                yield f"{group.group.name}, {move.source}: {move.reason}"
+                yield f"{one_line(group.group.name)}, {move.source}: {move.reason}"
 
 
 def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bool) -> None:

@@ -36,6 +36,13 @@ ABOUT_RECORDS: Final = frozenset(
     {MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD}
 )
 """Errors about a record, not about a partition, a permission or the broker."""
+_REFUSED_BY: Final = {
+    MESSAGE_TOO_LARGE: "Raise its max.message.bytes",
+    RECORD_LIST_TOO_LARGE: "Raise its max.message.bytes",
+    INVALID_TIMESTAMP: "Raise its message.timestamp.before.max.ms or message.timestamp.after.max.ms "
+    "(before Kafka 3.6, message.timestamp.difference.max.ms)",
+    INVALID_RECORD: "Records without a key fit into no compacted topic: change its cleanup.policy",
+}
 
 # It accepts any record, and keeps it forever: its records are nowhere else on the target.
 _TOPIC_CONFIGS: Final = {
@@ -45,6 +52,13 @@ _TOPIC_CONFIGS: Final = {
     "max.message.bytes": str(100 * 1024 * 1024),  # the brokers' socket.request.max.bytes
     "message.timestamp.after.max.ms": str(2**63 - 1),
 }
+
+
+def advice_on_records(code: int) -> str:
+    """What to do where a remote topic refuses records with this error code; "" where it is not about records."""
+    if code not in ABOUT_RECORDS:
+        return ""
+    return f"{_REFUSED_BY[code]}, or set on.rejected.record to dead-letter."
 
 
 def dead_letter_creation(topic: str, replication_factor: int) -> Creation:

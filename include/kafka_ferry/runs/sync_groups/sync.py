@@ -15,7 +15,13 @@ from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed
 from kafka_ferry.groups.decisions import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMove, GroupMoves
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.model.groups import Committed, Group, chosen_groups, is_own_group
+from kafka_ferry.model.groups import (
+    Committed,
+    Group,
+    chosen_groups,
+    is_own_group,
+    unused_patterns,
+)
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.delete_offsets import delete_gone, deletes_offsets
 from kafka_ferry.runs.sync_groups.mm2_topics import emit
@@ -131,9 +137,10 @@ def _read(
     groups: list[Group] = []
     offsets: dict[Group, Offsets] = {}
     unread = []
+    notes: list[str] = []
     with GroupControl(flow.source) as source:
         try:
-            groups = _chosen(flow, source, only, errors)
+            groups = _chosen(flow, source, only, errors, notes)
             committed = source.committed(groups) if groups else {}
             source_cluster_id = source.cluster_id()
         except AccessDenied as error:
@@ -156,11 +163,12 @@ def _read(
     found_all = GroupMoves(
         at,
         tuple(sorted(moves, key=lambda move: move.group.name)),
+        notes=tuple(notes),
         source_cluster_id=source_cluster_id,
     )
     sentences = tuple(map(str, errors))
     if not (write or only):
-        return replace(found_all, notes=sentences)
+        return replace(found_all, notes=(*notes, *sentences))
     may_pass = all(error.transient for error in errors)
     return replace(found_all, failures=sentences, transient=may_pass)
 
@@ -177,10 +185,20 @@ def _without_home(move: GroupMove) -> GroupMove:
 
 
 def _chosen(
-    flow: Flow, source: GroupControl, only: Collection[str], errors: list[FerryError]
+    flow: Flow,
+    source: GroupControl,
+    only: Collection[str],
+    errors: list[FerryError],
+    notes: list[str],
 ) -> list[Group]:
+    """The groups to move; adds what is wrong with ``only``, and which entries of ``groups`` match none."""
     if not only:
-        return chosen_groups(source.groups(), flow.group_filter)
+        listed = source.groups()
+        notes += [
+            f"groups has {pattern!r}, which matches no group of {flow.source.alias} that the flow may see."
+            for pattern in unused_patterns(listed, flow.groups)
+        ]
+        return chosen_groups(listed, flow.group_filter)
     chosen = []
     for name, group in source.described(only).items():
         if isinstance(group, FerryError):

@@ -9,7 +9,7 @@ from typing import Final
 
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rejected, TopicLimits, cut_at
 from kafka_ferry.copy.outcome import Failure
-from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections
+from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections, advice_on_records
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Answer
 from kafka_ferry.copy.target.writer import StartOver
@@ -155,7 +155,8 @@ class Verdicts:
             except MalformedBatch as malformed:
                 self.fail(range_, converted.start, f"the source sent {malformed}; {message}")
         else:
-            advice = advice_on(answer.code, [Right.topic("WRITE", range_.target.topic)])
+            denied = advice_on(answer.code, [Right.topic("WRITE", range_.target.topic)])
+            advice = denied or advice_on_records(answer.code)
             at = f"[{converted.start}, {converted.end})"
             message = f"the target refused the batch of offsets {at}: {error}. {advice}".rstrip()
             failure = Failure(range_, converted.start, message, is_transient(answer.code))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_ferry.batches import ConvertedBatch, TopicLimits, split_batches
+from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, advice_on_records
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Answer
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
@@ -194,3 +195,9 @@ def test_a_void_counts_as_a_try_if_anything_in_it_does() -> None:
 def test_what_concerns_all_ranges_is_raised(code: int, error: type[Exception]) -> None:
     with pytest.raises(error):
         judge(Verdicts(LETTERS), refused(code))
+
+
+@pytest.mark.parametrize("code", sorted(ABOUT_RECORDS))
+def test_a_refusal_of_records_says_what_to_change(code: int) -> None:
+    assert advice_on_records(code).endswith(", or set on.rejected.record to dead-letter.")
+    assert not advice_on_records(-1)

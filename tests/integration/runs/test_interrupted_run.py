@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -57,13 +58,13 @@ def test_ctrl_c_ends_a_run_with_one_sentence_and_the_next_run_continues(pair: Pa
     topic = pair.topic("interrupted", partitions=2)
     for number in range(20):
         pair.produce(topic, [Record(key=b"%d" % i, value=b"%d" % number) for i in range(100)])
-    options = {"writers": 1, "transaction_max_bytes": 3000, "fetch_max_bytes": 1000}
-    rate: dict[str, object] = {"rate_limit_records": 200}
+    options: dict[str, Any] = {"writers": 1, "transaction_max_bytes": 3000, "fetch_max_bytes": 1000}
+    rate: dict[str, Any] = {"rate_limit_records": 200}
 
     def begins(step: str) -> bool:
         return bool([*pair.folder.glob(f"state/**/attempt-{step}")])
 
-    steps: dict[str, tuple[Mapping[str, object], Callable[[], bool]]] = {
+    steps: dict[str, tuple[dict[str, Any], Callable[[], bool]]] = {
         "planning": (rate, lambda: begins("plan")),
         "starting Spark": (rate, lambda: begins("mirror")),
         "copying": (rate, lambda: copies(flow)),

@@ -115,8 +115,9 @@ RANGES: Final = Suite[RangeRow](
                 f"{count(row.ledger.copied, 'record')} copied, {row.recount.target_records:,} on the target, "
                 f"{row.recount.expired:,} expired, {row.recount.target_compacted:,} compacted away"
             ),
-            "Look for an unclean leader election on the target, for deleted records and for a "
-            "changed cleanup.policy of the remote topic.",
+            "Look for an unclean leader election on the target, for deleted records, for a "
+            "changed cleanup.policy of the remote topic, and for an open transaction of another "
+            "producer that hides them (kafka-transactions.sh find-hanging).",
             right="found",
             only_where="is_read",
         ),

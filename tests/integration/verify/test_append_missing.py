@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.groups.routes import routes
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
@@ -28,6 +29,7 @@ from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_more, copy_now, failures, ledger_of, make_flow, remote
 from tests.support.runs.pair import Unique
 from tests.support.runs.proof import NO_SPARK, recount_here
+from tests.support.waiting import wait_until
 
 
 def lose(target: Broker, *remote_topics: str, part: str = "run-2") -> None:
@@ -58,6 +60,36 @@ def judged(flow: Flow, run: str) -> None:
     """A run that has nothing to copy and reads everything back."""
     assert not failures(copy_now(flow, run))
     Run(flow, run).verify(NO_SPARK, everything=True)
+
+
+def test_what_an_open_transaction_hides_is_not_missing(
+    folder: Path,
+    primary: KafkaCluster,
+    target: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic = unique("hidden")
+    create_topic(primary.bootstrap, topic)
+    flow = make_flow(folder, primary, target, [topic])
+    copy_more(primary, flow, "run-1", topic)
+    settings = {"bootstrap.servers": target.bootstrap, "transactional.id": unique("another")}
+    producer = Producer(settings)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(remote(flow, topic), b"open")
+    producer.flush()
+    copy_more(primary, flow, "run-2", topic)
+
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        judged(flow, "run-3")
+    with pytest.raises(FerryError, match=r"An open transaction hides what .* from offset 21 on"):
+        AppendMissing(flow).proposal(TopicPartition(topic, 0), 20)
+
+    producer.abort_transaction()
+    wait_until(lambda: len(values(target, remote(flow, topic))) == 40)
+    judged(flow, "run-4")
 
 
 def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(

@@ -11,11 +11,14 @@ import xxhash
 
 from kafka_ferry.batches import Batch, Segment, read_records
 from kafka_ferry.config import Flow
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerRange
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.cluster_state import HANGING
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.repair.missing_offsets import Span, missing_offsets, spans_of
 from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire.partitions.fetch import fetch_one
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, stored_batches
 
@@ -106,13 +109,14 @@ def read_held(flow: Flow, entry: LedgerRange, others: Iterable[Segment]) -> Held
         others: where other ranges have records of the same partition, by the ledger.
 
     Raises:
-        FerryError: if a partition cannot be read.
+        FerryError: if a partition cannot be read, or an open transaction hides records of the target's.
     """
     copied = entry.copied
     again = [part for it in others if (part := it.within(copied.start, copied.end))]
     with connected(flow.target) as cluster:
         log = retry(lambda: partition_log(cluster, entry.target))
         spans = [_span(segment) for segment in (*copied.segments, *again)]
+        _require_visible(cluster, log, max((end for _, end in spans), default=0))
         there = _records(cluster, log, spans, committed=True)
     with connected(flow.source) as cluster:
         source = TopicPartition(copied.topic, copied.partition)
@@ -120,6 +124,21 @@ def read_held(flow: Flow, entry: LedgerRange, others: Iterable[Segment]) -> Held
         committed = flow.isolation_level == "read_committed"
         here = _records(cluster, of_source, [(copied.start, copied.end)], committed=committed)
     return HeldRecords(entry.target, log.start, log.end, copied.segments, again, there, here)
+
+
+def _require_visible(cluster: WireCluster, log: PartitionLog, end: int) -> None:
+    """Check that no open transaction hides what a log has before ``end``: it is not missing.
+
+    Raises:
+        FerryError: if one does.
+    """
+    stable = retry(lambda: fetch_one(cluster, log.leader, log.partition, log.end, max_bytes=1).end)
+    if stable < min(end, log.end):
+        raise FerryError(
+            f"An open transaction hides what {log.partition} on {cluster.alias} has from offset {stable} on: which "
+            "of it is missing is not known.",
+            advice=f"It may be another producer's. {HANGING}",
+        )
 
 
 def _records(

@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from kafka_ferry.config import Flow, kafka_python_config, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter, translated_writer
+from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.ledger import OwnershipEntry, RunEntry, append_entry
@@ -28,7 +30,8 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.takeover.hand_back import hand_back
-from kafka_ferry.wire import WireCluster, fetch
+from kafka_ferry.wire import WireCluster, connected, fetch
+from kafka_ferry.wire.transactions.endings import last_ending
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, produce
@@ -43,6 +46,7 @@ from tests.support.runs.flows import (
     remote,
 )
 from tests.support.runs.pair import Pair, Unique
+from tests.support.waiting import wait_until
 
 # Each is forked from one that has imported what it needs.
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -101,6 +105,28 @@ def test_a_writer_that_was_taken_over_cannot_commit(
     assert [row["run"] for row in ledger_rows(flow)] == ["run-2"]
     old.close()
     new.close()
+
+
+def test_a_writer_whose_transaction_has_timed_out_goes_on_and_does_not_blame_another_run(
+    planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
+) -> None:
+    """As one does whose process was suspended. Coordinators look for such transactions every ten seconds."""
+    flow, range_ = planned
+    settings = WriterSettings.of(flow, "run-1", range_.writer)
+    writer = translated_writer(replace(settings, timeout_ms=1_000))
+    writer.take_over([range_])
+    write_all(writer, flow, range_)
+    name = writer._transaction.producer.transactional_id
+    with connected(flow.target) as cluster:
+        wait_until(lambda: last_ending(cluster, name).partitions == frozenset(), 60)
+
+    with pytest.raises(StartOver, match="open for longer than 1000 ms"):
+        writer.commit()
+    assert writer.take_over([range_]) == {}
+    write_all(writer, flow, range_)
+    assert writer.commit() == {range_.source: 60}
+    writer.close()
+    assert_same(primary, range_.topic, backup, range_.remote_topic)
 
 
 def test_what_was_committed_before_the_takeover_is_where_the_next_one_goes_on(

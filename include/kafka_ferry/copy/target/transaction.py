@@ -390,6 +390,17 @@ class Transaction:
         self._commit(entries, positions)
         self._members.forget(self.queues.values())
 
+    def start_after_timeout(self) -> None:
+        """Begin a new epoch where the coordinator itself has fenced the producer, whose transaction took too long.
+
+        It lets the producer go on as long as no other one has started (KIP-588).
+
+        Raises:
+            Fenced: if another writer has taken over.
+        """
+        self._open.take_over({tp for tp, queue in self.queues.items() if queue.in_transaction})
+        self.producer.start_over()
+
     def renew(self) -> None:
         """Begin a new epoch of the producer, after its last transaction has ended.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 from kafka_ferry.batches import ConvertedBatch
 from kafka_ferry.copy.outcome import Failure
@@ -13,8 +14,9 @@ from kafka_ferry.copy.target.progress import GroupProgress
 from kafka_ferry.copy.target.record_writer import RecordWriter
 from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.copy.target.translated import TranslatedRecords
-from kafka_ferry.copy.target.writer import void_unless_known
+from kafka_ferry.copy.target.writer import StartOver, void_unless_known
 from kafka_ferry.copy.target.writer_settings import WriterSettings
+from kafka_ferry.errors import Fenced
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
@@ -75,7 +77,7 @@ class TransactionalWriter:
 
     def send(self) -> None:
         """See ``Writer``."""
-        with void_unless_known():
+        with self._void_unless_known():
             self._records.send()
 
     def refresh(self, range_: Range, position: Position) -> None:
@@ -84,7 +86,7 @@ class TransactionalWriter:
 
     def commit(self, waits: Waits = NO_WAITS) -> Mapping[TopicPartition, int]:
         """See ``Writer``."""
-        with void_unless_known():
+        with self._void_unless_known():
             self._records.drain()
             reached = self._transaction.commit(waits)
             self._records.committed(reached)
@@ -93,6 +95,19 @@ class TransactionalWriter:
     def close(self) -> None:
         """See ``Writer``."""
         self._transaction.close()
+
+    @contextmanager
+    def _void_unless_known(self) -> Iterator[None]:
+        """``void_unless_known``, where a transaction that has only timed out is void too."""
+        try:
+            with void_unless_known():
+                yield
+        except Fenced as error:
+            self._transaction.start_after_timeout()
+            raise StartOver(
+                f"A transaction was open for longer than {self._transaction.producer.timeout_ms} ms, and the "
+                "target's coordinator aborted it: was this process stopped, or is its machine overloaded?"
+            ) from error
 
 
 def translated_writer(settings: WriterSettings) -> TransactionalWriter:

@@ -78,7 +78,7 @@ class TransactionalProducer:
         self.producer_id = -1
         self.epoch = -1
         self._cluster = cluster
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._least_ms = min(least_ms, timeout_ms)
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class TransactionalProducer:
         while True:
             request = {
                 "transactional_id": self.transactional_id,
-                "transaction_timeout_ms": self._timeout_ms,
+                "transaction_timeout_ms": self.timeout_ms,
                 "producer_id": self.producer_id,
                 "producer_epoch": self.epoch,
             }
@@ -118,13 +118,13 @@ class TransactionalProducer:
 
     def _shorten(self, error: BrokerError) -> None:
         """Halve the time-out, or raise ``error`` where it cannot be shorter."""
-        if self._timeout_ms <= self._least_ms:
+        if self.timeout_ms <= self._least_ms:
             error.advice = (
                 f"The brokers of {self._cluster.alias} allow transactions of less than {self._least_ms} ms only: "
                 "raise their transaction.max.timeout.ms, or lower the flow's transaction.max.ms."
             )
             raise error
-        self._timeout_ms = max(self._timeout_ms // 2, self._least_ms)
+        self.timeout_ms = max(self.timeout_ms // 2, self._least_ms)
 
     def add_partitions(
         self, partitions: Iterable[TopicPartition], group: str = ""

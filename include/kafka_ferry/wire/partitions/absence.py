@@ -54,9 +54,10 @@ class LogAnswers:
 
     An empty answer without an error is none of these. A broker with tiered storage (KIP-405) gives it where
     remote storage is slower than ``remote.fetch.max.wait.ms``, or over its quota; then it is asked again, for
-    longer if the offset is before the first one on its own disk, and at last ``Unanswered`` is raised. The last batch of a log is never compacted away, so that its offsets are always
-    proved by A or C. Only below the last stable offset there may be nothing, where the batch after it belongs to
-    an open transaction: a ``read_uncommitted`` answer shows that batch.
+    longer if the offset is before the first one on its own disk, and at last ``Unanswered`` is raised. The last
+    batch of a log is never compacted away, so that its offsets are always proved by A or C. Only below the last
+    stable offset there may be nothing, where the batch after it belongs to an open transaction: a
+    ``read_uncommitted`` answer shows that batch.
 
     It does not say why a proved offset has no record.
 

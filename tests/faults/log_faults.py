@@ -56,7 +56,9 @@ def lose_target_log(storm: Storm) -> bool:
     must = {topic.name} if max(ends, default=0) > left.end else set()
     storm.note(f"{log} ends at {left.end}; the ledger has records up to {max(ends, default=0)}")
     if storm.chance.random() < 0.5:
-        _see(storm, storm.verify(), must, {topic.name}, "a verification")
+        # Killed brokers may forget where a log starts, and a run deletes what is before it again.
+        begun = {it.name for it in storm.topics if it.truncated}
+        _see(storm, storm.verify(), must, {topic.name, *begun}, "a verification")
     _go_on(storm, must, {topic.name})
     return True
 

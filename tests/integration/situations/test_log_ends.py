@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -25,7 +27,7 @@ from tests.support.runs.proof import verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 OFFSETS = "__consumer_offsets"
-NOTHING: Mapping[str, str] = {}
+NOTHING: Mapping[str, object] = {}
 FEW_OFFSETS = {"offsets.topic.num.partitions": "1"}
 
 
@@ -44,7 +46,7 @@ def flow_with_run(
     folder: Path,
     own: tuple[KafkaCluster, KafkaCluster],
     topic: str,
-    options: Mapping[str, str] = NOTHING,
+    options: Mapping[str, object] = NOTHING,
     **configs: str,
 ) -> Flow:
     """A flow of one topic whose first run is proved."""
@@ -56,6 +58,13 @@ def flow_with_run(
     assert failures(copy_now(flow)) == []
     verified(flow, "run-1")
     return flow
+
+
+def with_another_writer(flow: Flow) -> Flow:
+    """``flow``, which has one writer, with so many that its topic belongs to another one."""
+    target = TopicPartition(remote(flow, flow.topics[0]), 0)
+    more = (flow.model_copy(update={"writers": number}) for number in count(2))
+    return next(it for it in more if writers_of(it).of(target) > 0)
 
 
 def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_and_never_doubled(
@@ -71,16 +80,20 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
             ("compacted", {}, {"cleanup_policy": "compact"}),
             ("refilled", {"on_position_moved": "ledger"}, {}),
             ("forgotten", {}, {}),
+            ("fewer-writers", {"writers": 1}, {}),
         )
     }
     topics = {name: flow.topics[0] for name, flow in flows.items()}
-    ledger = ledger_topic(flows["forgotten"].source.alias)
-    logs = [(remote(flows[it], topics[it]), 0) for it in flows if it != "forgotten"]
-    logs += [(ledger, 0), (OFFSETS, 0)]
+    spared = ("forgotten", "fewer-writers")
+    ledgers = [(ledger_topic(flows[it].source.alias), 0) for it in spared]
+    logs = [(remote(flows[it], topics[it]), 0) for it in flows if it not in spared]
+    logs += [*ledgers, (OFFSETS, 0)]
     kept = {log: read_batches(target, *log) for log in logs}
     for name, flow in flows.items():
         produce(source.bootstrap, topics[name], keyed("second", 20))
-        assert failures(copy_now(flow, "run-2")) == []
+        # By then the ledger does not know either that there was a writer of that number.
+        run_2 = with_another_writer(flow) if name == "fewer-writers" else flow
+        assert failures(copy_now(run_2, "run-2")) == []
     commit_alone(source, topics["cut"], {TopicPartition(topics["cut"], 0): 45})
     before = {
         name: read_all(target.bootstrap, remote(flows[name], topics[name]))[0] for name in flows
@@ -98,7 +111,10 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         ("cut", r"ends at 31, before 51, up to which the ledger has records"),
         ("both-ways", r"ends at 31, before 51, up to which the ledger has records"),
         ("compacted", r"ends at 31, before 51, up to which the ledger has records"),
-        ("forgotten", r"records of this flow's own writers from offset 31 on that its ledger does"),
+        *(
+            (it, r"records of this flow's own writers from offset 31 on that its ledger does")
+            for it in spared
+        ),
     ):
         flow, remote_topic = flows[name], remote(flows[name], topics[name])
         plan = plan_now(flow, "run-3")
@@ -107,7 +123,7 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         assert f"ferry repair --topic {remote_topic}" in refused.advice
         assert failures(copy_planned(flow, plan)) == []
         have = read_all(target.bootstrap, remote_topic)[0]
-        assert have == (before[name] if name == "forgotten" else before[name][:30]), name
+        assert have == (before[name] if name in spared else before[name][:30]), name
     (group,) = failover(flows["cut"], dry_run=True).groups
     assert group.state == "stuck"
     assert "has lost records that were copied" in str(group)

@@ -37,6 +37,12 @@ def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
     return f"ferry.{flow}.{'preserved.' if preserved else ''}{number}"
 
 
+def is_writers_id(flow: str, name: str) -> bool:
+    """Whether a transactional id is that of a writer of the flow, however many it has, with translated offsets."""
+    number = name.rpartition(".")[2]
+    return number.isdecimal() and name == transactional_id(flow, int(number))
+
+
 def committed_position(position: Position, run: str) -> CommittedOffset:
     """``position`` as it is committed in the flow's group, by the run ``run``."""
     metadata = PositionMetadata(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.copy.target.fencing import is_writers_id, transactional_id
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.topic import is_settled
@@ -23,14 +23,16 @@ from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches
-from kafka_ferry.wire.transactions.endings import producer_ids
+from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
 
 if TYPE_CHECKING:
+    from kafka_ferry.batches.record_format.header import BatchHeader
     from kafka_ferry.config import Flow
     from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Topic, TopicPartition
     from kafka_ferry.wire import WireCluster
+    from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 # Another run of the flow may be copying: its records reach the log before they reach the ledger.
 _PAUSES_S: Final = (0.1, 0.5, 2.0)
@@ -87,14 +89,14 @@ def _found(
             own = _own_producers(cluster, flow, ledger)
             for tp, end in loud.items():
                 first = max(end.ledger_end.offset, end.log.start)
-                at = _first_of(cluster, tp, first, own)
+                at = _first_of(cluster, flow.name, tp, first, own)
                 if at >= 0:
                     found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
     return found
 
 
 def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> frozenset[int] | None:
-    """The producer ids of the flow's writers, None where the brokers do not tell."""
+    """The producer ids of the flow's writers as far as runs are known, None where the brokers do not tell."""
     writers = max(flow.writers, ledger.most_writers())
     try:
         return producer_ids(cluster, (transactional_id(flow.name, at) for at in range(writers)))
@@ -103,28 +105,64 @@ def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> fro
 
 
 def _first_of(
-    cluster: WireCluster, partition: TopicPartition, first: int, producers: frozenset[int] | None
+    cluster: WireCluster,
+    flow: str,
+    partition: TopicPartition,
+    first: int,
+    producers: frozenset[int] | None,
 ) -> int:
-    """The offset of the first committed batch of one of ``producers`` from ``first`` on, -1 for none that shows.
+    """The offset of the first committed batch of the flow's writers from ``first`` on, -1 for none that shows.
 
     Where they are not known, any that was written in a transaction counts. What was written last lies on the
     leader's own disk: where a log shows nothing there, compaction has taken it, and it was none that matters.
     """
     try:
         with retry_for(_TAIL_S):
-            return retry(partial(_first_shown, cluster, partition, first, producers))
+            return retry(partial(_first_shown, cluster, flow, partition, first, producers))
     except Unanswered as error:
         log.warning("%s", error)
         return -1
 
 
 def _first_shown(
-    cluster: WireCluster, partition: TopicPartition, first: int, producers: frozenset[int] | None
+    cluster: WireCluster,
+    flow: str,
+    partition: TopicPartition,
+    first: int,
+    producers: frozenset[int] | None,
 ) -> int:
     known = partition_log(cluster, partition)
-    for batch in committed_batches(cluster, known, max(first, known.start)):
-        header = batch.header
-        is_own = header.is_transactional and (producers is None or header.producer_id in producers)
-        if is_own and header.next_offset > first:
+    at, foreign = max(first, known.start), set[int]()
+    while True:
+        header = _next_of_others(cluster, known, at, foreign)
+        if header is None:
+            return -1
+        # Nothing is on its way from the log any more, so that its broker can be asked.
+        if _is_own(cluster, flow, header.producer_id, producers):
             return max(first, header.base_offset)
-    return -1
+        foreign.add(header.producer_id)
+        at = header.next_offset
+
+
+def _next_of_others(
+    cluster: WireCluster, known: PartitionLog, at: int, producers: Container[int]
+) -> BatchHeader | None:
+    """The first batch from ``at`` on that was written in a transaction, but not by one of ``producers``."""
+    for batch in committed_batches(cluster, known, at):
+        header = batch.header
+        if (
+            header.is_transactional
+            and header.producer_id not in producers
+            and header.next_offset > at
+        ):
+            return header
+    return None
+
+
+def _is_own(
+    cluster: WireCluster, flow: str, producer_id: int, producers: frozenset[int] | None
+) -> bool:
+    """Whether a producer is one of the flow's writers: also of a run whose record the ledger has lost."""
+    if producers is None or producer_id in producers:
+        return True
+    return any(is_writers_id(flow, name) for name in transactional_ids(cluster, producer_id))

@@ -62,6 +62,7 @@ _SPOKEN: Final[dict[str, int]] = {
     "WriteTxnMarkers": 1,
     "DescribeProducers": 0,
     "DescribeTransactions": 0,
+    "ListTransactions": 0,
     "DescribeAcls": 3,
     "CreateAcls": 3,
     "DeleteAcls": 3,

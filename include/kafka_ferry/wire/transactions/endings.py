@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from kafka.protocol.admin.transactions import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
+    ListTransactionsRequest,
 )
 
 from kafka_ferry.model.ranges import TopicPartition
@@ -98,6 +99,28 @@ def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> froz
                 return None
             if state := question.ask():
                 found.add(int(state.producer_id))
+    return frozenset(found)
+
+
+def transactional_ids(cluster: WireCluster, producer_id: int) -> frozenset[str]:
+    """The transactional ids of a producer that the principal may see, as far as coordinators remember.
+
+    Asks every broker that is up (ListTransactions, KIP-664); none on brokers before 3.0.
+
+    Raises:
+        FerryError: if a broker does not answer; transient while it loads what it coordinates.
+    """
+    found = set()
+    for node in cluster.nodes():
+        connection = cluster.connection(node)
+        request = ListTransactionsRequest(state_filters=[], producer_id_filters=[producer_id])
+        if not connection.offers(request):
+            continue
+        answer = connection.call(request)
+        if answer.error_code:
+            doing = f"Listing the transactions of producer {producer_id} on {cluster.alias}"
+            raise fault(answer.error_code, doing)
+        found |= {state.transactional_id for state in answer.transaction_states}
     return frozenset(found)
 
 

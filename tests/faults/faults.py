@@ -13,8 +13,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.model.positions import position_group
-from tests.faults import broker_faults, log_faults, run_faults
 from tests.faults.evidence import uncommitted
+from tests.faults.kinds import broker_faults, log_faults, run_faults
 from tests.support.records.offsets import bounds
 
 if TYPE_CHECKING:

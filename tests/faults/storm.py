@@ -141,7 +141,9 @@ class Storm:
 
     def _said(self, run: Running) -> list[str]:
         self.runs.finish(HANGS_AFTER_S)
-        said = sorted(run.failures() or ())
+        failures = run.failures()
+        assert failures is not None, f"{run.name} ended without a word of its own"
+        said = sorted(failures)
         self.note(f"{run.name} says {said}")
         return said
 

@@ -82,7 +82,8 @@ class ChangedRanges:
 
     def open_ahead(self) -> None:
         """Connect to the source and look for leaders in the background, before positions are known."""
-        self._opening = SourceOpening(self._flow.source.alias, self._settings, self._ranges)
+        alias, wait_s = self._flow.source.alias, self._flow.partition_wait_ms / 1000
+        self._opening = SourceOpening(alias, self._settings, self._ranges, wait_s)
 
     def open(self, starts: Mapping[Range, Position], how: ReadRules) -> Reader:
         """A reader of ranges from the given positions to their ends."""

@@ -90,15 +90,15 @@ def copy_for_flow(
 
     changed.open_ahead()
     settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of, since=since)
-    writer = _writer(flow, settings, ranges[0], backfilled)
-    try:
-        with retry_for(limits.wait_s):
+    with retry_for(limits.wait_s):
+        writer = _writer(flow, settings, ranges[0], backfilled)
+        try:
             outage = _outage_of(flow, run)
             first, *others = copy_ranges(ranges, read, writer, limits, rate, outage)
             return [replace(first, late_schemas=changed.late_schemas), *others]
-    finally:
-        writer.close()
-        changed.close()
+        finally:
+            writer.close()
+            changed.close()
 
 
 def _limits(flow: Flow, one: Range) -> Limits:

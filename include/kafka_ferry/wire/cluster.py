@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
@@ -25,6 +26,7 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 # So many silent brokers are skipped before one is waited for.
 _PASSED_OVER: Final = 2
+_JUST_NOW_S: Final = 1.0
 _OPENED_AT_ONCE: Final = 16
 _PROBE_MS: Final = 2_000
 # A second connection, for requests while the broker's first one has answers pending.
@@ -51,6 +53,8 @@ class WireCluster:
         self._coordinators: dict[tuple[str, int], int] = {}
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._silent_at: dict[int, float] = {}
+        self._unopened: dict[int, ClusterUnreachable] = {}
+        self._opened_at = 0.0
         self._backoff = Backoff(settings)
         self._idle_limit = idle_limit_s(settings)
         self._any_will_do = False
@@ -203,6 +207,7 @@ class WireCluster:
         known = self._brokers.get(node)
         if known:
             try:
+                self._raise_if_unopened(node)
                 return self._connected(node, number)
             except ClusterUnreachable:
                 self._metadata([])
@@ -219,12 +224,28 @@ class WireCluster:
 
         One that cannot be opened is left for ``connection``, which says why.
         """
+        self._unopened.clear()
         missing = [node for node in nodes if node in self._brokers and not self._is_open(node)]
         if len(missing) > 1:
             with ThreadPoolExecutor(min(len(missing), _OPENED_AT_ONCE)) as pool:
-                for opened in [pool.submit(self._connected, node) for node in missing]:
-                    with suppress(FerryError):
-                        opened.result()
+                # Each with the time that its caller has left.
+                opened = {
+                    node: pool.submit(copy_context().run, self._connected, node) for node in missing
+                }
+                for node, opening in opened.items():
+                    try:
+                        opening.result()
+                    except ClusterUnreachable as error:
+                        self._unopened[node] = error
+                    except FerryError:
+                        continue
+            self._opened_at = time.monotonic()
+
+    def _raise_if_unopened(self, node: int) -> None:
+        """Raise why ``open`` could not connect a moment ago: to try it again would take as long once more."""
+        error = self._unopened.pop(node, None)
+        if error and time.monotonic() - self._opened_at < _JUST_NOW_S:
+            raise error
 
     def _is_open(self, node: int) -> bool:
         existing = self._connections.get((node, 0))

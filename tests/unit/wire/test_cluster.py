@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -9,8 +10,10 @@ import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.errors import BrokerError, ClusterUnreachable
+from kafka_ferry.retry import retry_for
 from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION
+from kafka_ferry.wire.connections import connection as connection_module
 from kafka_ferry.wire.connections.connection import Connection
 
 from .scripted import HOST, KINDS, METADATA, ScriptedBroker, metadata, sample
@@ -43,6 +46,14 @@ def say_where(brokers: dict[int, ScriptedBroker], *, coordinator: int = 1) -> No
     )
     for broker in brokers.values():
         broker.speak({METADATA: metadata(brokers), COORDINATOR: found.encode()})
+
+
+def stop(*brokers: ScriptedBroker) -> list[int]:
+    """Stop brokers; gives the ports that they leave."""
+    ports = [broker.port for broker in brokers]
+    for broker in brokers:
+        broker.stop()
+    return ports
 
 
 def cluster_of(*brokers: ScriptedBroker, **settings: object) -> WireCluster:
@@ -214,3 +225,36 @@ def test_a_cluster_that_elects_its_controller_is_asked_again(start: Starting) ->
     ):
         cluster.controller()
     assert caught.value.transient
+
+
+def test_a_broker_that_could_not_be_opened_is_not_waited_for_once_more(start: Starting) -> None:
+    brokers = {1: start(), 2: start(), 3: start()}
+    say_where(brokers)
+    with cluster_of(brokers[1]) as cluster:
+        assert cluster.nodes() == [1, 2, 3]
+        ports = stop(brokers[2], brokers[3])
+        with socket.create_server((HOST, ports[0])), retry_for(1):
+            cluster.open([2, 3])
+            began = time.monotonic()
+            with pytest.raises(ClusterUnreachable, match="did not answer within 1 s"):
+                cluster.connection(2)
+            assert time.monotonic() - began < 0.9
+
+
+def test_brokers_that_are_opened_side_by_side_have_their_callers_time(
+    start: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "_LEAST_TIMEOUT_S", 0.5)
+    brokers = {1: start(), 2: start(), 3: start()}
+    say_where(brokers)
+    with cluster_of(brokers[1], request_timeout_ms=30_000) as cluster:
+        assert cluster.nodes() == [1, 2, 3]
+        ports = stop(brokers[2], brokers[3])
+        with (
+            socket.create_server((HOST, ports[0])),
+            socket.create_server((HOST, ports[1])),
+            retry_for(0.5),
+        ):
+            began = time.monotonic()
+            cluster.open([2, 3])
+            assert time.monotonic() - began < 10

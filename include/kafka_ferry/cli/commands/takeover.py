@@ -51,13 +51,16 @@ def takeover(
         raise typer.BadParameter("Give either --from or --to.")
     if (from_ == "mm1") != (group is not None):
         raise typer.BadParameter("--group goes with --from mm1, and --from mm1 with --group.")
-    chosen = one_flow(config, flow)
-    if to:
-        from kafka_ferry.runs.takeover.hand_back import hand_back
+    from kafka_ferry.runs.state.step_time import step_time
+    from kafka_ferry.runs.takeover.hand_back import hand_back
 
-        topics = hand_back(chosen, dry_run=dry_run, positions_topic=positions_topic)
-    else:
-        topics = _taken_over(chosen, group, positions_topic, dry_run=dry_run)
+    chosen = one_flow(config, flow)
+    with step_time(chosen):
+        topics = (
+            hand_back(chosen, dry_run=dry_run, positions_topic=positions_topic)
+            if to
+            else _taken_over(chosen, group, positions_topic, dry_run=dry_run)
+        )
     if as_json:
         show_json([[asdict(topic) for topic in topics]], several=False)
     else:

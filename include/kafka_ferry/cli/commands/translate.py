@@ -87,6 +87,7 @@ def translate(
 
     With --spark-checkpoint, rewrites that checkpoint for the target.
     """
+    from kafka_ferry.runs.state.step_time import step_time
     from kafka_ferry.runs.sync_groups.translate import Translator
 
     asked = [_parsed(text) for text in offset or ()]
@@ -100,9 +101,11 @@ def translate(
         return
     if not (asked or group):
         raise typer.BadParameter("Give --group, --offset or --spark-checkpoint.")
-    this = Translator(one_flow(config, flow), reverse=reverse)
-    answers = this.offsets(asked) if asked else []
-    moves = this.groups(group) if group else None
+    chosen = one_flow(config, flow)
+    with step_time(chosen):
+        this = Translator(chosen, reverse=reverse)
+        answers = this.offsets(asked) if asked else []
+        moves = this.groups(group) if group else None
     notes = [*this.notes, *(_notes(group or (), moves) if moves else ())]
     for note in notes:
         warn(note)

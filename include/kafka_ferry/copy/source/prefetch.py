@@ -19,6 +19,7 @@ from kafka_ferry.copy.source.fetcher import RangeFetcher
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.retry import retry_for
 from kafka_ferry.wire import PartitionLeader, borrowed
 
 _AHEAD: Final = 1
@@ -33,10 +34,13 @@ class SourceOpening:
         alias: the source's alias.
         settings: kafka-python's configuration for it.
         ranges: what will be read.
+        wait_s: how long, in seconds, brokers that do not answer are asked again.
     """
 
-    def __init__(self, alias: str, settings: Mapping[str, object], ranges: Sequence[Range]) -> None:
-        self._alias, self._settings = alias, settings
+    def __init__(
+        self, alias: str, settings: Mapping[str, object], ranges: Sequence[Range], wait_s: float
+    ) -> None:
+        self._alias, self._settings, self._wait_s = alias, settings, wait_s
         self._partitions = [range_.source for range_ in ranges if len(range_)]
         self._leaders: Mapping[TopicPartition, PartitionLeader] = {}
         self._thread = threading.Thread(target=self._open, name=f"open-{alias}", daemon=True)
@@ -52,6 +56,7 @@ class SourceOpening:
         if self._partitions:
             with (
                 contextlib.suppress(FerryError),
+                retry_for(self._wait_s),
                 borrowed(self._alias, self._settings) as cluster,
             ):
                 self._leaders = cluster.leaders(self._partitions)
@@ -83,6 +88,7 @@ class RangeReader:
         )
         rack = str(settings.get("client_rack", ""))
         self._fetcher = RangeFetcher(cluster, aside, starts, rules, rack, leaders)
+        self._wait_s = rules.wait_s
         self._read: queue.Queue[list[Read] | BaseException | None] = queue.Queue(_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read-{alias}", daemon=True)
@@ -121,8 +127,10 @@ class RangeReader:
 
     def _run(self) -> None:
         try:
-            for reads in self._fetcher.responses(self._stopped):
-                self._put(reads)
+            # A time of its own: what the writer's calls come to says nothing of the source.
+            with retry_for(self._wait_s):
+                for reads in self._fetcher.responses(self._stopped):
+                    self._put(reads)
             self._put(None)
         except BaseException as error:
             self._put(error)

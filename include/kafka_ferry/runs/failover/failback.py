@@ -15,8 +15,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms, run_id_now
-from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.failover.failover import copied_through, outlook, projected_ledger
+from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.sync import move_groups
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def failback(
     """
     run = run_id_now("failback")
     at = now_ms()
-    with retry_for(flow.admin_timeout_ms / 1000):
+    with step_time(flow):
         ledger = projected_ledger(back)
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
         copied_to = copied_through(back, ledger)

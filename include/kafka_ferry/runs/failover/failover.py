@@ -29,6 +29,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.failover.last_known import known_groups, translate_known
 from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_ferry.wire import WireCluster, connected
@@ -62,7 +63,7 @@ def failover(
     """
     run = run_id_now("failover")
     at = now_ms()
-    with retry_for(flow.admin_timeout_ms / 1000):
+    with step_time(flow):
         ledger = projected_ledger(flow)
         silence = "it was not asked." if source_down else _why_silent(flow.source)
         notes: tuple[str, ...] = ()

@@ -27,9 +27,9 @@ from kafka_ferry.groups.spark.placement import Placing
 from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.plan.topics.topic_filter import select_topics
-from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.translate import source_as_known
 from kafka_ferry.spark.checkpoint import QueryCheckpoint
 from kafka_ferry.state import StateFolder
@@ -140,7 +140,7 @@ def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
     """The routes of the topics' offsets to the target, and notes on them."""
     ledger = flow_ledger(flow)
     target, name = ClusterControl(flow.target), ledger_topic(flow.source.alias)
-    with retry_for(flow.admin_timeout_ms / 1000):
+    with step_time(flow):
         if not target.topic_ids([name]):
             never = f"{flow.name} has never been run: {flow.target.alias} has no topic {name}."
             raise CheckpointRefused([never])

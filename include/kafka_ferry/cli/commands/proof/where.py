@@ -39,10 +39,12 @@ def where(
 
     Exits with 2 if no run has accounted for the offset.
     """
+    from kafka_ferry.runs.state.step_time import step_time
     from kafka_ferry.runs.where import next_offset, where
 
     chosen, source = one_flow(config, flow), TopicPartition(topic, partition)
-    found = where(chosen, source, offset)
+    with step_time(chosen):
+        found = where(chosen, source, offset)
     if as_json:
         show_json([[asdict(one) for one in found]], several=False)
     for one in () if as_json else found:

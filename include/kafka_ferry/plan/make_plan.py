@@ -46,6 +46,7 @@ from kafka_ferry.plan.offsets.start_offsets import (
     unfilled_to,
 )
 from kafka_ferry.plan.removals import excesses_of, gated
+from kafka_ferry.plan.retention import retention_notes
 from kafka_ferry.plan.schedule.estimates import estimates
 from kafka_ferry.plan.schedule.priority import with_expiries
 from kafka_ferry.plan.schedule.retention_risks import risks
@@ -55,7 +56,6 @@ from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
-from kafka_ferry.plan.topics.retention import retention_notes
 from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.rules import rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrowed

@@ -17,7 +17,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.offsets.start_offsets import rest_of
-from kafka_ferry.plan.topics.retention import Kept, kept_by
+from kafka_ferry.plan.retention import Retention, kept_by
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -244,7 +244,7 @@ def _costs(flow: Flow, pair: Pair, state: ClusterState) -> _Costs:
 def _choice(
     pair: Pair, preserved: bool, reason: str, gaps: int = 0, fill_ms: int = 0
 ) -> OffsetsChoice:
-    kept = kept_by(pair.source) if pair.source else Kept()
+    kept = kept_by(pair.source) if pair.source else Retention()
     return OffsetsChoice(
         pair.topic,
         pair.remote_topic,

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.plan.retention import retention_bytes, retention_ms
 from kafka_ferry.plan.schedule.retention_risks import pace_of
-from kafka_ferry.plan.topics.retention import retention_bytes, retention_ms
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

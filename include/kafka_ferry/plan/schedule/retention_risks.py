@@ -29,7 +29,7 @@ from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import Risk
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.plan.topics.retention import is_deleted_from, retention_ms
+from kafka_ferry.plan.retention import is_deleted_from, retention_ms
 
 _SECOND_MS: Final = 1000
 # Airflow's presets that croniter does not know (airflow.timetables.CronMixin).

@@ -16,8 +16,8 @@ from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.model import Note, Plan, Range, Refusal
 from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.plan.removals import held_back, withhold
+from kafka_ferry.plan.retention import Retention, shorter_retention
 from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
-from kafka_ferry.plan.topics.retention import Kept, shorter_retention
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
 from kafka_ferry.runs.sync_topics.retire import retire_topics
@@ -78,7 +78,7 @@ def _retention(flow: Flow, plan: Plan, confirmed: Mapping[str, Topic]) -> Iterat
     """What is said of the retention of topics that were created or changed: only now the target's defaults show."""
     for choice in plan.choices:
         if remote := confirmed.get(choice.remote_topic):
-            kept = Kept(choice.kept_ms, choice.kept_bytes)
+            kept = Retention(choice.kept_ms, choice.kept_bytes)
             if note := shorter_retention(choice.topic, kept, remote, flow.configs_of(choice.topic)):
                 yield note
 

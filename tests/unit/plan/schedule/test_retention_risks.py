@@ -9,8 +9,8 @@ import pytest
 
 from kafka_ferry.model import ClusterState, Position, Risk, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.retention import retention_ms
 from kafka_ferry.plan.schedule.retention_risks import Pace, pace_of, questions
-from kafka_ferry.plan.topics.retention import retention_ms
 from tests.unit.plan.builders import (
     DAY,
     HOUR,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CONFIGS: Final = frozenset({"cleanup.policy", "retention.ms", "retention.bytes"})
 
 
-class Kept(NamedTuple):
+class Retention(NamedTuple):
     """How much a topic keeps at least.
 
     Attributes:
@@ -44,10 +44,10 @@ def is_deleted_from(topic: Topic) -> bool:
     return retention_ms(topic) is not None or retention_bytes(topic) is not None
 
 
-def kept_by(topic: Topic) -> Kept:
+def kept_by(topic: Topic) -> Retention:
     """How much a topic keeps."""
     ms, size = retention_ms(topic), retention_bytes(topic)
-    return Kept(-1 if ms is None else ms, -1 if size is None else size)
+    return Retention(-1 if ms is None else ms, -1 if size is None else size)
 
 
 def retention_notes(flow: Flow, pair: Pair, steps: Iterable[object]) -> Iterator[Note]:
@@ -66,7 +66,7 @@ def retention_notes(flow: Flow, pair: Pair, steps: Iterable[object]) -> Iterator
 
 
 def shorter_retention(
-    topic: str, source: Kept, remote: Topic, chosen: Collection[str] = ()
+    topic: str, source: Retention, remote: Topic, chosen: Collection[str] = ()
 ) -> Note | None:
     """The note on a remote topic that deletes what the source still keeps, None for one that does not.
 

@@ -108,6 +108,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",
     "integration/verify/test_repair.py": "runs/repair: give_up",
     "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",
+    "integration/sync_topics/test_tiered_configs.py": "runs/plan: tiered_storage",
     "integration/sync_topics/test_retire.py": "runs/sync_topics: delete_topics retire",
     "integration/topologies/test_returned.py": "copy/source: opposite_flow_filter; "
     "runs/provenance: opposite_flow",
@@ -116,7 +117,6 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/transforms/test_schema_registry.py": "copy/source: registry_formats; model: schemas; "
     "schemas: registered",
     "integration/copy/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
-    "integration/empty_answers/test_empty_answers.py": "wire/partitions: absence",
     "integration/situations/test_plan.py": "wire/partitions: epochs held_back",
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
     "runs/mirror: mirror; "

@@ -43,6 +43,11 @@ class Topic:
         return "compact" in self.configs.get("cleanup.policy", "")
 
     @property
+    def is_tiered(self) -> bool:
+        """Whether its brokers keep old segments in remote storage (KIP-405)."""
+        return self.configs.get("remote.storage.enable") == "true"
+
+    @property
     def stamps_append_time(self) -> bool:
         """Whether its brokers replace records' timestamps with the time of appending."""
         return self.configs.get("message.timestamp.type") == "LogAppendTime"
@@ -173,6 +178,8 @@ class SourceLogs:
         oldest: of partitions with something to copy whose topic does not keep all records, the time of
             the log's first record, in milliseconds since 1970; absent where it has none.
         held_back: what open transactions keep from the flow; partitions without any are absent.
+        local_starts: the first offset that the leader has on its own disk, of partitions of tiered topics with
+            something to copy; absent where the source does not say.
     """
 
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
@@ -183,6 +190,13 @@ class SourceLogs:
     recent: Mapping[TopicPartition, int] = field(default_factory=dict)
     oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
+    local_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    def remote_offsets(self, partition: TopicPartition, start: int, end: int) -> int:
+        """How many of the offsets ``[start, end)`` only the source's remote storage has, as far as known."""
+        log = self.bounds.get(partition)
+        first = max(start, log.start) if log else start
+        return max(0, min(end, self.local_starts.get(partition, 0)) - first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +241,7 @@ class TargetState:
             with the reason.
         racks: the rack of each live broker, "" for none; no broker if the flow says of no topic where its
             replicas are placed, and creates none with several.
+        untiered: the remote topics of tiered ones for which the target refuses tiered storage.
     """
 
     cluster_id: str
@@ -237,6 +252,7 @@ class TargetState:
     mismatches: Mapping[TopicPartition, LogMismatch] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
+    untiered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class Pair:
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
         source_cluster_id: the source's cluster id.
+        untiered: whether the source's topic is tiered, and the target refuses tiered storage for the remote one.
     """
 
     topic: str
@@ -44,6 +45,7 @@ class Pair:
     preserved: bool = False
     released: bool = False
     source_cluster_id: str = ""
+    untiered: bool = False
 
     @classmethod
     def of(cls, topic: str, remote_topic: str, state: ClusterState) -> Pair:
@@ -68,6 +70,7 @@ class Pair:
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
             released=remote is not None and remote.topic_id in state.ledger.released,
             source_cluster_id=state.source.cluster_id,
+            untiered=remote_topic in state.target.untiered,
         )
         positions = {}
         for number in range(pair.source.partitions if pair.source else 0):

@@ -51,7 +51,7 @@ from kafka_ferry.plan.schedule.estimates import estimates
 from kafka_ferry.plan.schedule.priority import with_expiries
 from kafka_ferry.plan.schedule.retention_risks import risks
 from kafka_ferry.plan.schedule.sharding import shards_of, writers_of
-from kafka_ferry.plan.topics.configs import sync_configs
+from kafka_ferry.plan.topics.configs import no_tiers, sync_configs
 from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
@@ -168,6 +168,8 @@ def _topic_changes(steps: Collection[_Step]) -> TopicChanges:
 def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Iterator[_Step]:
     """Collects the plan's content, topic by topic."""
     yield from (Note("", sentence) for sentence in state.unknown)
+    if state.target.untiered:
+        yield Note("", no_tiers(flow.target.alias))
     selection = selection_of(flow, state)
     source = state.source
     yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
@@ -228,7 +230,9 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     if any(isinstance(verdict, Refusal) for verdict in verdicts):
         return
     racks = state.target.racks
-    created = None if pair.remote else creation_of(flow, racks, topic, pair.remote_topic)
+    created = None
+    if not pair.remote:
+        created = creation_of(flow, racks, topic, pair.remote_topic, untiered=pair.untiered)
     if isinstance(created, Refusal):
         yield created
         return
@@ -282,10 +286,11 @@ def _partitions(
     origins = origins_beyond(state, pair)
     # Once a topic: of a function it takes the file.
     transform = flow.fingerprint_of(topic.name)
-    left_out: list[int] = []
+    left_out, are_remote = list[int](), 0
     for number in numbers:
         for step in _partition(flow, state, pair, topic, number, at):
             if isinstance(step, Range):
+                are_remote += state.source.logs.remote_offsets(step.source, step.start, step.end)
                 since = state.other_flows.returned.get(topic.name, -1)
                 yield replace(step, origins=origins, returned_since=since, transform=transform)
                 if step.begin:
@@ -298,6 +303,11 @@ def _partitions(
             f"its first copy begins by topics.start ({flow.topics_start.of(topic.name)}): "
             f"{sum(left_out):,} older offsets are left out. "
             "`ferry backfill` copies those of a time.",
+        )
+    if are_remote:
+        yield Note(
+            topic.name,
+            f"~{are_remote:,} offsets to copy are read from the source's remote storage.",
         )
 
 

@@ -11,12 +11,13 @@ import pytest
 
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry_for
+from kafka_ferry.runs import lag
 from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.scan import committed_values
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.tiered import TieredBroker, tiered_topic
-from tests.support.records.builders import Record
+from tests.support.records.builders import Record, create_topic, produce
 from tests.support.runs.flows import (
     assert_same,
     copy_now,
@@ -79,7 +80,7 @@ def test_a_remote_read_has_more_time_than_a_partition_without_a_leader(
     topics = [unique(name) for name in "abcde"]
     for topic in topics:
         tiered_topic(tiered, topic, RECORDS)
-    flow = make_flow(folder, tiered, backup, topics, writers=1, partition_wait_ms=1_000)
+    flow = make_flow(folder, tiered, backup, topics, writers=1, partition_wait_ms=2_000)
     assert failures(copy_now(flow)) == []
     for topic in topics:
         assert_same(tiered, topic, backup, remote(flow, topic))
@@ -95,3 +96,27 @@ def test_a_reader_of_slow_remote_storage_concludes_nothing(
         with tiered.slow(), retry_for(0.5), pytest.raises(Unanswered, match=topic):
             list(committed_values(cluster, partition, 0))
         assert len(list(committed_values(cluster, partition, 0))) == len(RECORDS)
+
+
+def test_plan_and_lag_say_how_much_is_read_from_remote_storage(
+    tiered: TieredBroker, backup: KafkaCluster, folder: Path, unique: Unique
+) -> None:
+    topic, plain = unique("told"), unique("plain")
+    tiered_topic(tiered, topic, RECORDS)
+    create_topic(tiered.bootstrap, plain)
+    produce(tiered.bootstrap, plain, RECORDS)
+    flow = make_flow(folder, tiered, backup, [topic, plain])
+    plan = plan_now(flow)
+    # Its last segment may still be on the broker's own disk.
+    remote_offsets = {len(RECORDS), len(RECORDS) - 1}
+    (note,) = [note for note in plan.remarks.notes if note.topic in (topic, plain)]
+    assert note.topic == topic
+    assert note.message in {
+        f"~{count:,} offsets to copy are read from the source's remote storage."
+        for count in remote_offsets
+    }
+    remote_by_topic = {row.topic: row.remote for row in lag(flow)}
+    assert remote_by_topic[plain] == 0
+    assert remote_by_topic[topic] in remote_offsets
+    assert failures(copy_planned(flow, plan)) == []
+    assert {row.topic: row.remote for row in lag(flow)} == {topic: 0, plain: 0}

@@ -84,6 +84,10 @@ def _lag_of_partitions(
         _show(rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
+    if remote := sum(row.remote for row in rows):
+        warn(
+            f"~{remote:,} of these offsets are read from the remote storage of {flow.source.alias}."
+        )
     # The first one ends the command as its error.
     for error in list(refused.values())[1:]:
         warn(str(error))

@@ -7,7 +7,8 @@ from collections import defaultdict
 
 from kafka_ferry.copy.source.cursor import Cursor
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE, local_start
+from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE
+from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 
 class RemoteReads:
@@ -44,7 +45,8 @@ class RemoteReads:
         if now - since < self._wait_s:
             return self._wait_s
         if cursor.remote_to <= cursor.at:
-            cursor.remote_to = local_start(self._aside, node, cursor.range.source)
+            source = cursor.range.source
+            cursor.remote_to = local_starts(self._aside, {source: node}).get(source, 0)
         if cursor.remote_to <= cursor.at:
             return self._wait_s
         return max(0.0, self._recovered_at[node] - since) + REMOTE_PATIENCE * self._wait_s

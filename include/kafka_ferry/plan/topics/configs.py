@@ -6,6 +6,9 @@ dynamic broker configs; with ``use.defaults.from: source`` the defaults as well;
 or secret, what the source's brokers have from their own files, or what ``config.properties.exclude``
 names. What ``topics.configs`` says takes the place of all of that.
 
+Configs of tiered storage (KIP-405) are synced only where the source's topic is tiered and the target takes
+``remote.storage.enable``. Elsewhere they are the target's own: a copy that its operator has made tiered stays so.
+
 For a remote topic that exists the rule differs from MirrorMaker 2's, which overwrites any value.
 Three values are compared: what it should have, what the flow has set, what it has.
 
@@ -26,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.config.types.topic_configs import NEVER
@@ -39,6 +42,13 @@ if TYPE_CHECKING:
     from kafka_ferry.model.topic_pair import Pair
 
 
+REMOTE_STORAGE: Final = "remote.storage.enable"
+"""The config that makes a topic tiered (KIP-405)."""
+_WHOLE: Final = {
+    "local.retention.ms": "retention.ms",
+    "local.retention.bytes": "retention.bytes",
+}
+_UNLIMITED: Final = -1
 _Value = TypeVar("_Value")
 _Error = TypeVar("_Error")
 
@@ -64,13 +74,33 @@ def fate_of(wanted: str | None, ours: Collection[str | None], found: str | None)
     return Fate.CHANGED if found in ours else Fate.DRIFTED
 
 
-def wanted_configs(flow: Flow, source: Topic) -> dict[str, str]:
-    """The configs that should be set on the remote topic of ``source``: its own, or what the flow says."""
+def wanted_configs(flow: Flow, source: Topic, *, untiered: bool = False) -> dict[str, str]:
+    """The configs that should be set on the remote topic of ``source``: its own, or what the flow says.
+
+    Args:
+        flow: the flow.
+        source: the source's topic.
+        untiered: whether the target refuses tiered storage for the remote topic: then only the flow says so.
+    """
+    tiers = source.is_tiered and not untiered
     names = source.overrides | source.dynamic
     if flow.use_defaults_from == "source":
         names |= source.defaults
-    synced = {name: source.configs[name] for name in names if _is_synced(flow, name)}
-    return dict(sorted({**synced, **flow.configs_of(source.name)}.items()))
+    synced = {name: source.configs[name] for name in names if _is_synced(flow, name, tiers)}
+    said = flow.configs_of(source.name)
+    wanted = {**synced, **said}
+    # Brokers refuse a local retention above the whole one; without it, the two are the same.
+    too_long = {name for name in synced.keys() - said.keys() if _is_too_long(name, wanted)}
+    return {name: wanted[name] for name in sorted(wanted.keys() - too_long)}
+
+
+def _is_too_long(name: str, configs: Mapping[str, str]) -> bool:
+    """Whether a config is a local retention above the whole topic's; what is no number is left to the brokers."""
+    try:
+        local, whole = (int(configs[it]) for it in (name, _WHOLE[name]))
+    except (KeyError, ValueError):
+        return False
+    return local > whole != _UNLIMITED
 
 
 def sync_configs(
@@ -86,15 +116,16 @@ def sync_configs(
     source, remote = pair.source, pair.remote
     if source is None or remote is None or not flow.sync_topic_configs_enabled:
         return
-    wanted = wanted_configs(flow, source)
+    wanted = wanted_configs(flow, source, untiered=pair.untiered)
     # A topic that the flow was about to create when it died has no id in the ledger yet.
     key = config_key(remote)
     before = dict(applied.configs.get(key, applied.creations.get(remote.name, {})))
     pending = applied.pending.get(key, {})
     said = flow.configs_of(source.name)
+    tiers = source.is_tiered and not pair.untiered
 
     def is_synced(name: str) -> bool:
-        return name in said or _is_synced(flow, name)
+        return name in said or _is_synced(flow, name, tiers)
 
     there = {name: remote.configs[name] for name in remote.overrides if is_synced(name)}
     after: dict[str, str | None] = {}
@@ -162,7 +193,17 @@ def is_of_tiers(name: str) -> bool:
     return name.startswith(("remote.", "local.retention."))
 
 
-def _is_synced(flow: Flow, name: str) -> bool:
+def no_tiers(alias: str) -> str:
+    """The sentence about a target that refuses tiered storage."""
+    return (
+        f"{alias} has no tiered storage for its topics: their configs of it are left out, and the brokers' own disks "
+        "need room for all that retention keeps."
+    )
+
+
+def _is_synced(flow: Flow, name: str, tiers: bool) -> bool:
+    if is_of_tiers(name) and not tiers:
+        return False
     return name not in NEVER and not _excluded(flow.config_properties_exclude).fullmatch(name)
 
 

@@ -23,7 +23,12 @@ _DOWN: Final = "?"
 
 
 def creation_of(
-    flow: Flow, racks: Mapping[int, str], source: Topic, remote_topic: str
+    flow: Flow,
+    racks: Mapping[int, str],
+    source: Topic,
+    remote_topic: str,
+    *,
+    untiered: bool = False,
 ) -> Creation | Refusal:
     """How the remote topic of ``source`` is created; or why its replicas cannot be placed.
 
@@ -32,13 +37,14 @@ def creation_of(
         racks: the rack of each live broker of the target; none where they are not known.
         source: the topic.
         remote_topic: the remote topic's name.
+        untiered: as in ``wanted_configs``.
     """
     placement = flow.placement_of(source.name)
     if problem := _problem(flow, racks, placement):
         return Refusal(source.name, *problem)
     partitions = flow.partitions_of(source.name, source.partitions)
     assignment = assign_replicas(remote_topic, racks, placement, partitions) if placement else ()
-    configs = wanted_configs(flow, source)
+    configs = wanted_configs(flow, source, untiered=untiered)
     replicas = flow.replicas_of(source.name)
     if 0 < len(racks) < replicas:
         reason = (

@@ -34,6 +34,7 @@ from kafka_ferry.runs.plan.first_starts import topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_mismatches import log_mismatches
 from kafka_ferry.runs.plan.log_sizes import with_sizes
+from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
@@ -201,6 +202,7 @@ def _with_remote_topics(
     mismatches = (
         log_mismatches(flow, target, ledger, there.values()) if positions.ledger_end else {}
     )
+    sources = ((topic, remote_names[name]) for name, topic in state.source.topics.items())
     is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
     # One replica fits everywhere, and where no topic is to be created nothing is asked.
     is_placed |= any(
@@ -215,6 +217,7 @@ def _with_remote_topics(
         mismatches=mismatches,
         refused={name: str(error) for name, error in refused.items()},
         racks=target.racks() if is_placed else {},
+        untiered=untiered_topics(flow, target, sources, there),
     )
     return replace(state, target=remote, positions=positions)
 

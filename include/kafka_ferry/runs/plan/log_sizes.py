@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
@@ -17,6 +17,7 @@ from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire.partitions.list_offsets import local_starts
 from kafka_ferry.wire.partitions.log_dirs import log_sizes
 from kafka_ferry.wire.partitions.times import look_up
 
@@ -37,12 +38,17 @@ def with_sizes(
     if not waiting:
         return logs, ()
     asked = questions(flow, logs, pairs, now_ms())
+    tiered = {pair.topic for pair in pairs if pair.source and pair.source.is_tiered}
     with connected(flow.source) as cluster:
-        return retry(lambda: _ask(cluster, logs, waiting, asked))
+        return retry(lambda: _ask(cluster, logs, waiting, asked, tiered))
 
 
 def _ask(
-    cluster: WireCluster, logs: SourceLogs, waiting: Iterable[TopicPartition], asked: Questions
+    cluster: WireCluster,
+    logs: SourceLogs,
+    waiting: Iterable[TopicPartition],
+    asked: Questions,
+    tiered: Collection[str],
 ) -> tuple[SourceLogs, tuple[str, ...]]:
     leaders = cluster.leaders(waiting)
     nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
@@ -58,10 +64,12 @@ def _ask(
     expiring = look_up(cluster, nodes, asked.expiring)
     recent = look_up(cluster, nodes, asked.recent)
     oldest = look_up(cluster, nodes, dict.fromkeys(asked.oldest, _FIRST))
+    remote = {tp: node for tp, node in nodes.items() if tp.topic in tiered}
     refused = expiring.refused | recent.refused | oldest.refused
     logs = replace(
         logs,
         sizes=sizes,
+        local_starts=local_starts(cluster, remote) if remote else {},
         # Where all records are older, all of them may go.
         expiring={
             tp: entry.offset if entry else logs.bounds[tp].end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -27,6 +27,7 @@ from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.wire import WireCluster, connected, fetch
 from kafka_ferry.wire.error_codes import NONE
+from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 _AT_ONCE: Final = 250
 _BYTES: Final = 64 * 1024
@@ -50,6 +51,8 @@ class Lag:
         held_back: how many offsets after ``log_end`` an open transaction keeps from the flow; not in its lag.
         held_since: when that transaction began, in milliseconds since 1970; None where there is none.
         held_by: the producer id of that transaction; None where there is none.
+        remote: how many of the offsets behind only the source's remote storage has (KIP-405); 0 where the topic is
+            not tiered, or its leader does not say.
     """
 
     topic: str
@@ -62,12 +65,18 @@ class Lag:
     held_back: int = 0
     held_since: int | None = None
     held_by: int | None = None
+    remote: int = 0
 
     @property
     def lag(self) -> int:
         """Offsets on the source that are not yet accounted for; 0 for a log that was truncated."""
         behind = self.log_end - (self.log_start if self.position is None else self.position)
         return max(0, behind)
+
+    @property
+    def first(self) -> int:
+        """The first offset to read, as far as the source still has it."""
+        return max(self.log_start, self.position or 0)
 
 
 def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
@@ -134,7 +143,29 @@ def readable_lag(
                 *held.get(tp, ()),
             )
         )
-    return rows, {name: error for name, error in refused.items() if name in remote_names}
+    unreadable = {name: error for name, error in refused.items() if name in remote_names}
+    return _with_remote(flow, topics, rows), unreadable
+
+
+def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> list[Lag]:
+    """``rows`` with what is in remote storage; only partitions of tiered topics are asked for."""
+    waiting = [TopicPartition(it.topic, it.partition) for it in rows if it.lag]
+    tiered = [tp for tp in waiting if topics[tp.topic].is_tiered]
+    if not tiered:
+        return rows
+    with connected(flow.source) as cluster:
+        leaders = cluster.leaders(tiered)
+        nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
+        starts = local_starts(cluster, nodes)
+    return [
+        replace(
+            it,
+            remote=min(
+                it.lag, max(0, starts.get(TopicPartition(it.topic, it.partition), 0) - it.first)
+            ),
+        )
+        for it in rows
+    ]
 
 
 class PartitionLag(NamedTuple):

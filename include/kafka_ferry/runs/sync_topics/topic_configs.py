@@ -29,7 +29,13 @@ from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.plan import Creation, TopicChanges
-from kafka_ferry.plan.topics.configs import config_key, is_of_tiers, refused_values
+from kafka_ferry.plan.topics.configs import (
+    REMOTE_STORAGE,
+    config_key,
+    is_of_tiers,
+    no_tiers,
+    refused_values,
+)
 from kafka_ferry.runs.state.run_context import RunContext
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
@@ -318,22 +324,28 @@ class ConfigChanges:
             name: str(value.value if isinstance(value, ConfigChange) else value)
             for name, value in values.items()
         }
-        suspects = [name for name, text in texts.items() if (name, text) in self._refused]
+        said = self.run.flow.configs_of(self._sources.get(remote_topic, remote_topic))
+        # What is optional is asked for last, so that it is never the reason to refuse what is not.
+        suspects = [
+            name
+            for name, text in texts.items()
+            if (name, text) in self._refused or (is_of_tiers(name) and name not in said)
+        ]
         try:
             refused = refused_values(values, refusal, suspects)
         except FerryError:
             return frozenset()
-        said = self.run.flow.configs_of(self._sources.get(remote_topic, remote_topic))
         for name, why in refused.items():
             self._refused.add((name, texts[name]))
             advice = _CORRECT if name in said else _LEAVE_OUT
             sentence = f"{remote_topic}: {name} could not be set. {why.message} {advice}"
             if is_of_tiers(name) and name not in said:
-                sentence = ""
                 self._note(
-                    f"{self.run.flow.target.alias} has no tiered storage for its topics: their configs of it are "
-                    "left out, and the brokers' own disks need room for all that retention keeps."
+                    no_tiers(self.run.flow.target.alias)
+                    if name == REMOTE_STORAGE
+                    else f"{remote_topic}: {name} is left out. {why.message}"
                 )
+                sentence = ""
             self._failures[remote_topic][name] = sentence
         return frozenset(refused)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches import MalformedBatch, split_batches
@@ -13,7 +12,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.fetch import ANY, Expected, Fetched, fetch_one
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST_LOCAL, log_offsets
+from kafka_ferry.wire.partitions.list_offsets import local_starts
 
 REMOTE_WAIT_MS: Final = 5_000
 """How long a broker may wait for remote storage, once it has given nothing; before Kafka 3.8 it heeds that."""
@@ -101,7 +100,8 @@ class LogAnswers:
                 return LogAnswer(fetched, min(empty_to, fetched.end))
             waited_s = time.monotonic() - began
             if waited_s > patience_s and remote_to <= offset:
-                remote_to = local_start(self._cluster, self._node, self._partition)
+                nodes = {self._partition: self._node}
+                remote_to = local_starts(self._cluster, nodes).get(self._partition, 0)
             if waited_s > patience_s * (REMOTE_PATIENCE if remote_to > offset else 1):
                 why = silence(self._partition, offset, fetched.end, remote_to)
                 raise Unanswered(f"{self._cluster.alias}: {why}")
@@ -143,22 +143,6 @@ def next_batch(
         if batch.header.next_offset > offset:
             return max(offset, batch.header.base_offset)
     return offset
-
-
-def local_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
-    """The first offset of a log on its leader's own disk (KIP-405); 0 where the broker does not say.
-
-    What is before it and not before the log's start has to be read from remote storage.
-
-    Args:
-        cluster: the cluster, with no request on its way to ``node``.
-        node: the broker that leads the partition.
-        partition: the partition.
-    """
-    with suppress(FerryError):
-        (start,) = log_offsets(cluster, {partition: node}, (EARLIEST_LOCAL,))[partition]
-        return start
-    return 0
 
 
 def silence(partition: TopicPartition, offset: int, end: int, remote_to: int = 0) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.by_topic import by_topic, entries_of
 from kafka_ferry.wire.cluster import WireCluster
@@ -130,3 +132,22 @@ def log_offsets(
                 raise read_fault(answer.error_code, doing, tp.topic)
             found[tp].append(int(answer.offset))
     return found
+
+
+def local_starts(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The first offset that each partition's leader has on its own disk; none where a broker does not say.
+
+    What is before it, and not before the log's start, has to be read from remote storage (KIP-405). Brokers
+    before 3.6, which have none, answer with the log's start.
+
+    Args:
+        cluster: the cluster, with no request on its way to these brokers.
+        nodes: the broker that leads each partition.
+    """
+    with suppress(FerryError):
+        return {
+            tp: start for tp, (start,) in log_offsets(cluster, nodes, (EARLIEST_LOCAL,)).items()
+        }
+    return {}

@@ -1,4 +1,4 @@
-"""How long a partition is waited for that is read from remote storage, and what the others do meanwhile."""
+"""How long a partition is waited for that is read from remote storage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from kafka_ferry.copy.source import remote_reads
 from kafka_ferry.copy.source.cursor import Cursor
 from kafka_ferry.copy.source.remote_reads import RemoteReads
-from kafka_ferry.copy.source.request_order import next_offsets
 from kafka_ferry.model.ranges import Range
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE
@@ -36,7 +35,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The local log starts that the broker tells, one after the other."""
     starts = list[int]()
-    monkeypatch.setattr(remote_reads, "local_start", lambda *_: starts.pop(0))
+    monkeypatch.setattr(
+        remote_reads, "local_starts", lambda _, nodes: dict.fromkeys(nodes, starts.pop(0))
+    )
     return starts
 
 
@@ -82,16 +83,3 @@ def test_the_time_does_not_run_while_the_same_broker_serves_others_that_waited(
     assert reads.wait_s(cursor, LEADER) == REMOTE_PATIENCE * WAIT_S
     reads.recovered(fail(cursor_of(4), clock), LEADER)
     assert reads.wait_s(cursor, LEADER) == 200 + REMOTE_PATIENCE * WAIT_S
-
-
-def test_partitions_that_must_be_alone_and_all_others_take_turns() -> None:
-    silent = [cursor_of(number) for number in range(2)]
-    others = [cursor_of(number, is_silent=False) for number in range(2, 4)]
-
-    def partitions(*, was_alone: bool, cursors: list[Cursor]) -> list[int]:
-        return [tp.partition for tp in next_offsets(cursors, 9, was_alone=was_alone)]
-
-    assert partitions(was_alone=False, cursors=[*silent, *others]) == [0]
-    assert partitions(was_alone=True, cursors=[*silent, *others]) == [2, 3]
-    assert partitions(was_alone=True, cursors=silent) == [0]
-    assert partitions(was_alone=False, cursors=others) == [2, 3]

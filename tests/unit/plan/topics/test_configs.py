@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -296,3 +297,37 @@ def test_sentences_say_who_has_what() -> None:
         "primary.orders no longer has retention.ms, which this flow had set; by the source it "
         "should be 10: kept."
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "untiered", "wanted"),
+    [
+        ({}, False, {"remote.storage.enable", "local.retention.ms", "retention.ms"}),
+        ({}, True, {"retention.ms"}),
+        (
+            {"topics_configs": {"orders": {"local.retention.ms": "5"}}},
+            True,
+            {"local.retention.ms", "retention.ms"},
+        ),
+        # Above the copy's own retention, which brokers refuse.
+        (
+            {"topics_configs": {"orders": {"retention.ms": "9"}}},
+            False,
+            {"remote.storage.enable", "retention.ms"},
+        ),
+        (
+            {"topics_configs": {"orders": {"retention.ms": "-1"}}},
+            False,
+            {"remote.storage.enable", "local.retention.ms", "retention.ms"},
+        ),
+    ],
+    ids=["tiered", "refused", "refused, but said", "shorter", "unlimited"],
+)
+def test_configs_of_tiered_storage_go_where_it_is_taken(
+    options: dict[str, Any], untiered: bool, wanted: set[str]
+) -> None:
+    configs = {"remote.storage.enable": "true", "local.retention.ms": "10", "retention.ms": "20"}
+    source = Topic("orders", "id of orders", 1, configs, overrides=frozenset(configs))
+    assert wanted_configs(a_flow(**options), source, untiered=untiered).keys() == wanted
+    plain = replace(source, configs=configs | {"remote.storage.enable": "false"})
+    assert "remote.storage.enable" not in wanted_configs(a_flow(), plain)

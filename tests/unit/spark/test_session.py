@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -91,9 +92,9 @@ def test_the_next_one_starts_when_the_last_one_has_stopped() -> None:
 def test_a_jvm_that_ends_after_the_command_does_not_hold_its_output_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gateway, launched = object(), list[object]()
+    gateway, launched = object(), list[dict[str, int]]()
 
-    def launch(conf: object, options: object) -> object:
+    def launch(conf: object, options: dict[str, int]) -> object:
         launched.append(options)
         return gateway
 
@@ -107,5 +108,7 @@ def test_a_jvm_that_ends_after_the_command_does_not_hold_its_output_open(
     session._start_jvm(SparkConf(loadDefaults=False))
     session._start_jvm(SparkConf(loadDefaults=False))
 
-    assert launched == [{"stdout": subprocess.DEVNULL}]
+    (streams,) = launched
+    assert streams["stdout"] == subprocess.DEVNULL
+    assert streams["stderr"] not in (sys.stderr.fileno(), 2)
     assert SparkContext._gateway is gateway

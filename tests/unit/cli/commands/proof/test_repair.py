@@ -46,6 +46,7 @@ class Repair:
     """A repair that finds ``COPIES``, the second of them gone from the source."""
 
     given_up: ClassVar[list[str]] = []
+    refused: ClassVar[dict[str, Exception]] = {}
 
     def __init__(self, flow: object) -> None:
         del flow

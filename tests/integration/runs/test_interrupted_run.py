@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control.positions import read_positions
 from kafka_sandbox.processes import OrphanGuard
 from tests.support.records.builders import Record
-from tests.support.runs.command_line import ferry_process
+from tests.support.runs.command_line import ferry_in_terminal, ferry_process
 from tests.support.runs.flows import write_flow
 from tests.support.runs.pair import Pair
 from tests.support.waiting import wait_until
@@ -31,10 +29,9 @@ class InterruptedRun:
     """``ferry run`` in a process group of its own, as in a terminal."""
 
     def __init__(self, folder: Path, file: Path) -> None:
-        command = [sys.executable, "-m", "kafka_ferry", "run", "--config", str(file)]
         self._log = folder / "run.log"
         with self._log.open("wb") as log:
-            self._run = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self._run = ferry_in_terminal("run", "--config", file, stdout=log, stderr=log)
         self._guard = OrphanGuard(-self._run.pid)
 
     def interrupt(self) -> tuple[int, str]:

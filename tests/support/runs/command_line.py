@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
+from typing import IO
 
 import pytest
 
@@ -45,3 +48,19 @@ def ferry_process(*arguments: object, environment: Mapping[str, str] | None = No
         env=os.environ | (environment or {}),
     )
     return Called(done.returncode, done.stdout, done.stderr)
+
+
+def ferry_in_terminal(
+    *arguments: object, stdout: int | IO[bytes], stderr: int | IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Starts ``ferry`` as a terminal does: in a process group of its own, which Ctrl-C reaches.
+
+    A shell's background jobs ignore SIGINT, and so does what they start, such as these tests.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "kafka_ferry", *map(str, arguments)],
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  (it takes no lock)
+    )

@@ -6,9 +6,9 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.support.runs.command_line import ferry_in_terminal
 from tests.support.runs.flows import write_flow
 
 
@@ -30,19 +30,15 @@ class Silent:
 def test_a_command_that_is_interrupted_says_so_and_exits_as_a_shell_expects(tmp_path: Path) -> None:
     broker = Silent()
     file = write_flow(tmp_path, broker, broker, ["orders"])  # type: ignore[arg-type]
-    run = subprocess.Popen(
-        [sys.executable, "-m", "kafka_ferry", "plan", "--config", str(file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+    run = ferry_in_terminal(
+        "plan", "--config", file, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     broker.wait_for_a_client()
     os.killpg(run.pid, signal.SIGINT)
     out, err = run.communicate(timeout=60)
     broker.close()
 
-    assert (run.returncode, out) == (130, "")
-    assert err.strip() == (
+    assert (run.returncode, out) == (130, b"")
+    assert err.decode().strip() == (
         "Interrupted. What was committed stays, and nothing is lost: run it again to continue."
     )

@@ -32,6 +32,8 @@ def untiered_topics(
         there: the remote topics that exist.
     """
     asked = list(_lacking(flow, topics, there))
+    if not asked:
+        return frozenset()
     refused = target.alter_configs(
         {
             name: [ConfigChange(source.name, name, REMOTE_STORAGE, "true", None)]

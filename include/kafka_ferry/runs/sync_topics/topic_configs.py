@@ -197,7 +197,7 @@ class ConfigChanges:
             for topic in created
             if topic.stamps_append_time
         }
-        errors = self.target.alter_configs(changes)
+        errors = self.target.alter_configs(changes) if changes else {}
         self._read_back({name: {_TIME: "CreateTime"} for name in changes if name not in errors})
         return errors
 

@@ -30,7 +30,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.spark.session import terminal_spark
 from tests.support.brokers.empty_answers import empty_answers
-from tests.support.runs.proof import NO_SPARK, recount_here
+from tests.support.runs.proof import recount_here
 
 
 def main() -> None:
@@ -81,10 +81,10 @@ def late(flow: Flow, name: str) -> list[str]:
 
 
 def verify(flow: Flow, name: str) -> list[str]:
-    """Prove all that the flow ever copied."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Prove all that the flow ever copied; Spark starts only where rules are evaluated again."""
+    with pytest.MonkeyPatch.context() as patch, terminal_spark(f"storm {name}") as spark:
         recount_here(patch)
-        Run(flow, name).verify(NO_SPARK, everything=True)
+        Run(flow, name).verify(spark, everything=True)
     return []
 
 

@@ -67,6 +67,7 @@ def with_another_writer(flow: Flow) -> Flow:
     return next(it for it in more if writers_of(it).of(target) > 0)
 
 
+@pytest.mark.long
 def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_and_never_doubled(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,20 @@ def flow(folder: Path, strict: tuple[KafkaCluster, KafkaCluster]) -> Flow:
     return make_flow(folder, source, target, TOPICS, writers=1, sync_topic_acls_enabled=False)
 
 
+def write(source: KafkaCluster, topics: Iterable[str]) -> None:
+    """Creates topics with 20 records each."""
+    for topic in topics:
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+
+
+def read_half(flow: Flow, group: str, topics: Iterable[str]) -> None:
+    """Lets a group of the source have read the first ten records of each topic."""
+    with GroupControl(flow.source) as control:
+        half = {TopicPartition(topic, 0): Committed(10) for topic in topics}
+        assert not control.commit({Group(group): half})
+
+
 def test_topics_without_a_right_are_named_and_the_others_copied(
     flow: Flow, strict: tuple[KafkaCluster, KafkaCluster]
 ) -> None:
@@ -74,15 +88,11 @@ def test_topics_that_may_not_be_described_are_named_and_the_others_copied_proved
     recount_here(monkeypatch)
     source, target = strict
     topics = ("described", "hidden-here", "hidden-there", "hidden-before")
-    for topic in topics:
-        create_topic(source.bootstrap, topic)
-        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    write(source, topics)
     options = {"sync_topic_acls_enabled": False, "sync_group_offsets_enabled": True}
     flow = make_flow(folder, source, target, topics, groups=["reader"], **options)
     deny(target, f"topic {remote(flow, 'hidden-before')}", "DESCRIBE_CONFIGS")
-    with GroupControl(flow.source) as control:
-        half = {TopicPartition(topic, 0): Committed(10) for topic in topics}
-        assert not control.commit({Group("reader"): half})
+    read_half(flow, "reader", topics)
     copy_planned(flow, plan_now(flow))
     Run(flow, "run-1").verify(NO_SPARK)
     deny(source, "topic hidden-here", "DESCRIBE_CONFIGS")
@@ -121,9 +131,7 @@ def test_copies_that_may_not_be_read_are_named_and_the_others_verified(
     recount_here(monkeypatch)
     source, target = strict
     topics = ("read", "unread", "unseen", "unread-before")
-    for topic in topics:
-        create_topic(source.bootstrap, topic)
-        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    write(source, topics)
     flow = make_flow(
         folder,
         source,
@@ -134,9 +142,7 @@ def test_copies_that_may_not_be_read_are_named_and_the_others_verified(
         sync_group_offsets_enabled=True,
         verify_everything_within="30 days",
     )
-    with GroupControl(flow.source) as control:
-        half = {TopicPartition(topic, 0): Committed(10) for topic in topics}
-        assert not control.commit({Group("reader-of-copies"): half})
+    read_half(flow, "reader-of-copies", topics)
     assert not failures(copy_now(flow))
     denied = {
         Right.topic("READ", remote(flow, "unread")),
@@ -185,9 +191,7 @@ def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(
 ) -> None:
     source, target = strict
     topics = ("moves", "may-not-move")
-    for topic in topics:
-        create_topic(source.bootstrap, topic)
-        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    write(source, topics)
     flow = make_flow(
         folder,
         source,

@@ -28,6 +28,9 @@ _P = ParamSpec("_P")
 RETRY_S: Final = 60
 # A request that follows failed ones may take so long at least: the cluster may have come back.
 _LEAST_S: Final = 5.0
+# A request is given up a moment before its time is over, and another try would only wait again.
+_MOMENT_S: Final = 1.5
+_LARGEST_MOMENT: Final = 0.1
 # Coordinators load and leaders move within a few seconds: what takes longer is logged.
 _SILENT_S: Final = 3
 
@@ -117,6 +120,16 @@ def at_most(seconds: float) -> float:
     return min(seconds, shared.limit_s, max(shared.left_s, _LEAST_S))
 
 
+def is_over(spent_s: float, limit_s: float) -> bool:
+    """Whether so little of a time is left that nothing is to be tried again.
+
+    Args:
+        spent_s: how long it has failed, in seconds.
+        limit_s: how long it may fail.
+    """
+    return limit_s - spent_s <= min(_MOMENT_S, _LARGEST_MOMENT * limit_s)
+
+
 def retry(do: Callable[[], _T]) -> _T:
     """Call ``do`` until it succeeds, for up to a minute, as long as its errors are transient.
 
@@ -126,7 +139,7 @@ def retry(do: Callable[[], _T]) -> _T:
     retrying = Retrying(
         retry=retry_if_exception(_is_transient),
         wait=wait_random_exponential(multiplier=0.02, max=2),
-        stop=lambda _: retry_time.left_s <= 0,
+        stop=lambda _: is_over(retry_time.limit_s - retry_time.left_s, retry_time.limit_s),
         before_sleep=_tell_once(),
         reraise=True,
     )

@@ -3,7 +3,15 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryError
-from kafka_ferry.retry import at_most, failing_since, retried, retry, retry_each, retry_for
+from kafka_ferry.retry import (
+    at_most,
+    failing_since,
+    is_over,
+    retried,
+    retry,
+    retry_each,
+    retry_for,
+)
 
 AWAY = ClusterUnreachable("The cluster is away.")
 
@@ -201,7 +209,24 @@ def test_what_fails_to_the_end_has_its_last_error(slept: list[float]) -> None:
         "a": AWAY,
         "b": AWAY,
     }
-    assert 60 <= sum(slept) <= 62
+    assert 58 <= sum(slept) <= 62
+
+
+@pytest.mark.parametrize(
+    ("spent_s", "limit_s", "expected"),
+    [
+        (0, 60, False),
+        (58, 60, False),
+        (58.6, 60, True),
+        (14, 15, True),
+        (0.8, 1, False),
+        (1, 1, True),
+    ],
+)
+def test_a_time_is_over_a_moment_before_its_end(
+    spent_s: float, limit_s: float, expected: bool
+) -> None:
+    assert is_over(spent_s, limit_s) == expected
 
 
 def test_nothing_to_ask_about_is_not_asked() -> None:

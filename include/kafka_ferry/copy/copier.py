@@ -31,7 +31,7 @@ from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.retry import RETRY_S, failing_since
+from kafka_ferry.retry import RETRY_S, failing_since, is_over
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,6 @@ _LEAST_LASTING = 12
 _TRIPS_OF_A_COMMIT = 4
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
-# A request is given up a moment before its time is over, and another try would only wait again.
-_NEARLY = 0.9
 # A worker's next task begins so soon after the one before.
 _STILL_S = 5.0
 _SOURCE, _TARGET, _LIMIT = "source", "target", "limit"
@@ -179,7 +177,7 @@ class _Copy:
             # What has failed may have kept its caller waiting for long.
             began = now if self.asked_at is None else self.asked_at
             self.outage.since = began if self.outage.since is None else self.outage.since
-            if now - self.outage.since >= _NEARLY * self.limits.wait_s:
+            if is_over(now - self.outage.since, self.limits.wait_s):
                 self.outage.gave_up_at = now
                 self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
                 return

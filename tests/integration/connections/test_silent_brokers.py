@@ -17,7 +17,10 @@ from kafka_sandbox.broker import HOST, free_port
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.faults.sides import frozen
-from tests.support.runs.flows import copy_now, make_flow
+from tests.support.brokers.leaders import leaders
+from tests.support.records.builders import create_topic, produce
+from tests.support.records.histories import named
+from tests.support.runs.flows import copy_now, copy_planned, make_flow, plan_now
 from tests.support.runs.pair import Pair
 
 
@@ -53,3 +56,25 @@ def test_a_step_waits_once_for_brokers_that_are_frozen_and_names_them(
             assert f"Brokers of backup that do not answer: {names}." in str(caught.value)
             # Five times what it is to take: each call that asks again would add fifteen seconds.
             assert time.monotonic() - began < 100
+
+
+@pytest.mark.long
+def test_a_copy_waits_once_for_brokers_of_the_source_that_are_frozen_and_copies_what_others_lead(
+    pair: Pair, tmp_path: Path
+) -> None:
+    with Brokers(tmp_path / "source") as source, ExitStack() as harm:
+        create_topic(source.bootstrap, "frozen", 6)
+        produce(source.bootstrap, "frozen", named("a", 200))
+        flow = make_flow(
+            tmp_path, source, pair.backup, ["frozen"], partition_wait_ms=15_000, writers=1
+        )
+        plan = plan_now(flow)
+        led = {number for number, (node, _) in leaders(source, "frozen").items() if node == 3}
+        for node in (1, 2):
+            harm.enter_context(frozen(source.brokers[node]))
+        began = time.monotonic()
+        outcomes = copy_planned(flow, plan)
+        # Three times what it is to take: brokers that are waited for in turn would add up.
+        assert time.monotonic() - began < 60
+        assert {it.range.partition for it in outcomes if it.failure is None} == led
+        assert all(it.failure.transient for it in outcomes if it.failure)

@@ -29,6 +29,7 @@ from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.plan.schedule.priority import waves
+from kafka_ferry.retry import is_over
 from kafka_ferry.wire import (
     Expected,
     Fetched,
@@ -55,6 +56,8 @@ _MAX_UNKNOWN: Final = 6
 _LONGEST_BACK_OFF_S: Final = 1.0
 # How soon a dropped range or a stopped reader is noticed.
 _LONGEST_PAUSE_S: Final = 0.25
+# Back-off ends at multiples of it: silent brokers that are connected to side by side take their time once.
+_TOGETHER_S: Final = 0.1
 _LEAST_SHARE: Final = 256 * 1024
 _WAIT_MS: Final = 250
 # Fewer offsets are read with their neighbours, rather than skipped with another request.
@@ -141,7 +144,7 @@ class RangeFetcher:
                     self._depth.took(time.monotonic() - began)
             for requests, why in self._pending.given_up():
                 unanswered = [cursor for sent in requests for cursor in self._answered(sent)]
-                self._failed_transiently(unanswered, why)
+                self._failed_transiently(unanswered, why, began=requests[0].since)
             if jumps := self._jumps():
                 yield jumps
             if self._failed:
@@ -153,7 +156,8 @@ class RangeFetcher:
         now = time.monotonic()
         ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
         by_replica = self._by_replica(most_urgent(ready))
-        self._cluster.open({it.node for it in by_replica} - self._round_trips.keys())
+        asked_at = time.monotonic()
+        self._cluster.open({it.node for it in by_replica})
         for replica, cursors in by_replica.items():
             round_trip_s = self._round_trips.get(replica.node, 0.0)
             wanted = self._depth.wanted(round_trip_s, len(by_replica))
@@ -161,7 +165,7 @@ class RangeFetcher:
             while len(self._pending.of(replica.node)) < wanted:
                 was_alone = replica.node in self._asked_alone
                 offsets = next_offsets(cursors, at_a_time, was_alone=was_alone)
-                if not offsets or not self._send(replica, offsets):
+                if not offsets or not self._send(replica, offsets, asked_at):
                     break
 
     def _pause(self) -> float:
@@ -194,11 +198,12 @@ class RangeFetcher:
         """The cursors by whom to ask; unknown leaders are looked up first."""
         lost_sight = [cursor for cursor in cursors if cursor.range.source not in self._replicas]
         if lost_sight:
+            began = time.monotonic()
             try:
                 leaders = self._leaders_of([cursor.range.source for cursor in lost_sight])
             except ClusterUnreachable as error:
                 leaders = {}
-                self._failed_transiently(lost_sight, error.message)
+                self._failed_transiently(lost_sight, error.message, began=began)
             for cursor in lost_sight:
                 if leader := leaders.get(cursor.range.source):
                     self._meet(cursor, leader)
@@ -235,8 +240,13 @@ class RangeFetcher:
         else:
             self._judge_error(cursor, leader.error)
 
-    def _send(self, replica: ReadReplica, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Ask a broker for partitions from offsets on; returns whether that could be sent."""
+    def _send(
+        self, replica: ReadReplica, offsets: Mapping[TopicPartition, int], began: float
+    ) -> bool:
+        """Ask a broker for partitions from offsets on; returns whether that could be sent.
+
+        ``began`` is when the broker was first turned to for it, perhaps to open its connection.
+        """
         cursors = [self._cursors[tp] for tp in offsets]
         guessed = {cursor.range.source for cursor in cursors if cursor.asked}
         # Each partition gets a share, so that the writer can fill its requests with many of them.
@@ -259,7 +269,7 @@ class RangeFetcher:
                 rack=replica.rack,
             )
         except FerryError as error:
-            self._retry_or_raise(_exact(cursors, guessed), error)
+            self._retry_or_raise(_exact(cursors, guessed), error, began)
             return False
         self._round_trips[replica.node] = fetch.connection.round_trip_s
         self._pending.add(SentFetch(fetch, offsets, share, guessed))
@@ -296,13 +306,13 @@ class RangeFetcher:
                     reads.append(Read(known.range, found))
                     room -= sum(it.batch.header.size for it in found if it.batch)
         except FerryError as error:
-            self._retry_or_raise(_exact(cursors, sent.guessed), error)
+            self._retry_or_raise(_exact(cursors, sent.guessed), error, sent.since)
         return [read for read in reads if read.converted_batches]
 
-    def _retry_or_raise(self, cursors: Sequence[Cursor], error: FerryError) -> None:
+    def _retry_or_raise(self, cursors: Sequence[Cursor], error: FerryError, began: float) -> None:
         if not error.transient:
             raise error
-        self._failed_transiently(cursors, error.message)
+        self._failed_transiently(cursors, error.message, began=began)
 
     def _judge(
         self, cursor: Cursor, fetched: Fetched, sent: SentFetch, room: int
@@ -431,19 +441,29 @@ class RangeFetcher:
             self._fail(cursor, str(error), transient=False)
 
     def _failed_transiently(
-        self, cursors: Iterable[Cursor], why: str, wait_s: float | None = None
+        self,
+        cursors: Iterable[Cursor],
+        why: str,
+        wait_s: float | None = None,
+        *,
+        began: float | None = None,
     ) -> None:
-        """Try again after a while, or give up after ``wait_s``; by default, after as long as the rules say."""
+        """Try again after a while, or give up after ``wait_s``; by default, after as long as the rules say.
+
+        A request that was waited for has failed since it ``began``, any other since now.
+        """
         now, wait_s = time.monotonic(), self._rules.wait_s if wait_s is None else wait_s
         for cursor in {cursor.range.source: cursor for cursor in cursors}.values():
-            cursor.failing_since = cursor.failing_since if cursor.transient_failures else now
+            if not cursor.transient_failures:
+                cursor.failing_since = now if began is None else began
             cursor.transient_failures += 1
             self._replicas.forget(cursor.range.source)
-            if now - cursor.failing_since >= wait_s:
+            if is_over(now - cursor.failing_since, wait_s):
                 self._fail(cursor, f"{why.rstrip('.')}.", transient=True)
             else:
                 doubled = 0.05 * 2 ** min(cursor.transient_failures, 10)
-                cursor.not_before = now + min(doubled, _LONGEST_BACK_OFF_S)
+                until = now + min(doubled, _LONGEST_BACK_OFF_S)
+                cursor.not_before = math.ceil(until / _TOGETHER_S) * _TOGETHER_S
 
     def _fail(self, cursor: Cursor, message: str, *, transient: bool) -> None:
         self._cursors.pop(cursor.range.source, None)

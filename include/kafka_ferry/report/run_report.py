@@ -248,7 +248,7 @@ class RunReport(Flat, AsJson):
             return "nothing was read"
         if self.proof.verdict.ranges:
             read = f"{self.proof.verdict.records:,} records in {self.proof.verdict.ranges:,} ranges"
-            return f"{read}{self._evaluated}"
+            return f"{read}{self._evaluated}{self._witnessed}"
         looked_at = len(self.measures.partitions) if self.measures else 0
         nothing = f"nothing new in {count(looked_at, 'partition')}"
         if not self.proof.proved_by:
@@ -263,6 +263,16 @@ class RunReport(Flat, AsJson):
             return ""
         offsets = count(sum(row.rule.evaluated for row in ranges), "offset")
         return f"; rules evaluated again for {offsets} in {count(len(ranges), 'range')}"
+
+    @property
+    def _witnessed(self) -> str:
+        """Of how many offsets without a record the source was asked too."""
+        offsets = sum(row.witness.witnessed for row in self.proof.ranges)
+        return (
+            f"; {count(offsets, 'offset')} without a record looked up on the source"
+            if offsets
+            else ""
+        )
 
     @property
     def has_preserved(self) -> bool:

@@ -145,6 +145,17 @@ RANGES: Final = Suite[RangeRow](
             "of Spark, or a function that does not give the same every time. Otherwise the records were changed.",
         ),
         Check(
+            "witness",
+            "what was booked without a record has none on the source",
+            "contradicted",
+            lambda row: (
+                f"{count(row.witness.contradicted, 'offset')} without a record on the target, and by the ledger "
+                f"for a reason that the source gives; {'; '.join(row.witness.contradiction)}"
+            ),
+            "The ledger's record of it is wrong. Find out which principals may write to the ledger's topic. To copy "
+            "all of the topic again, give its copy up with `ferry repair`.",
+        ),
+        Check(
             "foreign",
             "no other producer wrote between our records",
             "foreign",

@@ -170,6 +170,29 @@ class RuleEvaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceWitness:
+    """What the source's log says of offsets of a range that have no record on the target.
+
+    Attributes:
+        witnessed: how many of them were looked up there; 0 for a range that was not chosen.
+        contradicted: how many of these have a record that a ``read_committed`` consumer gets.
+        contradiction: the first of these, as a sentence for each stretch.
+    """
+
+    witnessed: int = 0
+    contradicted: int = 0
+    contradiction: tuple[str, ...] = ()
+
+    def __add__(self, other: SourceWitness) -> SourceWitness:
+        """What is said of several stretches."""
+        return SourceWitness(
+            self.witnessed + other.witnessed,
+            self.contradicted + other.contradicted,
+            self.contradiction + other.contradiction,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RangeRow(Flat):
     """One range of the ledger and its recount. All numbers count offsets or records.
 
@@ -187,6 +210,7 @@ class RangeRow(Flat):
         compaction_expected: whether the source compacts the topic, by the run's plan.
         again: whether it had been proved before, and was read back once more.
         rule: what came of evaluating its transform rule again.
+        witness: what the source says of its offsets without a record.
     """
 
     STORED: ClassVar = ("source_offsets",)
@@ -204,6 +228,7 @@ class RangeRow(Flat):
     compaction_expected: bool = False
     again: bool = False
     rule: RuleEvaluation = RuleEvaluation()
+    witness: SourceWitness = SourceWitness()
 
     @property
     def first_proof(self) -> bool:

@@ -36,6 +36,7 @@ STORED = {
     },
     **{"again": False, "accepted_missing": 0, "unread": ""},
     **{"evaluated": 0, "unevaluated": 0, "unlike_rule": 0, "evaluation": []},
+    **{"witnessed": 0, "contradicted": 0, "contradiction": []},
 }
 
 

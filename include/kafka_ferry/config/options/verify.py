@@ -23,6 +23,7 @@ CHECKS: Final = (
     "counts",
     "digests",
     "transforms",
+    "witness",
     "foreign",
     "offsets",
     "mapped",

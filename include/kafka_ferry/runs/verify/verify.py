@@ -25,6 +25,7 @@ from kafka_ferry.runs.verify.evaluate_again import (
 )
 from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
 from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
+from kafka_ferry.runs.verify.source_witness import ask_source, with_witness
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
@@ -165,7 +166,7 @@ def _read_due(
         replace(row, compaction_expected=row.topic in compacted)
         for row in with_evaluations((*recounted.present, *recounted.gone), evaluated)
     ]
-    return rows, partitions
+    return with_witness(rows, ask_source(run, due.ranges)), partitions
 
 
 def _oldest_proof(rotation: Rotation, *, is_proved: bool) -> int:

@@ -1,0 +1,155 @@
+"""A second witness for offsets without a record: the source's log, which the verification reads itself.
+
+That an offset was aborted, a control record or compacted away is otherwise only said by the task that did not copy
+it. A run asks the source for a sample: a few stretches that its id chooses, from every partition one before any has
+two. A source that no longer has a stretch, or does not answer, is no fault of the copy: it is not witnessed then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import xxhash
+
+from kafka_ferry.batches import Reason, read_records
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry_for
+from kafka_ferry.verify.rows import SourceWitness
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import ended_batches
+
+if TYPE_CHECKING:
+    from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
+    from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.verify import RangeRow
+    from kafka_ferry.wire import WireCluster
+
+log = logging.getLogger(__name__)
+
+_MOST_STRETCHES: Final = 16
+_MOST_OFFSETS: Final = 10_000
+_ANSWER_BYTES: Final = 256 * 1024
+# The proof of what was copied does not wait for a source that is away.
+_WAIT_S: Final = 5.0
+_BY_THE_SOURCE: Final = frozenset({Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED, Reason.LOST})
+
+_Found = dict["RangeKey", SourceWitness]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Source offsets ``[start, end)`` of a range of the ledger, none of which has a record on the target.
+
+    Attributes:
+        entry: the range.
+        start: the first of them.
+        end: the offset after the last one.
+    """
+
+    entry: LedgerRange
+    start: int
+    end: int
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition on the source."""
+        return _source(self.entry.copied)
+
+
+def stretches(run: str, ranges: Iterable[LedgerRange]) -> list[Stretch]:
+    """What a run asks the source for.
+
+    Args:
+        run: the run's id.
+        ranges: what it verifies. Those that lack records for other reasons too, such as a rule's, say nothing of
+            where the source has none.
+    """
+    of_partition: dict[TopicPartition, list[Stretch]] = defaultdict(list)
+    for entry in ranges:
+        reasons = {reason for reason, offsets in entry.copied.reasons.items() if offsets}
+        if reasons and reasons <= _BY_THE_SOURCE:
+            of_partition[_source(entry.copied)] += _absent(run, entry)
+    turns = [
+        (turn, _shuffled(run, it), it)
+        for some in of_partition.values()
+        for turn, it in enumerate(sorted(some, key=lambda it: _shuffled(run, it)))
+    ]
+    turns.sort(key=lambda it: it[:2])
+    return [it for _, _, it in turns[:_MOST_STRETCHES]]
+
+
+def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
+    """What the source says of a sample of the offsets without a record, by range."""
+    found: _Found = {}
+    chosen = stretches(run.run_id, ranges)
+    if not chosen:
+        return found
+    try:
+        with retry_for(_WAIT_S), connected(run.flow.source) as cluster:
+            leaders = cluster.leaders({it.source for it in chosen})
+            for stretch in chosen:
+                copied = stretch.entry.copied
+                if leaders[stretch.source].topic_id in ("", copied.topic_id):
+                    said, key = _witness(cluster, stretch), stretch.entry.key
+                    found[key] = found.get(key, SourceWitness()) + said
+    except FerryError as error:
+        log.warning("What has no record on the target was not looked up on the source: %s", error)
+    return found
+
+
+def with_witness(rows: Iterable[RangeRow], found: _Found) -> list[RangeRow]:
+    """The rows of the ledger's ranges with what the source says of their offsets without a record."""
+    return [
+        replace(row, witness=said)
+        if (said := found.get((row.ledger.ledger_offset, row.topic, row.partition, row.start)))
+        else row
+        for row in rows
+    ]
+
+
+def _source(copied: CopiedRange) -> TopicPartition:
+    return TopicPartition(copied.topic, copied.partition)
+
+
+def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
+    """The stretches of a range, of a long one a part that the run's id chooses."""
+    copied = entry.copied
+    at = copied.start
+    present = [(it.source, it.source + it.records) for it in copied.segments]
+    for start, end in (*present, (copied.end, copied.end)):
+        if at < start:
+            whole = Stretch(entry, at, start)
+            spare = max(0, start - at - _MOST_OFFSETS)
+            first = at + (_shuffled(run, whole) % (spare + 1))
+            yield Stretch(entry, first, min(start, first + _MOST_OFFSETS))
+        at = max(at, end)
+
+
+def _witness(cluster: WireCluster, stretch: Stretch) -> SourceWitness:
+    """What the source's log has there now; nothing is said of what it has no more, or not yet again."""
+    there = partition_log(cluster, stretch.source)
+    at = first = max(stretch.start, there.start)
+    if first >= min(stretch.end, there.end):
+        return SourceWitness()
+    strange: list[int] = []
+    for batch, is_aborted in ended_batches(cluster, there, first, max_bytes=_ANSWER_BYTES):
+        header = batch.header
+        if 0 <= stretch.entry.copied.leader_epoch < header.leader_epoch:
+            break  # An unclean election has replaced what was copied.
+        if header.base_offset < stretch.end and not (is_aborted or header.is_control):
+            strange += [it[0] for it in read_records(batch) if first <= it[0] < stretch.end]
+        at = min(header.next_offset, stretch.end)
+        if at == stretch.end:
+            break
+    said = f"offset {strange[0]} has a record on the source" if strange else ""
+    return SourceWitness(max(0, at - first), len(strange), (said,) if said else ())
+
+
+def _shuffled(run: str, stretch: Stretch) -> int:
+    return xxhash.xxh3_64_intdigest(f"{run} {stretch.entry.key} {stretch.start}".encode())

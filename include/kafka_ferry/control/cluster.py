@@ -194,23 +194,37 @@ class ClusterControl:
             return read_log_bounds(self._admin, self.alias, partitions, isolation)
 
     def create_topics(
-        self, creations: Iterable[Creation], *, validate_only: bool = False
+        self,
+        creations: Iterable[Creation],
+        *,
+        validate_only: bool = False,
+        must_be_new: Container[str] = (),
     ) -> dict[str, FerryError]:
         """Create topics with their final configs; existing topics stay unchanged.
 
         Args:
             creations: the topics.
             validate_only: whether only to ask if they could be created.
+            must_be_new: the topics of which it is an error that they exist before the first request.
 
         Returns:
             An error for each topic that could not be created.
         """
         asked = {creation.remote_topic: creation for creation in creations}
+        unanswered: set[str] = set()
 
         def create(some: list[str]) -> dict[str, FerryError]:
             topics = [to_create(asked[name]) for name in some]
+            new = {name for name in some if name in must_be_new} - unanswered
+            # Where no answer comes, the topic may have been created all the same.
+            unanswered.update(some)
             futures = self._admin.create_topics(topics, **_timeouts(), validate_only=validate_only)
-            return self._each("creating", "CREATE", futures)
+            errors = self._each("creating", "CREATE", futures)
+            return {
+                name: error
+                for name, error in errors.items()
+                if name in new or not exists_already(error)
+            }
 
         records = {name: 1 + it.partitions + len(it.configs) for name, it in asked.items()}
         return ask_in_portions(records, create)
@@ -388,11 +402,11 @@ class ClusterControl:
         operation: str,
         futures: Mapping[str, Future[object]],
         *,
-        done: int = KafkaError.TOPIC_ALREADY_EXISTS,
+        done: int | None = None,
     ) -> dict[str, FerryError]:
         """Wait for all of them, each of which needs a right to ``operation`` on its topic.
 
-        ``done`` is the error code that means that nothing was to be done.
+        ``done`` is the error code that means that nothing was to be done, if there is one.
         """
         errors: dict[str, FerryError] = {}
         for name, future in futures.items():
@@ -412,6 +426,11 @@ class ClusterControl:
         except ClusterUnreachable:
             forget_clients()
             raise
+
+
+def exists_already(error: FerryError) -> bool:
+    """Whether a topic was not created because it exists."""
+    return isinstance(error, BrokerError) and error.code == KafkaError.TOPIC_ALREADY_EXISTS
 
 
 def _raise_first(refused: Mapping[str, FerryError]) -> None:

@@ -58,6 +58,7 @@ _MERGE_AT: Final = 64
 _ROWS_AT_ONCE: Final = 20_000
 # Entries closer to the end are read anyway.
 _NEAR: Final = 500
+_OF_ALL_FLOWS: Final = frozenset({"ownership", "release"})
 _FOLD_AT_BYTES: Final = 2_000_000
 _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
 
@@ -71,7 +72,7 @@ class LedgerTable:
 
     Args:
         folder: the state folder that holds the table's files and nothing else.
-        flow: the flow's name; other flows' entries in the same ledger are left out.
+        flow: the flow's name; of other flows in the same ledger, only what they own is known.
     """
 
     def __init__(self, folder: StateFolder, flow: str) -> None:
@@ -110,7 +111,7 @@ class LedgerTable:
         first = following = self.next_offset
         for offset, entry in self._new_entries(first):
             following = offset + 1
-            if entry.flow == self._flow:
+            if entry.flow == self._flow or entry.type in _OF_ALL_FLOWS:
                 rows.extend(rows_of(offset, entry))
             if len(rows) >= _ROWS_AT_ONCE:
                 self._append(rows, first, following)
@@ -297,9 +298,7 @@ class LedgerTable:
 
     def marks(self) -> dict[str, Mark]:
         """The newest mark on each remote topic's name; its id tells whether it is still that topic."""
-        rows = self.read(
-            pc.field("type") == "ownership", [field.name for field in dataclasses.fields(Mark)]
-        )
+        rows = self.read(self._own("ownership"), [field.name for field in dataclasses.fields(Mark)])
         # Earlier releases did not store ``given_back``.
         return {
             row["remote_topic"]: Mark(**row | {"given_back": bool(row["given_back"])})
@@ -308,8 +307,34 @@ class LedgerTable:
 
     def released(self) -> frozenset[str]:
         """The ids of the remote topics that the flow has given up."""
-        rows = self.read(pc.field("type") == "release", ["remote_topic_id"])
+        rows = self.read(self._own("release"), ["remote_topic_id"])
         return frozenset(rows["remote_topic_id"].to_pylist())
+
+    def first_marked(self) -> frozenset[str]:
+        """The ids of the remote topics that the flow's first run has marked."""
+        rows = self.read(self._own("ownership"), ["run", "remote_topic_id"]).to_pylist()
+        return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])
+
+    def other_owners(self) -> dict[str, str]:
+        """By remote topic's id, the other flow that copies to it: the first in this ledger that has marked it.
+
+        One that gives the topic back, or gives it up, leaves it to the next one.
+        """
+        wanted = (pc.field("type") == "ownership") | (pc.field("type") == "release")
+        owners: dict[str, str] = {}
+        columns = ["type", "flow", "remote_topic_id", "given_back"]
+        for row in self.read(wanted, columns).to_pylist():
+            flow, topic_id = row["flow"], row["remote_topic_id"]
+            if row["type"] == "ownership" and not row["given_back"]:
+                owners.setdefault(topic_id, flow)
+            elif owners.get(topic_id) == flow:
+                del owners[topic_id]
+        # Brokers before 2.8 give topics no ids.
+        return {key: flow for key, flow in owners.items() if key and flow != self._flow}
+
+    def _own(self, kind: str) -> pc.Expression:
+        """The flow's own rows of a kind that the table has of all flows."""
+        return (pc.field("type") == kind) & (pc.field("flow") == self._flow)
 
     def applied(self) -> Applied:
         """What the flow has applied on the target other than topics and records, from all entries."""

@@ -289,6 +289,7 @@ class LedgerState:
         first_marked: the ids of the remote topics that the flow's first run has marked, if it matters.
         first_copied: by *target* partition of topics whose offsets are or could be preserved, the
             first source offset that was ever copied.
+        other_owners: by remote topic's id, the other flow of the same ledger that copies to it.
     """
 
     copied: Mapping[str, str] = field(default_factory=dict)
@@ -298,6 +299,7 @@ class LedgerState:
     applied: Applied = field(default_factory=Applied)
     first_marked: frozenset[str] = frozenset()
     first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)
+    other_owners: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

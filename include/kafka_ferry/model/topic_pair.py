@@ -26,6 +26,7 @@ class Pair:
         invisible: how to let the flow see the source topic, "" where it does.
         refused: why one of the clusters does not describe its topic, "" where both do.
         mark: the flow's mark on exactly this remote topic.
+        owner: the other flow that copies to it, "" where none is known.
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
         source_cluster_id: the source's cluster id.
@@ -42,6 +43,7 @@ class Pair:
     invisible: str = ""
     refused: str = ""
     mark: Mark | None = None
+    owner: str = ""
     preserved: bool = False
     released: bool = False
     source_cluster_id: str = ""
@@ -68,6 +70,7 @@ class Pair:
             else "",
             refused=state.source.refused.get(topic) or state.target.refused.get(remote_topic, ""),
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
+            owner=state.ledger.other_owners.get(remote.topic_id, "") if remote else "",
             released=remote is not None and remote.topic_id in state.ledger.released,
             source_cluster_id=state.source.cluster_id,
             untiered=remote_topic in state.target.untiered,

@@ -407,3 +407,41 @@ def test_a_target_whose_disk_is_full_fails_the_run_and_costs_no_record(
         assert failures(copy_now(flow, "run-3")) == []
         assert_same(primary, topic, target, remote(flow, topic))
     target.wipe()
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["empty", "missing"])
+def test_of_two_flows_into_one_topic_the_first_that_marks_it_copies_and_the_other_is_refused(
+    there: bool, pair: Pair
+) -> None:
+    """Two hosts name one cluster differently; an hourly timetable triggers both at once."""
+    topic = pair.topic("twice", named("first", 40))
+    here, elsewhere = (pair.flow([topic], into=into) for into in ("here", "elsewhere"))
+    if there:
+        create_topic(pair.backup.bootstrap, remote(here, topic))
+    first, second = Run(here, "run-1"), Run(elsewhere, "run-1")
+    first.plan()
+    second.plan()
+    plan = first.sync_topics()
+    (refusal,) = second.sync_topics().remarks.refused
+    assert failures(copy_planned(here, plan)) == []
+    assert (here.name in refusal.reason) == there
+    assert ("another client has created it" in refusal.reason) != there
+
+    (later,) = plan_now(elsewhere, "run-2").remarks.refused
+    assert f"copied by the flow {here.name}" in later.reason
+    assert copy_now(here, "run-2") == []
+    pair.assert_same(here, topic)
+
+
+def test_what_a_flow_copies_that_shares_a_topic_is_foreign_to_one_that_does_not(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.topic("shared", named("first", 40))
+    owner = pair.flow([topic], into="owner")
+    copy_now(owner)
+    copy_now(pair.flow([topic], into="guest", on_foreign_records="adopt"))
+    pair.produce(topic, named("second", 10))
+    copy_now(owner, "run-2")
+    with pytest.raises(VerificationFailed, match="of another producer"):
+        verified(owner, "run-2")

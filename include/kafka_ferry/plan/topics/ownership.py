@@ -44,6 +44,21 @@ def new_marks(
     return tuple(lacking)
 
 
+def marked_before(
+    remote_ids: Mapping[str, str], other_owners: Mapping[str, str]
+) -> dict[str, FerryError]:
+    """An error for each remote topic that another flow has marked before, since the plan was made."""
+    return {
+        remote_topic: FerryError(
+            f"the flow {other_owners[remote_id]} has marked it first since the run was planned, and copies to it.",
+            advice="Let one of the two flows leave the topic out, or name its topics differently. "
+            "To let both write there, set on.foreign.records=adopt.",
+        )
+        for remote_topic, remote_id in remote_ids.items()
+        if remote_id in other_owners
+    }
+
+
 def unlike_their_marks(
     choices: Iterable[OffsetsChoice], remote_ids: Mapping[str, str], marks: Mapping[str, Mark]
 ) -> dict[str, FerryError]:

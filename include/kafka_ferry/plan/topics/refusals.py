@@ -143,6 +143,15 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         outcome="All that the source still has is copied again, to {it.remote_topic}.",
     ),
     Situation(
+        holds=lambda it: it.source is not None and bool(it.owner),
+        reason="{it.remote_topic} on the target is copied by the flow {it.owner}, which has marked it first.",
+        advice="If that flow is this one under its former name, give this one that name back (the aliases of "
+        "its clusters). Otherwise let one of the two leave the topic out, or name its topics differently.",
+        option="on.foreign.records",
+        go_on="adopt",
+        outcome="The source's records go between that flow's.",
+    ),
+    Situation(
         holds=lambda it: it.source is not None and it.foreign,
         reason="{it.remote_topic} on the target holds records that this flow has not copied.",
         advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "

@@ -37,7 +37,7 @@ from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
-from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
+from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
@@ -166,7 +166,8 @@ def _with_ledger(target: ClusterControl, ledger: LedgerTable, state: ClusterStat
             released=ledger.released(),
             rules=ledger.rules(),
             applied=ledger.applied(),
-            first_marked=first_marked(ledger),
+            first_marked=ledger.first_marked(),
+            other_owners=ledger.other_owners(),
         ),
         positions=replace(state.positions, hidden=hidden_copies(target, ledger)),
     )

@@ -2,7 +2,8 @@
 
 Where several sources share a remote topic (``on.foreign.records: adopt``), the others' records lie
 between a flow's own and after them. They are not foreign: each is where another ledger on the
-target says. Records that no ledger knows stay foreign.
+target says. Records that no ledger knows stay foreign, and so do other flows' where the flow does not
+say that it shares its topics.
 """
 
 from __future__ import annotations
@@ -118,8 +119,9 @@ def _copied_by_others(
     for ledger, start in starts.items():
         try:
             for offset, entry in read_ledger(flow.target, ledger, start):
-                is_known = entry.flow == flow.name and offset in known
-                if isinstance(entry, CopyingEntry) and not is_known:
+                is_own = entry.flow == flow.name
+                counts = offset not in known if is_own else flow.on_foreign_records == "adopt"
+                if isinstance(entry, CopyingEntry) and counts:
                     yield from entry.ranges
         except (AccessDenied, LedgerError) as error:
             log.warning(

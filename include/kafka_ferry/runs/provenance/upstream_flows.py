@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow.compute as pc
-
 from kafka_ferry.config import Flow
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.control import ClusterControl, read_positions
@@ -155,9 +153,3 @@ def _as_in_ledger(
             # A topic is marked before anything is copied to it.
             found[tp] = position
     return found
-
-
-def first_marked(ledger: LedgerTable) -> frozenset[str]:
-    """The ids of the remote topics that the flow's first run has marked."""
-    rows = ledger.read(pc.field("type") == "ownership", ["run", "remote_topic_id"]).to_pylist()
-    return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])

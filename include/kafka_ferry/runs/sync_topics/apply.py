@@ -17,7 +17,7 @@ from kafka_ferry.model import Note, Plan, Range, Refusal
 from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.plan.removals import held_back, withhold
 from kafka_ferry.plan.retention import Retention, shorter_retention
-from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
+from kafka_ferry.plan.topics.ownership import marked_before, new_marks, unlike_their_marks
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
 from kafka_ferry.runs.sync_topics.retire import retire_topics
@@ -136,7 +136,8 @@ def mark_topics(
         without: the remote topics that could not be created.
 
     Returns:
-        An error for each topic whose mark says by now that its offsets are kept differently.
+        An error for each topic whose mark says by now that its offsets are kept differently, or that another
+        flow has marked first.
 
     Raises:
         FerryError: if the target rejects the marks.
@@ -155,4 +156,7 @@ def mark_topics(
         append_entry(flow, entry)
     if marks:
         run.project_ledger()
-    return unlike_their_marks(choices, ids, known)
+    # Each flow sees its own marks and all before them: of two, only the first one goes on.
+    adopts = flow.on_foreign_records == "adopt"
+    rivals = {} if adopts else marked_before(ids, ledger.other_owners())
+    return unlike_their_marks(choices, ids, known) | rivals

@@ -24,6 +24,7 @@ from confluent_kafka import KafkaError
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.cluster import exists_already
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan, Topic
@@ -42,6 +43,10 @@ from kafka_ferry.runs.state.run_context import RunContext
 _TOPICS_AT_ONCE: Final = 200
 _LEAVE_OUT: Final = (
     "Leave it out with config.properties.exclude, or say another value in topics.configs."
+)
+_CREATED_SINCE: Final = FerryError(
+    "another client has created it since the run was planned.",
+    advice="The next run looks at what is in it.",
 )
 _TIME: Final = "message.timestamp.type"
 _CORRECT: Final = "Correct it in topics.configs, or take it out there."
@@ -75,6 +80,7 @@ class ConfigChanges:
     notes: list[str] = field(default_factory=list)
     confirmed: dict[str, Topic] = field(default_factory=dict)
     _overtaken: frozenset[str] = frozenset()
+    _announced: Collection[str] = ()
     _failures: Failures = field(default_factory=lambda: defaultdict(dict))
     _refused: set[tuple[str, str]] = field(default_factory=set)
 
@@ -91,6 +97,9 @@ class ConfigChanges:
     def announce(self) -> None:
         """Record in the ledger what is about to be set, and what the flow had set before."""
         self._leave_to_newer_runs()
+        if self.changes.creations:
+            # An interrupted run may have created them.
+            self._announced = self.run.ledger.applied().creations.keys()
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
         overwritten = {(drift.remote_topic, drift.name) for drift in self.changes.drifts}
         for change in self.changes.config_changes:
@@ -108,12 +117,13 @@ class ConfigChanges:
         """Create topics with their configs.
 
         Returns:
-            An error for each that could not be created.
+            An error for each that could not be created, or that another client has created meanwhile.
         """
+        new = {it.remote_topic for it in self.changes.creations} - {*self._announced}
         errors: dict[str, FerryError] = {}
         left = list(self.changes.creations)
         while left:
-            failed, again = self.target.create_topics(left), []
+            failed, again = self.target.create_topics(left, must_be_new=new), []
             for creation in left:
                 name = creation.remote_topic
                 if name not in failed:
@@ -125,7 +135,7 @@ class ConfigChanges:
                     configs = {k: v for k, v in creation.configs.items() if k not in refused}
                     again.append(replace(creation, configs=configs))
                 else:
-                    errors[name] = failed[name]
+                    errors[name] = _CREATED_SINCE if exists_already(failed[name]) else failed[name]
             left = again
         return errors
 

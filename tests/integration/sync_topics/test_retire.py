@@ -231,9 +231,9 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
 
     plan = plan_now(flow, "run-2")
 
-    assert (plan.topics.retirements, plan.remarks.refused) == ((), ())
-    (note,) = plan.remarks.notes
-    assert "the source does not let the flow see it, which is no proof" in note.message
+    assert (plan.topics.retirements, plan.remarks.notes) == ((), ())
+    (refusal,) = plan.remarks.refused
+    assert "the flow may no longer see the topic on the source" in refusal.reason
     assert exists(backup, remote(flow, topic))
 
 

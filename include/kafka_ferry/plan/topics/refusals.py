@@ -99,10 +99,7 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
         holds=lambda it: it.source is None and it.remote is not None and bool(it.invisible),
         reason="the flow may no longer see the topic on the source, if it was not deleted. {it.invisible}",
-        advice="If it was deleted, delete its copy {it.remote_topic} too.",
-        option="on.source.topic.deleted",
-        go_on="keep",
-        outcome="Its copy {it.remote_topic} stays as it is.",
+        advice="If it was deleted, delete its copy {it.remote_topic} too, or leave the topic out with topics.exclude.",
     ),
     Situation(
         holds=lambda it: it.source is None and it.remote is not None and not it.invisible,

@@ -1,6 +1,7 @@
 """Retires remote topics whose source topics are gone. Pure; a deletion cannot be undone.
 
-A remote topic is deleted only if all of this holds, and otherwise stays, with a note that says why:
+A remote topic is deleted only if all of this holds, and otherwise stays. A note says why, or a refusal where the
+source's topic may be there:
 
 (a) the source says that it does not have the topic: a missing permission to see it is no proof;
 (b) the topic has been missing for ``retire.after.ms``, in every run in between;
@@ -17,8 +18,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.changes import Retirement
-from kafka_ferry.model.remarks import Note
+from kafka_ferry.model.remarks import Note, Refusal
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.topics.refusals import judge_topic
 from kafka_ferry.plan.topics.topic_filter import select_topics
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def missing_topics(
     return {name: known[name] for name in missing}
 
 
-def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | Note]:
+def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | Note | Refusal]:
     """What becomes of the remote topics whose source topics are gone.
 
     Args:
@@ -83,14 +85,17 @@ def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | No
         if pair.refused:
             said = f"the topic is no longer on the source, and its copy {remote_topic} stays."
             yield Note(topic, f"{said} {pair.refused}")
+        if pair.invisible:
+            # It may have records that are not copied.
+            yield from judge_topic(flow, pair)
+            continue
         if pair.remote is None:
             continue
         why = next((words for keeps, words in _KEEPS if keeps(pair, state)), "")
         if why:
             other = state.other_flows.shared.get(remote_topic, "")
             said = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
-            why = f"{why.format(other=other)} {pair.invisible}".rstrip()
-            yield Note(topic, said + why)
+            yield Note(topic, said + why.format(other=other))
             continue
         since = state.ledger.applied.missed.get(_id(pair), at)
         due = since + flow.retire_after_ms

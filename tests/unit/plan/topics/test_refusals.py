@@ -132,20 +132,6 @@ CASES = {
         outcome="Its copy primary.orders stays as it is.",
         advice="Delete its copy primary.orders too.",
     ),
-    "the topic may no longer be seen on the source": Case(
-        a_state(
-            target=[REMOTE],
-            positions={P0: KNOWN},
-            copied={"orders": "primary.orders"},
-            invisible=frozenset({"orders"}),
-        ),
-        option="on.source.topic.deleted",
-        go_on="keep",
-        reason="the flow may no longer see the topic on the source, if it was not deleted. "
-        + how_to_grant(Right.topic("READ", "orders")),
-        outcome="Its copy primary.orders stays as it is.",
-        advice="If it was deleted, delete its copy primary.orders too.",
-    ),
     "the source's topic was recreated": Case(
         copied_before(at(30, topic_id="another id")), copied=(10, 50), **RECREATED
     ),
@@ -360,6 +346,23 @@ def test_a_topic_that_a_cluster_does_not_describe_is_refused_alone_whatever_the_
     assert (plan.remarks.skipped, plan.remarks.notes) == ((), ())
     assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.payments"]
     assert intervals(plan) == [("payments", 0, 0, 5)]
+
+
+def test_a_topic_that_may_no_longer_be_seen_is_refused_whatever_the_options_say() -> None:
+    state = a_state(
+        target=[REMOTE],
+        positions={P0: KNOWN},
+        copied={"orders": "primary.orders"},
+        invisible=frozenset({"orders"}),
+    )
+    (refusal,) = planned(state, a_flow(**EVERYTHING_GOES_ON)).remarks.refused
+    assert refusal.reason == (
+        "the flow may no longer see the topic on the source, if it was not deleted. "
+        + how_to_grant(Right.topic("READ", "orders"))
+    )
+    assert refusal.advice == (
+        "If it was deleted, delete its copy primary.orders too, or leave the topic out with topics.exclude."
+    )
 
 
 # Several at once

@@ -84,7 +84,9 @@ class RecordRows:
         Raises:
             MalformedBatch: if the content of one cannot be read.
         """
-        first, named = len(self), changer.named_headers
+        # All headers may be used without being named, by ``*``.
+        named = None if "header_list" in columns else changer.named_headers
+        first = len(self)
         headers: Sequence[tuple[Header, ...]]
         if not columns & _OWN:
             records, headers, places = _alike(records, named, by_headers=bool(columns & _HEADERS))

@@ -28,6 +28,9 @@ from kafka_ferry.config.types.values import Names
 TRANSFORM_SECRETS: Final = "transform.secrets"
 """The option whose values are references of config providers."""
 
+SECRETS_COLUMN: Final = "secret()"
+"""The column of secrets by name, as Spark knows it: only expressions with ``secret('name')`` see it."""
+
 PARTS: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 """The parts of a record that have a format."""
 
@@ -208,8 +211,8 @@ class TransformRule(BaseModel):
 
 
 def with_secrets(expression: str) -> str:
-    """An expression with its secrets as values of the column ``secrets``: a plan that is shown holds none."""
-    return str(_SECRET.sub(lambda found: f"secrets['{found[2]}']", expression))
+    """An expression with its secrets as values of ``SECRETS_COLUMN``: a plan that is shown holds none."""
+    return str(_SECRET.sub(lambda found: f"`{SECRETS_COLUMN}`['{found[2]}']", expression))
 
 
 class TransformOptions(Options):

@@ -6,56 +6,136 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_ferry.config.options.transform import with_secrets
+from kafka_ferry.spark.transforms.repeatable import not_repeatable
+from kafka_ferry.spark.transforms.trees import Node, Tree
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _NESTED: Final = frozenset({"array", "map", "struct", "variant"})
 # What the plan of a plain expression over rows consists of.
 _PLAIN: Final = "Project"
+_NAMES: Final = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
+
+
+class ParsedExpression:
+    """An expression as Spark's parser reads it.
+
+    Args:
+        spark: the session.
+        text: the expression.
+
+    Attributes:
+        uses_secrets: whether it has ``secret('name')``.
+
+    Raises:
+        ParseException: it is no expression.
+    """
+
+    def __init__(self, spark: SparkSession, text: str) -> None:
+        self.text = with_secrets(text)
+        self.uses_secrets = self.text != text
+        parser: Any = spark._jsparkSession.sessionState().sqlParser()
+        self.tree = Tree(parser.parseExpression(self.text))
+
+    @property
+    def has_star(self) -> bool:
+        """Whether it has a ``*`` that stands for columns or fields."""
+        return any(node.kind.startswith("UnresolvedStar") for node in self.tree.nodes)
+
+    @property
+    def names(self) -> Iterator[tuple[str, ...]]:
+        """The columns and fields that it names, each by its parts; not what a lambda calls its arguments."""
+        own = {it.names[0].lower() for it in self.tree.nodes if _is_argument(it)}
+        for node in self.tree.nodes:
+            if node.kind not in _NAMES:
+                continue
+            parts = self.tree.at(node).nameParts()
+            name = tuple(str(parts.apply(at)) for at in range(parts.size()))
+            if node.kind == _NAMES[0] or name[0].lower() not in own:
+                yield name
+
+
+def _is_argument(node: Node) -> bool:
+    """Whether it is an argument's name: a lambda's first child is what it does."""
+    return node.parent == "LambdaFunction" and node.path[-1] > 0
 
 
 @dataclass(frozen=True)
-class CheckedExpression:
-    """An expression over one record that gives the same for it every time.
+class ResolvedExpression:
+    """An expression over the columns of rows.
 
     Attributes:
-        column: the expression.
+        column: the expression, also over rows that have more columns than those.
         type_name: its type's name.
         is_nested: whether that holds others.
+        tree: Catalyst's.
+        plan: Catalyst's plan of it alone.
     """
 
     column: Column
     type_name: str
     is_nested: bool
+    tree: Any
+    plan: Any
 
 
-def checked(rows: DataFrame, text: str) -> CheckedExpression:
+def resolved(rows: DataFrame, expression: ParsedExpression) -> ResolvedExpression:
     """The expression over ``rows``.
+
+    Its columns are those of ``rows`` for ever, whichever others have the same names later.
 
     Raises:
         AnalysisException: it names what is not there, or the types do not fit.
-        ParseException: it is no expression.
-        ValueError: it is not over one record, or may give something else the next time.
+        ValueError: it is not over one record.
     """
+    from pyspark.sql import Column
     from pyspark.sql import functions as sf
 
-    column = sf.expr(text)
-    found = rows.select(column)
+    if expression.uses_secrets and expression.has_star:
+        raise ValueError("uses * beside secret(): name the columns")
+    found = rows.select(sf.expr(expression.text))
     plan, given = (frame._jdf.queryExecution().analyzed() for frame in (found, rows))
-    patterns = _jvm(rows.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern
+    jvm = _jvm(rows.sparkSession)
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     is_plain = plan.nodeName() == _PLAIN and plan.children().apply(0).sameResult(given)
-    expression = plan.expressions().apply(0)
-    if not is_plain or expression.containsPattern(patterns.PLAN_EXPRESSION()):
+    tree = plan.expressions().apply(0)
+    if not is_plain or tree.containsPattern(patterns.PLAN_EXPRESSION()):
         raise ValueError(
             "must be an expression over one record, without aggregates, windows, generators and subqueries"
         )
-    if not expression.deterministic() or expression.containsPattern(patterns.CURRENT_LIKE()):
+    if plan.expressions().size() > 1:
+        raise ValueError("must be one expression: use struct(*)")
+    if tree.getClass().getSimpleName() == "Alias":
+        tree = tree.child()
+    column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
+    type_ = found.schema[0].dataType.typeName()
+    return ResolvedExpression(column, type_, type_ in _NESTED, tree, plan)
+
+
+def columns_used(
+    spark: SparkSession, expression: ParsedExpression, found: ResolvedExpression
+) -> frozenset[str]:
+    """The columns that an expression uses, which gives the same for the same record every time.
+
+    Raises:
+        ValueError: it may give something else the next time.
+    """
+    jvm = _jvm(spark)
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    if not found.tree.deterministic() or found.tree.containsPattern(patterns.CURRENT_LIKE()):
         raise ValueError(
             "depends on chance, the time, the user or the session: a run that is tried again must give the "
             "same records"
         )
-    type_ = found.schema[0].dataType.typeName()
-    return CheckedExpression(column, type_, type_ in _NESTED)
+    plain = jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(found.plan)
+    whole = Tree(plain.expressions().apply(0))
+    if problem := not_repeatable(expression.text, expression.tree, whole):
+        raise ValueError(f"{problem}: a run that is tried again must give the same records")
+    return frozenset(
+        str(node.fields["name"]) for node in whole.nodes if node.kind == "AttributeReference"
+    )
 
 
 def _jvm(spark: SparkSession) -> Any:
@@ -75,21 +155,6 @@ def attempted(spark: SparkSession, column: Column) -> Column:
     whole = expressions.expression(sf.struct(column.alias("it"))._jc)
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(whole)
     return SparkColumn(expressions.column(tried))
-
-
-def names_in(spark: SparkSession, text: str) -> Iterator[tuple[str, ...]]:
-    """The columns and fields that an expression names, each by its parts.
-
-    Raises:
-        ParseException: it is no expression.
-    """
-    parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(text)
-    leaves = parsed.collectLeaves()
-    for place in range(leaves.size()):
-        leaf = leaves.apply(place)
-        if leaf.getClass().getSimpleName() == "UnresolvedAttribute":
-            parts = leaf.nameParts()
-            yield tuple(parts.apply(at) for at in range(parts.size()))
 
 
 def json_type(fields: Mapping[tuple[str, ...], str]) -> Any:

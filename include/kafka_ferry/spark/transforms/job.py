@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.serialized_flow import carried, unpacked
-from kafka_ferry.spark.transforms.query import columns_of, rules_session, with_results
+from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,27 +42,22 @@ def done_by_rules(
         beside: how many bytes it holds.
 
     Raises:
-        ConfigError: Spark cannot make sense of a rule, or as ``with_registry_types``.
+        ConfigError: as ``RulesQuery``, or as ``with_registry_types``.
         ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_registry_types``.
         Py4JJavaError: if a task fails too often.
     """
     from kafka_ferry.spark.transforms.relay import feed, outcomes_batch
 
     session = rules_session(spark)
-    columns, pack, name = (
-        columns_of(session, flow.transform),
-        carried(spark, flow, beside=beside),
-        uuid.uuid4().hex,
-    )
+    query = RulesQuery(session, with_registry_types(flow))
+    columns, pack, name = query.columns, carried(spark, flow, beside=beside), uuid.uuid4().hex
 
     def task(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield outcomes_batch(_done(results, pack, name, columns, work))
 
     one_each = session.range(0, len(items), 1, len(items))
     rows = one_each.mapInArrow(feed(list(items), name), _ddl(columns))
-    answers = (
-        with_results(rows, with_registry_types(flow)).mapInArrow(task, "outcomes binary").collect()
-    )
+    answers = query.with_results(rows).mapInArrow(task, "outcomes binary").collect()
     return [outcome for answer in answers for outcome in pickle.loads(bytes(answer.outcomes))]
 
 

@@ -6,18 +6,21 @@ failed for it. Expressions see Spark's ANSI mode, UTC and no secrets but by the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kafka_ferry.config.options.transform import PARTS, TransformRule, with_secrets
+from kafka_ferry.config.options.transform import PARTS, SECRETS_COLUMN
 from kafka_ferry.config.types.record_path import read_path
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.transforms.expressions import (
+    ParsedExpression,
+    ResolvedExpression,
     attempted,
-    checked,
+    columns_used,
     json_type,
-    names_in,
+    resolved,
 )
 from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME
 from kafka_ferry.transform import WRAPPED
@@ -40,6 +43,11 @@ _SETTINGS: Final = {
 }
 # Without it, to_json writes milliseconds.
 _MICROSECONDS: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+# Without these, a text that is only a time is a timestamp of today.
+_TIMESTAMPS: Final = {
+    "timestampFormat": "yyyy-MM-dd[['T'][' ']HH:mm[:ss[.SSSSSSSSS]][XXX]]",
+    "enableDateTimeParsingFallback": "false",
+}
 _RAW: Final = "_raw_"
 _RESULT: Final = "_result"
 _RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>>"
@@ -57,133 +65,207 @@ def checked_rules(spark: SparkSession, flow: Flow) -> Columns:
     """The columns that the flow's rules use.
 
     Raises:
-        ConfigError: Spark cannot make sense of an expression, or it may give something else the next time; or
-            as ``with_registry_types``.
+        ConfigError: as ``RulesQuery``, or as ``with_registry_types``.
         ClusterUnreachable, AccessDenied, RegistryRefused: as ``with_registry_types``.
     """
-    session = rules_session(spark)
-    rows = session.createDataFrame([], _spark_schema())
-    with_results(rows, with_registry_types(flow))
-    return columns_of(session, flow.transform)
+    return RulesQuery(rules_session(spark), with_registry_types(flow)).columns
 
 
-def columns_of(spark: SparkSession, rules: Iterable[TransformRule]) -> Columns:
-    """The columns that rules use."""
-    return [_columns_of(spark, rule) for rule in rules]
-
-
-def _columns_of(spark: SparkSession, rule: TransformRule) -> frozenset[Column]:
-    used = {
-        name[0].lower()
-        for _, text in rule.expressions
-        for name in names_in(spark, with_secrets(text))
-    }
-    return frozenset(column for column in COLUMNS if column in used)
-
-
-def with_results(rows: DataFrame, flow: Flow) -> DataFrame:
-    """The rows' results.
+class RulesQuery:
+    """The rules of a flow as a part of Spark's plans.
 
     Args:
-        rows: as ``relay.ROWS`` says, without columns that no expression uses.
-        flow: the flow whose rules they are for.
+        spark: the session, as ``rules_session`` gives it.
+        flow: the flow, with the types of its registry's schemas.
+
+    Attributes:
+        columns: for each rule, the columns that its expressions use.
 
     Raises:
-        ConfigError: as ``checked_rules``.
+        ConfigError: Spark cannot make sense of an expression, or it may give something else the next time.
     """
+
+    def __init__(self, spark: SparkSession, flow: Flow) -> None:
+        self._rules = [_Rule(spark, flow, number) for number in range(len(flow.transform))]
+        nothing = _internal(spark.sql(_no_rows()))
+        self.columns: Columns = [rule.checked_columns(nothing) for rule in self._rules]
+
+    def with_results(self, rows: DataFrame) -> DataFrame:
+        """The rows' results.
+
+        Args:
+            rows: as ``relay.ROWS`` says, without columns that no expression uses.
+        """
+        from pyspark.sql import functions as sf
+
+        found = _internal(rows)
+        for rule, columns in zip(self._rules, self.columns, strict=True):
+            found = rule.applied(found, columns)
+        result = sf.col(_RESULT)
+        return found.select(
+            sf.col(f"{_RAW}rule").alias("rule"),
+            result.keep.alias("keep"),
+            result.failed.alias("failed"),
+            result.results.alias("results"),
+            sf.col(f"{_RAW}filler").alias("filler"),
+        )
+
+
+def _internal(rows: DataFrame) -> DataFrame:
+    """The rows by names of our own, with an empty result."""
     from pyspark.sql import functions as sf
 
-    raw = rows.select(*(sf.col(name).alias(_RAW + name) for name in rows.columns))
-    found = raw.withColumn(_RESULT, sf.lit(None).cast(_RESULT_TYPE))
-    for number, rule in enumerate(flow.transform):
-        found = _Rule(flow, number, rule).applied(found)
-    result = sf.col(_RESULT)
-    return found.select(
-        sf.col(f"{_RAW}rule").alias("rule"),
-        result.keep.alias("keep"),
-        result.failed.alias("failed"),
-        result.results.alias("results"),
-        sf.col(f"{_RAW}filler").alias("filler"),
-    )
+    raw = (sf.col(name).alias(_RAW + name) for name in rows.columns)
+    return rows.select(*raw, sf.lit(None).cast(_RESULT_TYPE).alias(_RESULT))
+
+
+def _no_rows() -> str:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(ROWS)
+    columns = (f"cast(null as {it.dataType.simpleString()}) as `{it.name}`" for it in schema)
+    return f"select {', '.join(columns)} limit 0"
 
 
 class _Rule:
-    """One rule on its way into the plan."""
+    """One rule on its way into the plan.
 
-    def __init__(self, flow: Flow, number: int, rule: TransformRule) -> None:
-        self._flow, self._number, self._rule = flow, number, rule
+    Its expressions are resolved against the documented columns alone, and hold on to those: in the plan stand
+    others beside them, which no expression can name.
+    """
 
-    def applied(self, rows: DataFrame) -> DataFrame:
-        """The rows, of which those of this rule have results."""
+    def __init__(self, spark: SparkSession, flow: Flow, number: int) -> None:
+        self._spark, self._flow, self._number = spark, flow, number
+        self._rule = flow.transform[number]
+        self._expressions = [
+            (what, self._parsed(what, text)) for what, text in self._rule.expressions
+        ]
+
+    def checked_columns(self, rows: DataFrame) -> frozenset[Column]:
+        """The columns that its expressions use, each of which is checked.
+
+        Args:
+            rows: rows by our own names, with all columns.
+
+        Raises:
+            ConfigError: as ``RulesQuery``.
+        """
+        visible = self._visible(self._seen(rows, dict(self._reads(PARTS))))
+        used: set[str] = set()
+        for what, expression in self._expressions:
+            found = self._resolved(visible, what, expression)
+            self._became(what, found)
+            with self._wrong_in(what):
+                used |= columns_used(self._spark, expression, found)
+        used = {"secrets" if name == SECRETS_COLUMN else name for name in used}
+        return frozenset(column for column in COLUMNS if column in used)
+
+    def applied(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
+        """The rows, of which those of this rule have results.
+
+        Args:
+            rows: rows by our own names.
+            columns: the columns that its expressions use; of formats, only they are read.
+        """
         from pyspark.sql import functions as sf
 
-        raw = rows.columns
         is_own = sf.col(f"{_RAW}rule") == self._number
-        reads = dict(self._reads(rows.sparkSession))
-        seen = rows.select(
-            "*", *(sf.when(is_own, column).alias(f"_read_{part}") for part, column in reads.items())
-        )
-        seen = seen.select("*", *self._columns(raw, reads.keys()))
+        reads = dict(self._reads([part for part in PARTS if part in columns]))
+        seen = self._seen(rows, {part: sf.when(is_own, it) for part, it in reads.items()})
         steps: list[SparkColumn] = [
             sf.col(_RAW + part).isNotNull() & sf.col(f"_read_{part}").isNull() for part in reads
         ]
         # A step that reads nothing cannot fail, and keeps its number.
         places = [place for place, part in enumerate(self._formatted) if part in reads]
+        visible = self._visible(seen)
+        wanted = [
+            self._became(what, self._resolved(visible, what, expression))
+            for what, expression in self._expressions
+        ]
+        tried = [attempted(self._spark, it) for it in wanted]
         is_kept = is_own
-        for place, (what, text) in enumerate(self._rule.expressions):
-            expression = self._checked(seen, what, text)
-            is_where = what == "where"
-            name = f"_step_{place}"
-            seen = seen.withColumn(name, sf.when(is_kept, attempted(rows.sparkSession, expression)))
-            steps.append(is_kept & sf.col(name).isNull())
-            places.append(len(self._formatted) + place)
-            if is_where:
-                is_kept = is_own & sf.coalesce(sf.col(f"{name}.it"), sf.lit(False))
+        if self._rule.where:
+            seen = seen.withColumn("_where", sf.when(is_own, tried.pop(0)))
+            steps.append(is_own & sf.col("_where").isNull())
+            is_kept = is_own & sf.coalesce(sf.col("_where.it"), sf.lit(False))
+        names = [f"_set_{place}" for place in range(len(tried))]
+        sets = (sf.when(is_kept, it).alias(name) for it, name in zip(tried, names, strict=True))
+        seen = seen.select("*", *sets)
+        steps += [is_kept & sf.col(name).isNull() for name in names]
+        places += range(len(self._formatted), len(self._rule.steps))
         failed = sf.coalesce(
             *(sf.when(is_failed, place) for is_failed, place in zip(steps, places, strict=True)),
             sf.lit(-1),
         )
-        first = 1 if self._rule.where else 0
-        sets = [sf.col(f"_step_{place}.it") for place in range(first, first + len(self._rule.set))]
-        results = sf.array(*sets) if sets else sf.lit(None)
+        given = [sf.col(f"{name}.it") for name in names]
+        results = sf.array(*given) if given else sf.lit(None)
         result = sf.struct(
             is_kept.alias("keep"), failed.alias("failed"), results.alias("results")
         ).cast(_RESULT_TYPE)
         kept = sf.when(is_own, result).otherwise(sf.col(_RESULT)).alias(_RESULT)
-        return seen.select(*(name for name in raw if name != _RESULT), kept)
+        return seen.select(*(name for name in rows.columns if name != _RESULT), kept)
+
+    def _seen(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
+        """The rows with what expressions see beside what they do not."""
+        read = rows.select("*", *(it.alias(f"_read_{part}") for part, it in reads.items()))
+        return read.select("*", *self._columns(rows.columns, reads))
+
+    def _visible(self, seen: DataFrame) -> Mapping[bool, DataFrame]:
+        """What is resolved without secrets, and with them."""
+        names = [name for name in seen.columns if name in COLUMNS]
+        found = {False: seen.select(*names)}
+        if any(expression.uses_secrets for _, expression in self._expressions):
+            found[True] = seen.select(*names, f"`{SECRETS_COLUMN}`")
+        return found
+
+    def _resolved(
+        self, visible: Mapping[bool, DataFrame], what: str, expression: ParsedExpression
+    ) -> ResolvedExpression:
+        with self._wrong_in(what):
+            return resolved(visible[expression.uses_secrets], expression)
+
+    def _parsed(self, what: str, text: str) -> ParsedExpression:
+        with self._wrong_in(what):
+            return ParsedExpression(self._spark, text)
 
     @property
     def _formatted(self) -> list[Literal["key", "value"]]:
         return [part for part in PARTS if self._rule.format_of(part) != "bytes"]
 
-    def _reads(self, spark: SparkSession) -> Iterator[tuple[str, SparkColumn]]:
-        """How the parts are read that have a format, as far as expressions use them."""
+    def _reads(self, parts: Collection[str]) -> Iterator[tuple[str, SparkColumn]]:
+        """How those of ``parts`` are read that have a format, as far as expressions use them."""
         from pyspark.sql import functions as sf
 
         for part in self._formatted:
+            if part not in parts:
+                continue
             text = sf.col(_RAW + part).cast("string")
             if self._rule.format_of(part) == "string":
-                yield part, attempted(spark, sf.validate_utf8(text))
+                yield part, attempted(self._spark, sf.validate_utf8(text))
                 continue
+            options = {"mode": "FAILFAST"}
+            if self._rule.format_of(part) == "json":
+                options |= _TIMESTAMPS
             # FieldFormat.as_json has seen to it that it is UTF-8, many times as fast.
-            if schema := self._json_schema(spark, part):
-                yield part, attempted(spark, sf.from_json(text, schema, {"mode": "FAILFAST"}))
+            if schema := self._json_schema(part):
+                yield part, attempted(self._spark, sf.from_json(text, schema, options))
 
     def _columns(self, raw: Iterable[str], read: Iterable[str]) -> Iterator[SparkColumn]:
         """What expressions see, by the names that they use."""
         from pyspark.sql import functions as sf
 
         for column in COLUMNS:
+            name = SECRETS_COLUMN if column == "secrets" else column
             if column in read:
-                yield sf.col(f"_read_{column}.it").alias(column)
+                yield sf.col(f"_read_{column}.it").alias(name)
             elif _RAW + column in raw:
-                yield sf.col(_RAW + column).alias(column)
+                yield sf.col(_RAW + column).alias(name)
 
-    def _json_schema(self, spark: SparkSession, part: str) -> Any:
+    def _json_schema(self, part: str) -> Any:
         """The type of a key or value in JSON: the fields that expressions name, None if they name none."""
         fields: dict[tuple[str, ...], str] = {}
-        for _, text in self._rule.expressions:
-            for name in names_in(spark, with_secrets(text)):
+        for _, expression in self._expressions:
+            for name in expression.names:
                 if name[0].lower() == part and len(name) > 1:
                     fields[tuple(name[1:])] = "string"
         types = {
@@ -200,17 +282,10 @@ class _Rule:
         except ValueError as error:
             raise self._wrong("types", str(error)) from None
 
-    def _checked(self, seen: DataFrame, what: str, text: str) -> SparkColumn:
+    def _became(self, what: str, found: ResolvedExpression) -> SparkColumn:
         """An expression as what it becomes in a record: a truth value, bytes or a JSON text."""
-        from pyspark.errors import AnalysisException, ParseException
         from pyspark.sql import functions as sf
 
-        try:
-            found = checked(seen, with_secrets(text))
-        except (AnalysisException, ParseException) as error:
-            raise self._wrong(what, _first_line(error)) from None
-        except ValueError as error:
-            raise self._wrong(what, str(error)) from None
         if what == "where":
             if found.type_name != "boolean":
                 raise self._wrong(what, f"gives {found.type_name} where it must give true or false")
@@ -228,6 +303,18 @@ class _Rule:
             return found.column
         return found.column.cast("string").cast("binary")
 
+    @contextmanager
+    def _wrong_in(self, what: str) -> Iterator[None]:
+        """Raise what is wrong with an expression as a ``ConfigError``."""
+        from pyspark.errors import AnalysisException, ParseException
+
+        try:
+            yield
+        except (AnalysisException, ParseException) as error:
+            raise self._wrong(what, _first_line(error)) from None
+        except ValueError as error:
+            raise self._wrong(what, str(error)) from None
+
     def _wrong(self, what: str, reason: str) -> ConfigError:
         topics = ", ".join(self._rule.topics)
         return ConfigError(
@@ -237,9 +324,3 @@ class _Rule:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
-
-
-def _spark_schema() -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(ROWS)

@@ -63,7 +63,8 @@ def test_secrets_are_references() -> None:
 
 def test_an_expression_names_its_secrets_and_does_not_hold_them() -> None:
     assert (
-        with_secrets('sha2(value || SECRET( "a b" ), 256)') == "sha2(value || secrets['a b'], 256)"
+        with_secrets('sha2(value || SECRET( "a b" ), 256)')
+        == "sha2(value || `secret()`['a b'], 256)"
     )
 
 

@@ -1,0 +1,135 @@
+"""What rules may use of Spark SQL: what is known to give the same for the same record, whenever it is evaluated.
+
+Spark's own mark, ``deterministic``, is about one query: it does not know of what differs from run to run, such as
+a random initialization vector, or today's date in a text that is only a time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from kafka_ferry.spark.transforms.trees import Node, Tree
+
+_FUNCTIONS: Final = """
+abs acos acosh add_months aes_decrypt aes_encrypt aggregate and approx_top_k_estimate array array_append
+array_compact array_contains array_distinct array_except array_insert array_intersect array_join array_max
+array_min array_position array_prepend array_remove array_repeat array_size array_sort array_union
+arrays_overlap arrays_zip ascii asin asinh assert_true atan atan2 atanh base64 between bigint bin binary
+bit_count bit_get bit_length bitmap_bit_position bitmap_bucket_number bitmap_count boolean bround btrim
+cardinality case cast cbrt ceil ceiling char char_length character_length chr coalesce collate collation
+concat concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add date_diff date_format
+date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname dayofmonth dayofweek
+dayofyear decimal decode degrees div double e element_at elt encode endswith equal_null exists exp expm1
+extract factorial filter find_in_set flatten float floor forall format_number format_string from_csv from_json
+from_unixtime from_utc_timestamp from_xml get get_json_object getbit greatest hash hex hll_sketch_estimate
+hll_union hour hypot if ifnull ilike in initcap instr int is_valid_utf8 is_valid_variant is_variant_null isnan
+isnotnull isnull json_array_length json_object_keys kll_sketch_get_n_bigint kll_sketch_get_n_double
+kll_sketch_get_n_float kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double
+kll_sketch_get_quantile_float kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float
+kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float last_day lcase least left
+len length levenshtein like ln locate log log10 log1p log2 lower lpad ltrim luhn_check make_date
+make_dt_interval make_interval make_time make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8
+make_ym_interval map map_concat map_contains_key map_entries map_filter map_from_arrays map_from_entries
+map_keys map_values map_zip_with mask md5 minute mod month monthname months_between named_struct nanvl
+negative next_day not nullif nullifzero nvl nvl2 octet_length or overlay parse_json parse_url pi pmod position
+positive pow power printf quarter quote radians raise_error reduce regexp regexp_count regexp_extract
+regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rint
+rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg schema_of_xml sec
+second sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum sin sinh size
+slice smallint sort_array soundex space split split_part sqrt st_asbinary st_geogfromwkb st_geomfromwkb
+st_setsrid st_srid startswith str_to_map string struct substr substring substring_index tan tanh
+theta_difference theta_intersection theta_sketch_estimate theta_union time time_bucket time_diff
+time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis time_to_seconds time_trunc
+timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_char to_csv to_date to_json
+to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp to_varchar
+to_variant_object to_xml transform transform_keys transform_values translate trim trunc try_add
+try_aes_decrypt try_divide try_element_at try_make_interval try_make_timestamp try_make_timestamp_ltz
+try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract try_to_binary
+try_to_date try_to_number try_to_time try_to_timestamp try_url_decode try_validate_utf8 try_variant_get
+tuple_difference_double tuple_difference_integer tuple_difference_theta_double tuple_difference_theta_integer
+tuple_intersection_double tuple_intersection_integer tuple_intersection_theta_double
+tuple_intersection_theta_integer tuple_sketch_estimate_double tuple_sketch_estimate_integer
+tuple_sketch_summary_double tuple_sketch_summary_integer tuple_sketch_theta_double tuple_sketch_theta_integer
+tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_theta_integer typeof ucase
+unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode
+validate_utf8 variant_get vector_avg vector_cosine_similarity vector_inner_product vector_l2_distance
+vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xpath xpath_boolean xpath_double
+xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
+"""
+REPEATABLE: Final = frozenset(_FUNCTIONS.split())
+"""The functions over one record that give the same every time; a test compares them with Spark's catalog."""
+
+_QUALIFIERS: Final = (["builtin"], ["system", "builtin"])
+_ENCRYPT: Final = "aes_encrypt"
+_MODE, _VECTOR = 2, 4
+# A time without a date, which Spark completes by today's, and Spark's own words for days.
+_MOVING: Final = r"\s*(?:T\s*\d|\d{1,2}:|now\b|today\b|tomorrow\b|yesterday\b)"
+_MOVING_TEXT: Final = re.compile(_MOVING, re.IGNORECASE)
+_MOVING_LITERAL: Final = re.compile(rf"""['"]{_MOVING}""", re.IGNORECASE)
+_INSTANTS: Final = ("date", "timestamp", "timestamp_ntz")
+_TEXT_READERS: Final = ("JsonToStructs", "CsvToStructs", "XmlToStructs", "VariantGet")
+_TIMESTAMP: Final = '"timestamp"'
+_TEXTS: Final = ("string", "char", "variant")
+_HOW_TO_READ: Final = "use to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
+_TODAY: Final = "takes today's date for a text that is only a time"
+
+
+def not_repeatable(text: str, parsed: Tree, resolved: Tree) -> str:
+    """Why an expression may give something else the next time; "" if it is known not to.
+
+    Args:
+        text: the expression.
+        parsed: it as Spark parses it.
+        resolved: it with its functions and columns, and without expressions that others replace.
+    """
+    return _by_name(parsed) or _by_literal(text, parsed) or _by_cast(resolved)
+
+
+def _by_name(tree: Tree) -> str:
+    for node in tree.nodes:
+        if node.kind == "ExpressionWithUnresolvedIdentifier":
+            return "uses identifier(): name what it stands for"
+        if node.kind != "UnresolvedFunction":
+            continue
+        *qualifier, name = (it.lower() for it in node.names)
+        if name not in REPEATABLE or (qualifier and qualifier not in _QUALIFIERS):
+            shown = ".".join((*qualifier, name))
+            return f"uses {shown}, which is not among the functions that are known to give the same every time"
+        if name == _ENCRYPT and not _has_vector(tree, node):
+            return f"uses {_ENCRYPT} with a random initialization vector: give it one, or the mode 'ECB'"
+    return ""
+
+
+def _has_vector(tree: Tree, call: Node) -> bool:
+    mode, vector = tree.child(call, _MODE), tree.child(call, _VECTOR)
+    if mode and str(mode.fields.get("value")).upper() == "ECB":
+        return True
+    return bool(vector and vector.fields.get("value", "given"))
+
+
+def _by_literal(text: str, tree: Tree) -> str:
+    """Spark has replaced a literal's words by what they mean now: what it was only its place in the text says."""
+    for node in tree.nodes:
+        if node.kind == "Literal" and node.fields.get("dataType") in _INSTANTS:
+            origin = tree.at(node).origin()
+            written = text[origin.startIndex().get() : origin.stopIndex().get() + 1]
+            if _MOVING_LITERAL.search(written):
+                return f"depends on the time: {written}"
+    return ""
+
+
+def _by_cast(tree: Tree) -> str:
+    for node in tree.nodes:
+        if node.kind in _TEXT_READERS and _TIMESTAMP in json.dumps(node.fields):
+            return f"reads a timestamp, which {_TODAY}: read it as text, and {_HOW_TO_READ}"
+        if node.kind == "Cast" and _TIMESTAMP in json.dumps(node.fields["dataType"]):
+            child = tree.child(node, 0)
+            assert child is not None
+            if child.kind == "Literal" and not _MOVING_TEXT.match(str(child.fields.get("value"))):
+                continue
+            type_ = str(tree.at(child).dataType().simpleString())
+            if any(it in type_ for it in _TEXTS):
+                return f"makes a timestamp of text, which {_TODAY}: {_HOW_TO_READ}"
+    return ""

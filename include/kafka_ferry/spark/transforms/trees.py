@@ -1,0 +1,67 @@
+"""Catalyst's trees of an expression, as far as rules are judged by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a tree.
+
+    Attributes:
+        kind: its class.
+        fields: its arguments, as far as they can be written in JSON.
+        path: the places on the way to it, from the tree's root.
+        parent: the class of its parent; "" for the root.
+    """
+
+    kind: str
+    fields: Mapping[str, Any]
+    path: tuple[int, ...]
+    parent: str
+
+    @property
+    def names(self) -> list[str]:
+        """The parts of a name that is not resolved; no part of it may hold a comma."""
+        return str(self.fields.get("nameParts", "[]"))[1:-1].split(", ")
+
+
+class Tree:
+    """A tree of Catalyst's.
+
+    Args:
+        root: Catalyst's own root.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes, each before its children; one call of the JVM."""
+        return list(_nodes(iter(json.loads(self.root.toJSON())), (), ""))
+
+    def at(self, node: Node) -> Any:
+        """Catalyst's own node."""
+        found = self.root
+        for place in node.path:
+            found = found.children().apply(place)
+        return found
+
+    def child(self, node: Node, place: int) -> Node | None:
+        """A node's child at a place, None if it has fewer."""
+        path = (*node.path, place)
+        return next((it for it in self.nodes if it.path == path), None)
+
+
+def _nodes(rest: Iterator[dict[str, Any]], path: tuple[int, ...], parent: str) -> Iterator[Node]:
+    fields = next(rest)
+    kind = str(fields["class"]).rpartition(".")[2]
+    yield Node(kind, fields, path, parent)
+    for place in range(fields["num-children"]):
+        yield from _nodes(rest, (*path, place), kind)

@@ -1,0 +1,46 @@
+"""The functions that rules may use, against the catalog of the Spark that evaluates them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.transforms.repeatable import REPEATABLE
+
+# Those over several records, or that give several for one.
+_NOT_OVER_ONE_RECORD = {"agg_funcs", "generator_funcs", "window_funcs", "table_funcs"}
+_NOT_REPEATABLE = """
+rand randn random randstr uniform uuid shuffle kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float
+current_date current_time current_timestamp curdate localtimestamp now
+current_catalog current_database current_path current_schema current_timezone current_user session_user user version
+input_file_block_length input_file_block_start input_file_name monotonically_increasing_id spark_partition_id
+java_method reflect try_reflect
+from_avro to_avro schema_of_avro from_protobuf to_protobuf
+window session_window window_time json_tuple variant_explode variant_explode_outer
+"""
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("functions", 1) as spark:
+        yield spark
+
+
+def test_every_function_of_spark_is_known_to_be_repeatable_or_known_not_to_be(
+    spark: SparkSource,
+) -> None:
+    session = spark()
+    catalog = session._jsparkSession.sessionState().catalog()
+    identifier = session.sparkContext._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    groups = {
+        it.name: catalog.lookupFunctionInfo(identifier(it.name)).getGroup()
+        for it in session.catalog.listFunctions()
+        if it.name[0].isalpha()
+    }
+
+    over_one = {name for name, group in groups.items() if group not in _NOT_OVER_ONE_RECORD}
+
+    assert over_one - REPEATABLE == {*_NOT_REPEATABLE.split()}
+    assert over_one >= REPEATABLE

@@ -1,0 +1,186 @@
+"""What the expressions of rules see, and what they may use: the same in the plan's check and in the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.transforms import checked_rules
+from tests.support.records.builders import Record
+from tests.support.runs.pair import Pair
+from tests.support.runs.proof import run_all
+
+SALT = {"config.providers": ["env"], "transform.secrets": {"salt": "${env:FERRY_SALT}"}}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("expressions", 2) as spark:
+        yield spark
+
+
+@pytest.fixture(autouse=True)
+def _salt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRY_SALT", "not-for-anybody")
+
+
+def refusal(pair: Pair, spark: SparkSource, rule: dict[str, object]) -> str:
+    """What the plan says of a rule for the topic orders."""
+    flow = pair.flow(["orders"], transform=[rule | {"topics": ["orders"]}], **SALT)
+    with pytest.raises(ConfigError) as error:
+        checked_rules(spark(), flow)
+    return str(error.value)
+
+
+def test_a_star_is_the_documented_columns_and_holds_no_secret(
+    pair: Pair, spark: SparkSource
+) -> None:
+    topic = pair.topic("stars", [Record(key=b"k", value=b"v", headers=[("h", b"1"), ("g", b"2")])])
+    rule = {
+        "topics": [topic],
+        "format": {"key": "string", "value": "string"},
+        "set": {"value": "to_json(struct(*))", "headers['salt']": "sha1(secret('salt'))"},
+    }
+    flow = pair.flow([topic], transform=[rule], **SALT)
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.state == "verified"
+    ((copied,),) = pair.copied(flow, topic).values()
+    assert copied.value is not None
+    assert b"not-for-anybody" not in copied.value
+    found = json.loads(copied.value)
+    assert set(found) == {
+        *("topic", "partition", "offset", "timestamp", "key", "value", "headers", "header_list")
+    }
+    assert (found["key"], found["value"]) == ("k", "v")
+    assert found["headers"] == {"h": "1", "g": "2"}
+    assert [it["name"] for it in found["header_list"]] == ["h", "g"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("to_json(struct(*, secret('salt')))", "uses * beside secret()"),
+        ("to_json(struct(* except (value), secret('salt')))", "uses * beside secret()"),
+        ("secrets['salt']", "secrets"),
+        ("concat(secret('salt'), secrets['salt'])", "secrets"),
+        ("cast(_raw_rule as string)", "_raw_rule"),
+        ("cast(_raw_secrets as string)", "_raw_secrets"),
+        ("cast(rule as string)", "rule"),
+        ("_read_value.it", "_read_value"),
+        ("cast(filler as string)", "filler"),
+        ("transform(array(1), x -> _raw_secrets['salt'])[0]", "_raw_secrets"),
+    ],
+)
+def test_what_is_no_documented_column_is_out_of_reach(
+    pair: Pair, spark: SparkSource, expression: str, why: str
+) -> None:
+    said = refusal(pair, spark, {"format": {"value": "string"}, "set": {"key": expression}})
+
+    assert why in said
+    assert "transform, rule 1 (orders), set key" in said
+    assert "not-for-anybody" not in said
+
+
+def test_what_only_a_lambda_names_is_there_when_the_rule_runs(
+    pair: Pair, spark: SparkSource
+) -> None:
+    topic = pair.topic(
+        "lambdas",
+        [
+            Record(
+                key=b"k%d" % i, value=b'{"n":"%d","m":"x"}' % i, headers=[("h", b"not-for-anybody")]
+            )
+            for i in range(4)
+        ],
+    )
+    rules = {
+        "topics": [topic],
+        "format": {"value": "json"},
+        "where": "exists(array('k0', 'k2'), x -> x = cast(key as string))"
+        " and exists(array('0', '2'), x -> x = value.n)"
+        " and exists(array('h'), x -> headers[x] = secret('salt'))",
+        "set": {"value.m": "transform(array('a'), value -> value)[0]"},
+    }
+    flow = pair.flow([topic], transform=[rules], **SALT)
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.state == "verified"
+    copied = pair.copied(flow, topic)[0]
+    assert [it.value for it in copied] == [b'{"n":"0","m":"a"}', b'{"n":"2","m":"a"}']
+
+
+@pytest.mark.parametrize("form", ["string", "json"])
+def test_a_format_that_no_expression_reads_changes_nothing(
+    pair: Pair, spark: SparkSource, form: str
+) -> None:
+    topic = pair.topic("unread", [Record(key=b"k", value=b"\xff"), Record(key=b"l", value=None)])
+    rule = {"topics": [topic], "format": {"value": form}, "where": "cast(key as string) = 'k'"}
+    flow = pair.flow([topic], transform=[rule])
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.state == "verified"
+    assert [it.value for it in pair.copied(flow, topic)[0]] == [b"\xff"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("aes_encrypt(value, secret('salt'))", "aes_encrypt"),
+        ("aes_encrypt(value, secret('salt'), 'GCM', 'DEFAULT', '')", "aes_encrypt"),
+        ("builtin.aes_encrypt(value, secret('salt'))", "aes_encrypt"),
+        ("identifier('aes_encrypt')(value, secret('salt'))", "identifier()"),
+        ("reflect('java.lang.System', 'nanoTime')", "depends on chance"),
+        ("version()", "version"),
+        ("cast(timestamp > timestamp'now' as string)", "timestamp'now'"),
+        ("cast(timestamp > timestamp '12:00:00' as string)", "timestamp '12:00:00'"),
+        ('cast(date /* of */ "Today" as string)', "Today"),
+        ("cast(cast('12:00:00' as timestamp) as string)", "today's date"),
+        ("cast(timestamp > 'T12:00' as string)", "today's date"),
+        ("cast(timestamp > cast(key as string) as string)", "to_timestamp"),
+        ("cast(to_timestamp(cast(key as string)) as string)", "to_timestamp"),
+        ("cast(cast(array(topic) as array<timestamp>)[0] as string)", "to_timestamp"),
+        ("cast(from_json(topic, 'a timestamp').a as string)", "to_timestamp"),
+        ("cast(variant_get(parse_json(topic), '$.a', 'timestamp') as string)", "to_timestamp"),
+    ],
+)
+def test_what_may_give_something_else_the_next_time_is_refused_by_name(
+    pair: Pair, spark: SparkSource, expression: str, why: str
+) -> None:
+    said = refusal(pair, spark, {"set": {"value": expression}})
+
+    assert why in said
+    assert "transform, rule 1 (orders), set value" in said
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "aes_encrypt(value, 'abcdefghijklmnop', 'ECB')",
+        "aes_encrypt(value, 'abcdefghijklmnop', 'GCM', 'DEFAULT', substr(sha1(value), 1, 12))",
+        "system.builtin.upper(cast(value as string))",
+        "if(timestamp > timestamp'2024-01-01', 'now', 'today')",
+        "if(timestamp > '2024-01-01 12:00:00', 'a', 'b')",
+        "cast(to_timestamp(cast(key as string), 'HH:mm') as string)",
+        "cast(cast(cast(key as string) as timestamp_ntz) as string)",
+        "cast(unix_timestamp(cast(key as string)) as string)",
+        "to_json(struct(* except (key)))",
+        "regexp_replace(cast(value as string), '(a|b)+', '')",
+    ],
+)
+def test_what_is_known_to_give_the_same_is_accepted(
+    pair: Pair, spark: SparkSource, expression: str
+) -> None:
+    rule = {"topics": ["orders"], "set": {"value": expression}}
+
+    assert checked_rules(spark(), pair.flow(["orders"], transform=[rule]))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kafka_ferry.secret_values import masked
+
 
 class FerryError(Exception):
-    """Base class of every error that Kafka Ferry raises on purpose.
+    """Base class of every error that Kafka Ferry raises on purpose; it shows no secret of this process.
 
     Attributes:
         message: one sentence that names the file, key, topic or partition.
@@ -24,9 +26,8 @@ class FerryError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, advice: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.advice = advice
+        self.message, self.advice = masked(message), masked(advice)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         ends = self.message.endswith((".", "!", "?", ":")) or not self.advice
@@ -54,7 +55,7 @@ class ConfigError(FerryError):
         super().__init__(f"{file}: {key}: {reason}", advice=advice)
         self.file = file
         self.key = key
-        self.reason = reason
+        self.reason = masked(reason)
 
 
 class ClusterUnreachable(FerryError):

@@ -25,7 +25,7 @@ from kafka_ferry.cli.commands import (
 )
 from kafka_ferry.cli.commands.proof import audit, certificate, repair, verify, where
 from kafka_ferry.cli.interrupt import interruptible
-from kafka_ferry.cli.terminal import Printable, out, show_error
+from kafka_ferry.cli.terminal import Printable, out, show_error, show_traceback
 from kafka_ferry.errors import ConfigError, FerryError
 
 app = typer.Typer(
@@ -83,6 +83,7 @@ def main() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(Printable("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    sys.excepthook = show_traceback
     with interruptible():
         sys.exit(_run())
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+import traceback
 from collections.abc import Container, Iterable, Sequence
+from types import TracebackType
 from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from kafka_ferry.printable import one_line, printable
+from kafka_ferry.secret_values import masked
 
 
 class _Terminal(Console):
@@ -22,11 +26,11 @@ class _Terminal(Console):
 
 
 class Printable(logging.Formatter):
-    """Log lines without control characters."""
+    """Log lines without control characters and secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line as it is written."""
-        return printable(super().format(record))
+        return printable(masked(super().format(record)))
 
 
 _WIDEST: Final = 100_000
@@ -67,6 +71,14 @@ def warn(text: object) -> None:
 def show_error(error: object) -> None:
     """Write an error to stderr."""
     messages.print(f"ERROR: {error}", style="red")
+
+
+def show_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Write an error that nobody has expected to stderr, as Python does, and without secrets."""
+    lines = "".join(traceback.format_exception(kind, error, trace))
+    sys.stderr.write(printable(masked(lines)))
 
 
 def show_json(found: Sequence[object], *, several: bool) -> None:

@@ -37,6 +37,7 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.oauth.access_token import AccessToken, expiry_of, is_token
 from kafka_ferry.oauth.signed_assertion import signed_assertion
 from kafka_ferry.printable import printable
+from kafka_ferry.secret_values import MASK, without
 
 _MOST_BYTES: Final = 1024 * 1024
 _LONGEST_REASON: Final = 300
@@ -180,9 +181,7 @@ def _place(login: OAuthLogin) -> str:
 
 def _safe(login: OAuthLogin, text: str) -> str:
     """What the endpoint says, which may repeat what it was sent."""
-    if login.client_secret:
-        text = text.replace(login.client_secret, "******")
-    text = _JWT.sub("******", text)
+    text = _JWT.sub(MASK, without(text, [login.client_secret]))
     return printable(" ".join(text.split()))[:_LONGEST_REASON]
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from kafka_ferry.config.client.cluster import MASK, is_secret
+from kafka_ferry.config.client.cluster import secret_values
+from kafka_ferry.config.client.property_names import REGISTRY_PREFIX
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.registered import RegisteredSchema
+from kafka_ferry.secret_values import without
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
@@ -97,7 +99,7 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
     # It tells each request, at the level of what a run says.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     name = f"the schema registry of {cluster.alias} ({config.get('url', '')})"
-    secrets = _secrets(config)
+    secrets = tuple(secret_values({REGISTRY_PREFIX + key: it for key, it in config.items()}))
     with ExitStack() as files:
         for text, location in _TEXTS.items():
             if pem := config.pop(text, ""):
@@ -106,7 +108,9 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
             config["timeout"] = float(config.get("timeout", _TIMEOUT_S))
             client = SchemaRegistryClient(config)
         except (ValueError, TypeError, OSError) as error:
-            raise ConfigError(cluster.origin, "schema.registry", secrets.hidden(error)) from error
+            raise ConfigError(
+                cluster.origin, "schema.registry", without(str(error), secrets)
+            ) from error
     try:
         yield _ConfluentRegistry(client, name, secrets)
     finally:
@@ -116,7 +120,7 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
 class _ConfluentRegistry:
     """A ``SchemaRegistry`` that Confluent's client reads and writes."""
 
-    def __init__(self, client: Any, name: str, secrets: _Secrets) -> None:
+    def __init__(self, client: Any, name: str, secrets: tuple[str, ...]) -> None:
         self._client, self._name, self._secrets = client, name, secrets
 
     def subjects(self) -> list[str]:
@@ -198,14 +202,18 @@ class _ConfluentRegistry:
             raise self._refusal(doing, error) from error
         except (HTTPError, OSError) as error:
             raise ClusterUnreachable(
-                f"To {doing}, {self._name} was asked and does not answer: {self._secrets.hidden(error)}."
+                f"To {doing}, {self._name} was asked and does not answer: {self._shown(error)}."
             ) from error
         except OAuthTokenError as error:
-            told = self._secrets.hidden(error)
+            told = self._shown(error)
             raise AccessDenied(f"There is no token for {self._name}: {told}.") from None
 
+    def _shown(self, said: object) -> str:
+        """What it says, which may send back what it was sent."""
+        return without(str(said), self._secrets)
+
     def _refusal(self, doing: str, error: Any) -> FerryError:
-        told = self._secrets.hidden(error.error_message)
+        told = self._shown(error.error_message)
         said = f"{self._name} does not {doing}: {told} ({error.http_status_code})."
         said = said[0].upper() + said[1:]
         if error.http_status_code in (401, 403):
@@ -213,28 +221,6 @@ class _ConfluentRegistry:
         if error.http_status_code in _NO_ANSWER:
             return ClusterUnreachable(said)
         return RegistryRefused(said)
-
-
-class _Secrets(NamedTuple):
-    """What no message may show, though a server may send it back."""
-
-    values: tuple[str, ...]
-
-    def hidden(self, said: object) -> str:
-        """The text without them."""
-        text = str(said)
-        for value in self.values:
-            text = text.replace(value, MASK)
-        return text
-
-
-def _secrets(config: Mapping[str, str]) -> _Secrets:
-    found = {value for name, value in config.items() if is_secret(f"schema.registry.{name}")}
-    passwords = {value.partition(":")[2] for value in found}
-    # The longest first: one may be a part of another.
-    return _Secrets(
-        tuple(sorted((found | passwords) - {"", "STATIC_TOKEN", "OAUTHBEARER"}, key=len)[::-1])
-    )
 
 
 def _read(at: SchemaVersion, found: Any) -> RegisteredSchema:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.config.options.transform import TRANSFORM_SECRETS
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.secret_values import remember
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +78,7 @@ def packed(flow: Flow) -> bytes:
 def unpacked(flow: bytes) -> Flow:
     """Unpacks what ``packed`` packed. The imports for a flow take a while, and are not done while planning."""
     found: Flow = _Unpacker(io.BytesIO(flow)).load()
+    remember(secret for _, secret in found.transform_secrets)
     return found
 
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import ConvertedBatch, Record, TopicLimits, records_of
 from kafka_ferry.batches.record_format.content import Content, read_content
+from kafka_ferry.config.options.transform import TRANSFORM_SECRETS
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.secret_values import without
 from kafka_ferry.transform.apply import TransformedBatch, rebuilt
 
 if TYPE_CHECKING:
@@ -77,10 +80,13 @@ def load_functions(flow: Flow) -> dict[str, TransformFunction]:
         except AttributeError:
             file = flow.function_file(rule.function)
             raise ConfigError(flow.file, key, f"{file} has no function {name!r}") from None
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        # Also sys.exit, which would end this process without a word.
+        except BaseException as error:
             file = flow.function_file(rule.function)
-            said = f"{file} cannot be imported: {type(error).__name__}: {error}"
-            raise ConfigError(flow.file, key, said) from error
+            said = f"{file} cannot be imported: {_shown(error, _looked_up(flow))}"
+            raise ConfigError(flow.file, key, said) from None
         if not callable(function):
             raise ConfigError(flow.file, key, f"{rule.function} is not a function")
         found[rule.function] = function
@@ -137,8 +143,11 @@ class FunctionRule:
             try:
                 became = _same_place(given, self.function(given, self.secrets))
                 content = None if became is None else _encoded(became)
-            except Exception as error:
-                errors[record[0]] = self._said(error)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                shown = _shown(error, self.secrets.values())
+                errors[record[0]] = f"{self.name} failed: {shown}"
                 kept.append(record)
                 continue
             if content is None:
@@ -150,12 +159,25 @@ class FunctionRule:
             return TransformedBatch((converted,), errors)
         return TransformedBatch(tuple(rebuilt(converted, kept, filtered, topic_limits)), errors)
 
-    def _said(self, error: Exception) -> str:
-        """An exception's text, without the secrets that the function knows."""
-        text = f"{type(error).__name__}: {error}"
-        for secret in self.secrets.values():
-            text = text.replace(secret, "***") if secret else text
-        return f"{self.name} failed: {text[:_MOST_TEXT]}"
+
+def _shown(error: BaseException, secrets: Iterable[str]) -> str:
+    """An exception's text, without secrets; its kind alone if it has none, or cannot be printed."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as unprintable:
+        text = f"it cannot be printed: {type(unprintable).__name__}"
+    told = without(f"{type(error).__name__}: {text}", secrets)[:_MOST_TEXT].removesuffix(": ")
+    # It goes into headers and files.
+    return told.encode(errors="backslashreplace").decode()
+
+
+def _looked_up(flow: Flow) -> Iterator[str]:
+    """The secrets of a flow's rules, as far as they can be looked up."""
+    for name, reference in flow.transform_secrets:
+        with suppress(ConfigError):
+            yield flow.target.looked_up(f"{TRANSFORM_SECRETS}.{name}", reference)
 
 
 def _given(record: Record, partition: TopicPartition) -> TransformRecord:

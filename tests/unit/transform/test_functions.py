@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from asyncio import CancelledError
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +35,7 @@ from tests.support.records.batches import Record, a_batch
 from tests.unit.config.builders import a_flow
 
 PARTITION = TopicPartition("orders", 3)
+SECRETS = {"salt": "s3cret", "key": "-----BEGIN-----\n'a\\b'\n"}
 FILE = """
 from dataclasses import replace
 
@@ -60,7 +63,7 @@ def a_converted() -> ConvertedBatch:
 def applied(
     function: TransformFunction, converted: ConvertedBatch | None = None
 ) -> TransformedBatch:
-    rule = FunctionRule("masks.f", function, {"salt": "s3cret"})
+    rule = FunctionRule("masks.f", function, SECRETS)
     return rule.applied(converted or a_converted(), PARTITION, TopicLimits())
 
 
@@ -82,7 +85,7 @@ def test_a_function_gets_all_of_a_record_and_the_secrets() -> None:
     headers = (("h", b"1"), ("g", None))
     assert seen[0] == (
         TransformRecord("orders", 3, 10, 5, b"a", b"one", headers),
-        {"salt": "s3cret"},
+        SECRETS,
     )
     assert [record.value for record, _ in seen] == [b"one", None, b"three"]
 
@@ -108,6 +111,31 @@ def _raises(record: TransformRecord, secrets: Mapping[str, str]) -> TransformRec
     raise ValueError(f"no {secrets['salt']} here")
 
 
+def _raises_key(record: TransformRecord, secrets: Mapping[str, str]) -> TransformRecord:
+    raise KeyError(secrets["key"])
+
+
+def _exits(record: TransformRecord, _: Mapping[str, str]) -> TransformRecord:
+    sys.exit(3)
+
+
+def _cancels(record: TransformRecord, _: Mapping[str, str]) -> TransformRecord:
+    raise CancelledError
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+
+def _is_unprintable(record: TransformRecord, _: Mapping[str, str]) -> TransformRecord:
+    raise Unprintable
+
+
+def _is_no_text(record: TransformRecord, _: Mapping[str, str]) -> TransformRecord:
+    raise ValueError("\udc80")
+
+
 def _moves(record: TransformRecord, _: Mapping[str, str]) -> TransformRecord:
     return replace(record, offset=0)
 
@@ -123,7 +151,12 @@ def _gives_text(record: TransformRecord, _: Mapping[str, str]) -> Any:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (_raises, "masks.f failed: ValueError: no *** here"),
+        (_raises, "masks.f failed: ValueError: no ****** here"),
+        (_raises_key, 'masks.f failed: KeyError: "******"'),
+        (_exits, "masks.f failed: SystemExit: 3"),
+        (_cancels, "masks.f failed: CancelledError"),
+        (_is_unprintable, "masks.f failed: Unprintable: it cannot be printed: SystemExit"),
+        (_is_no_text, r"masks.f failed: ValueError: \udc80"),
         (_moves, "it changed something else than key, value and headers"),
         (_tells, "it gave bool, and not a TransformRecord or None"),
         (_gives_text, "masks.f failed: TypeError"),
@@ -173,6 +206,7 @@ def test_tasks_get_its_code_and_its_fingerprint_changes_with_its_file(tmp_path: 
         ("masks.number", FILE, "masks.number is not a function"),
         ("masks.loud", "import nowhere_at_all", "masks.py cannot be imported: ModuleNotFoundError"),
         ("masks.loud", "def loud(:", "masks.py cannot be imported: SyntaxError"),
+        ("masks.loud", "import sys\nsys.exit()", "masks.py cannot be imported: SystemExit"),
     ],
 )
 def test_one_that_cannot_be_loaded_is_named(

@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from kafka_ferry.config.client.airflow_connection import connection_properties
 from kafka_ferry.config.client.config_providers import Providers
-from kafka_ferry.config.client.jaas import is_delegation_token
+from kafka_ferry.config.client.jaas import JAAS, JaasError, is_delegation_token, parse_login
 from kafka_ferry.config.client.kerberos import with_inline_key_tab
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.oauth import with_inline_files
@@ -40,14 +40,18 @@ from kafka_ferry.config.schema_registry import (
 )
 from kafka_ferry.config.types.problems import Problem, cluster_error, config_error, did_you_mean
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.secret_values import MASK, remember
 
-MASK: Final = "******"
 # Topics such as ferry-certificates.{alias}.internal, which may have 249 characters, DAGs' ids, which may have 250,
 # and folders have it in their names.
 _LONGEST_ALIAS: Final = 110
 _SECRET: Final = regex.compile(
     r".*(password|passphrase|secret|token|credential).*|(.*\.)?sasl\.jaas\.config|.*\.key(\.pem)?"
     r"|.*\.user\.info"
+)
+# The keys, and options of login modules, whose values are secrets themselves: not those that say where one is.
+_SECRET_ITSELF: Final = regex.compile(
+    r".*(password|passphrase|secret|(^|\.)token|(^|\.)key(\.pem)?|\.user\.info)|transform\.secrets\..*"
 )
 _BROKER: Final = regex.compile(r"(?:\w+://)?(?:\[[\da-fA-F:%]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -56,6 +60,20 @@ _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 def is_secret(key: str) -> bool:
     """Whether the value of a Java client property must never be shown."""
     return _SECRET.fullmatch(key.lower()) is not None
+
+
+def secret_values(properties: Mapping[str, str]) -> Iterator[str]:
+    """The secrets in properties, those of a login one by one; a password also without its user."""
+    for key, value in properties.items():
+        if key.endswith(JAAS):
+            try:
+                yield from secret_values(parse_login(value).options)
+            except JaasError:
+                yield value
+        elif _SECRET_ITSELF.fullmatch(key.lower()):
+            yield value
+            if key.endswith(".user.info"):
+                yield value.partition(":")[2]
 
 
 class ClientProperties(Mapping[str, str]):
@@ -202,6 +220,7 @@ class Cluster(BaseModel):
         }
         own_properties = self._looked_up(shared | special)
         found = ClientProperties(self._connected(own_properties) | own_properties, self.origin)
+        remember(secret_values(found))
         if not found.get("bootstrap.servers"):
             reason = f"is required: the connection {self.airflow_connection!r} has none either"
             raise ConfigError(self.origin, "bootstrap.servers", reason)
@@ -245,6 +264,7 @@ class Cluster(BaseModel):
         if problems := list(wrong_registry(resolved)):
             raise config_error(self.origin, *problems)
         found = without_files(registry_client_config(resolved), self.origin)
+        remember(secret_values({REGISTRY_PREFIX + key: value for key, value in found.items()}))
         return ClientProperties(found, self.origin)
 
     def resolved(self) -> Cluster:
@@ -282,6 +302,7 @@ class Cluster(BaseModel):
         found = Providers.declared(dict(self.providers), problems).resolve(key, value, problems)
         if problems:
             raise config_error(self.file or self.alias, *problems)
+        remember(secret_values({key: found}))
         return found
 
     def _looked_up(self, properties: Mapping[str, str]) -> dict[str, str]:

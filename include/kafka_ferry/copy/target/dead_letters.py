@@ -25,6 +25,7 @@ from kafka_ferry.batches import (
 from kafka_ferry.clock import now_ms
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import Range
+from kafka_ferry.secret_values import masked
 from kafka_ferry.wire.error_codes import (
     INVALID_RECORD,
     INVALID_TIMESTAMP,
@@ -138,7 +139,9 @@ def letter_for(range_: Range, record: Rejected, error: str, run: str) -> Batch:
         "ferry.offset": str(record.offset),
         "ferry.timestamp": str(record.timestamp),
         "ferry.topic.id": range_.topic_id,
-        "ferry.error": error,
+        "ferry.error": masked(error),
         "ferry.run": run,
     }
-    return dead_letter(record, [(name, text.encode()) for name, text in about.items()])
+    return dead_letter(
+        record, [(name, text.encode(errors="backslashreplace")) for name, text in about.items()]
+    )

@@ -18,6 +18,7 @@ from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.oauth import AccessToken, forget_token, token_for
 from kafka_ferry.printable import printable
+from kafka_ferry.secret_values import without
 from kafka_ferry.wire.connections.kerberos import (
     REFUSED,
     KerberosExchange,
@@ -97,7 +98,7 @@ def _show_token(
         with suppress(FerryError):
             answer = call(SaslAuthenticateRequest(auth_bytes=b"\x01"))
             said = answer.error_message or said
-    said = _status(said).replace(token.text, "******")
+    said = _status(without(said, [token.text]))
     advice = f"The token is from {login.shown_endpoint}."
     if token.described:
         advice = f"The token is from {login.shown_endpoint} and {token.described}."

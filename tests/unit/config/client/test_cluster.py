@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.config.client.cluster import MASK, is_secret
+from kafka_ferry.config.client.cluster import is_secret
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.secret_values import MASK
 from kafka_sandbox.logins.secure import Authority
 from tests.support.brokers.secure import key_store, trust_store
 from tests.unit.config.builders import a_cluster

@@ -150,6 +150,46 @@ def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
     assert_ledger_joins(flow, "moving")
 
 
+MASK = """
+from dataclasses import replace
+
+
+def mask(record, secrets):
+    return replace(record, value=record.value + b"MARK") if record.value != b"LEFT OUT" else None
+"""
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [("?", "another record than the source has"), ("!", "nothing where the source has")],
+)
+def test_uncommitted_records_by_another_rule_are_named_by_the_rule(
+    mark: str, said: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt that died had left one record out and marked nine, and committed none."""
+    ruled = pair.topic("ruled", [Record(value=b"%d" % i) for i in range(10)])
+    file = pair.folder / "masks.py"
+    rule = {"topics": [ruled], "function": "masks.mask"}
+    options = {"offsets": "preserved", "transform_functions": str(pair.folder)}
+    flow = pair.flow([ruled], transform=[rule], **options)
+    written = MASK.replace("MARK", "!").replace("LEFT OUT", "3")
+    file.write_text(written)
+    planned = plan_now(flow)
+    with fated(monkeypatch, Fate(after="ProduceRequest", times=3)), suppress(Killed):
+        copy_planned(flow, planned)
+
+    file.write_text(MASK.replace("MARK", mark).replace("LEFT OUT", "none"))
+    (failure,) = failures(copy_planned(flow, plan_now(flow, "run-2")))
+
+    assert said in failure
+    assert f"rule 1 ({ruled})" in failure
+    assert "other producer" not in failure
+    file.write_text(written)
+    assert not failures(copy_planned(flow, plan_now(flow, "run-3")))
+    copied = [it.value for it in pair.copied(flow, ruled)[0]]
+    assert copied == [b"%d!" % i for i in range(10) if i != 3]
+
+
 @pytest.mark.parametrize("removed", [3, 10])
 def test_what_the_source_removes_after_a_crash_stays_copied(
     removed: int, pair: Pair, monkeypatch: pytest.MonkeyPatch

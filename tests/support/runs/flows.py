@@ -17,6 +17,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.schemas.ids import stored_schemas
 from kafka_ferry.state import StateFolder
+from kafka_ferry.transform import load_functions
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.records.builders import ConsumedRecord, produce, read_all
@@ -87,7 +88,10 @@ def copy_planned(flow: Flow, plan: Plan) -> list[Outcome]:
     ranges = sorted(plan.ranges, key=attrgetter("owner"))
     for _, group in groupby(ranges, key=attrgetter("owner")):
         outcomes += copy_for_flow(
-            flow, plan.run, list(group), changes=RecordChanges(schemas=schemas)
+            flow,
+            plan.run,
+            list(group),
+            changes=RecordChanges(functions=load_functions(flow), schemas=schemas),
         )
     return outcomes
 

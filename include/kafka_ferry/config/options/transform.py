@@ -260,6 +260,11 @@ class TransformOptions(Options):
         """The rule for a topic of the source, None where its records stay as they are."""
         return next((rule for rule in self.transform if rule.applies_to(topic)), None)
 
+    def rule_name(self, topic: str) -> str:
+        """The rule for a topic of the source in sentences, such as ``rule 1 (orders.*)``; "" for none."""
+        rule = self.transform_of(topic)
+        return f"rule {self.transform.index(rule) + 1} ({', '.join(rule.topics)})" if rule else ""
+
     def fingerprint_of(self, topic: str) -> str:
         """The fingerprint of a topic's rule; "" where its records stay as they are."""
         rule = self.transform_of(topic)

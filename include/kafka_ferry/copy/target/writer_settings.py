@@ -32,6 +32,10 @@ def _defaults(_: WireCluster, topics: AbstractSet[str]) -> Mapping[str, TopicLim
     return dict.fromkeys(topics, TopicLimits())
 
 
+def _no_rule(_: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
     """What every writer is given.
@@ -52,6 +56,7 @@ class WriterSettings:
         dead_letters: the topic for records that are set aside; "" where none are.
         takes_rejected: whether records that the target rejects are; otherwise their partition fails.
         limits_by_topic: tells what remote topics take; without it, what brokers take by default.
+        rule_name: names the transform rule of a source topic; "" for none.
         recovery: the ledger, for what Kafka has left open or forgotten; None where it may not be
             asked.
     """
@@ -71,6 +76,7 @@ class WriterSettings:
     dead_letters: str = ""
     takes_rejected: bool = True
     limits_by_topic: AskLimits = _defaults
+    rule_name: Callable[[str], str] = _no_rule
     recovery: LedgerRecovery | None = None
 
     @classmethod
@@ -102,5 +108,6 @@ class WriterSettings:
             dead_letters=flow.dead_letter_name if flow.sets_records_aside else "",
             takes_rejected=flow.on_rejected_record == "dead-letter",
             limits_by_topic=limits_by_topic,
+            rule_name=flow.rule_name,
             recovery=LedgerRecovery(flow),
         )

@@ -125,9 +125,6 @@ def range_to_evaluate(
     if not whole and end - start > MOST_OFFSETS:
         start += _shuffled(run, entry) % (end - start - MOST_OFFSETS + 1)
         end = start + MOST_OFFSETS
-    rule = flow.transform_of(copied.topic)
-    assert rule
-    number = flow.transform.index(rule) + 1
     return RangeToEvaluate(
         entry.key,
         Range(
@@ -143,7 +140,7 @@ def range_to_evaluate(
         ),
         tuple(part for it in copied.segments if (part := it.within(start, end))),
         sum(copied.reasons.get(reason, 0) for reason in _NOT_THE_RULES),
-        f"rule {number} ({', '.join(rule.topics)}) for {copied.topic}-{copied.partition}",
+        f"{flow.rule_name(copied.topic)} for {copied.topic}-{copied.partition}",
     )
 
 

@@ -71,6 +71,19 @@ _REPAIR: Final = (
     "completed, and with --yes it is given up, so that the next run copies it again; before that, "
     "find the other producer and revoke its WRITE permission."
 )
+_BY_RULE: Final = (
+    " The source's record is taken as {rule} leaves it now, and this flow itself wrote what is there, in an "
+    "attempt that did not commit it. If the rule, its function or a secret has changed since, set it back, "
+    "run once, and change it then."
+)
+_BY_NO_RULE: Final = (
+    " This flow itself wrote what is there, in an attempt that did not commit it. If the topic had a transform "
+    "rule then, set it back, run once, and take it away then. Otherwise the source has lost or changed records."
+)
+_GIVE_UP: Final = (
+    " Or run `ferry repair --config ... --flow '{flow}' --topic {topic} --yes`: this copy is given up, and the "
+    "next run copies it again."
+)
 # Before KAFKA-7190.
 _TOO_OLD: Final = (
     "its broker forgets a producer whose records are deleted, so that it would not recognize a repeated "
@@ -280,7 +293,8 @@ class PreservedRecords:
         try:
             adopted = queue.ahead.adopt(converted)
         except Misplaced as error:
-            self._fail(queue, error.offset, error.message, advice=True)
+            message = error.message + self._cause(queue.range) if error.is_own else error.message
+            self._fail(queue, error.offset, message, advice=not error.is_own)
             return
         why = "the target refused it when it was first tried"
         self._transaction.put_letters(queue.range, [(letter, why) for letter in adopted.letters])
@@ -293,6 +307,15 @@ class PreservedRecords:
             if queue.ahead.next_sequence is not None:
                 queue.counted = queue.ahead.next_sequence
             queue.ahead, queue.sequence = None, queue.counted
+
+    def _cause(self, range_: Range) -> str:
+        """Why records of the flow's own differ from what it would write now."""
+        flow, rule = (
+            self._transaction.settings.flow,
+            self._transaction.settings.rule_name(range_.topic),
+        )
+        differs = _BY_RULE.format(rule=rule) if rule else _BY_NO_RULE
+        return differs + _GIVE_UP.format(flow=flow, topic=range_.remote_topic)
 
     # --- writing
 

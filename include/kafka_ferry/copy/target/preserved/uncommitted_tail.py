@@ -37,15 +37,16 @@ _REMOVED: Final = frozenset({Reason.COMPACTED, Reason.LOST})
 
 
 class Misplaced(FerryError):
-    """The log of a remote topic holds something that this flow has not written there.
+    """The log of a remote topic holds something else than the flow would write there.
 
     Attributes:
         offset: the first such offset.
+        is_own: whether the partition's own producer has written it, in an attempt that did not commit.
     """
 
-    def __init__(self, message: str, *, offset: int) -> None:
+    def __init__(self, message: str, *, offset: int, is_own: bool = False) -> None:
         super().__init__(message)
-        self.offset = offset
+        self.offset, self.is_own = offset, is_own
 
 
 class Adopted(NamedTuple):
@@ -122,7 +123,9 @@ class Ahead:
         letters: Sequence[Rejected] = ()
         if gone and not self._is_compacted:
             if not self._may_be_refused:
-                raise Misplaced("it holds nothing where the source has a record.", offset=gone[0])
+                message = "it holds nothing where the source has a record."
+                # Foreign records would have been found before.
+                raise Misplaced(message, offset=gone[0], is_own=True)
             converted, letters = set_aside(converted, gone)
         return Adopted(tuple(by_runs(converted)), letters, read)
 
@@ -142,8 +145,8 @@ class Ahead:
             if absent and absent.reason in _REMOVED:
                 removed.append(record)
             elif has.get(offset) != record:
-                message = "it holds a record that the source does not have."
-                raise Misplaced(message, offset=offset)
+                message = "it holds another record than the source has."
+                raise Misplaced(message, offset=offset, is_own=True)
         return removed
 
     @property

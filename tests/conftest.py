@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_ferry import secret_values
 from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
@@ -73,6 +74,12 @@ def pytest_report_header() -> str:
         f"clusters: primary of {source} (FERRY_SOURCE_BROKERS), "
         f"backup of {target} brokers (FERRY_TARGET_BROKERS)"
     )
+
+
+@pytest.fixture(autouse=True)
+def _known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password of one test may be a word in the sentences of another."""
+    monkeypatch.setattr(secret_values, "_known", {})
 
 
 @pytest.fixture(autouse=True)

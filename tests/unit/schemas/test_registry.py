@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -146,6 +148,20 @@ def test_an_error_says_which_registry_refuses_what(
     assert said in str(raised.value)
     assert f"The schema registry of primary ({server.url})" in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+def test_a_login_that_a_registry_sends_back_is_not_shown(server: HttpRegistry) -> None:
+    password = 'it\'s "secret"'
+    header = b64encode(f"me:{password}".encode()).decode()
+    message = f"Basic {header} of {password!r}, {quote(password)}"
+    server.answers["GET /subjects"] = (401, {"error_code": 1, "message": message})
+    login = {"basic_auth_user_info": f"me:{password}"}
+    with (
+        open_registry(a_cluster(**named(server.url, **login))) as registry,
+        pytest.raises(AccessDenied) as raised,
+    ):
+        registry.subjects()
+    assert "Basic ******== of '******', ******" in str(raised.value)
 
 
 def test_what_it_does_not_know_is_none(server: HttpRegistry) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
-from tests.support.records.builders import Record
+from tests.support.records.builders import Record, read_all
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import run_all
 
@@ -184,3 +184,55 @@ def test_what_is_known_to_give_the_same_is_accepted(
     rule = {"topics": ["orders"], "set": {"value": expression}}
 
     assert checked_rules(spark(), pair.flow(["orders"], transform=[rule]))
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("regexp_replace(topic, '(a', '')", "'(a' is no regular expression: Unclosed group"),
+        ("cast(topic rlike concat('[', 'a') as string)", "'[a' is no regular expression"),
+        ("cast(regexp_count(topic, '*') as string)", "'*' is no regular expression"),
+        ("split(topic, '(')[0]", "'(' is no regular expression"),
+        ("to_json(filter(split(topic, ','), x -> x rlike '(a|b)*c'))", "make the group possessive"),
+        ("to_json(filter(split(topic, ','), x -> topic rlike x))", "make the group possessive"),
+    ],
+)
+def test_a_regular_expression_that_cannot_be_is_refused(
+    pair: Pair, spark: SparkSource, expression: str, why: str
+) -> None:
+    assert why in refusal(pair, spark, {"set": {"value": expression}})
+
+
+def test_a_record_on_which_a_regular_expression_fails_goes_to_the_dead_letter_topic(
+    pair: Pair, spark: SparkSource
+) -> None:
+    values = [b"ab" * 50_000 + b"c", b"abc", b"ab" * 150 + b"c", b"short"]
+    keys = [b"b+", b"(", b"b+", b"b+"]
+    topic = pair.topic("deep", [Record(key=k, value=v) for k, v in zip(keys, values, strict=True)])
+    possessive = pair.topic("possessive", [Record(key=b"b+", value=values[0])])
+    texts = {"key": "string", "value": "string"}
+    rules = [
+        {
+            "topics": [possessive],
+            "format": texts,
+            "where": "exists(array(value), x -> x rlike '^(a|b)*+c')",
+            "set": {"value": "regexp_replace(value, '(?:a|b)++c', key)"},
+        },
+        {
+            "topics": [topic],
+            "format": texts,
+            "where": "value rlike '(a|b)*c' or value = 'short'",
+            "set": {"value": "regexp_replace(value, key, '')"},
+        },
+    ]
+    flow = pair.flow([topic, possessive], transform=rules, on_transform_error="dead-letter")
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.state == "verified"
+    assert [it.value for it in pair.copied(flow, topic)[0]] == [b"a" * 150 + b"c", b"short"]
+    assert [it.value for it in pair.copied(flow, possessive)[0]] == [b"b+"]
+    letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
+    errors = {it.value: dict(it.headers)["ferry.error"] for it in letters}
+    assert errors == {values[0]: b"where failed", values[1]: b"set value failed"}

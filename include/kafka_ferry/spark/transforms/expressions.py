@@ -70,7 +70,7 @@ class ResolvedExpression:
         column: the expression, also over rows that have more columns than those.
         type_name: its type's name.
         is_nested: whether that holds others.
-        tree: Catalyst's.
+        tree: it as Catalyst has it.
         plan: Catalyst's plan of it alone.
     """
 
@@ -79,6 +79,11 @@ class ResolvedExpression:
     is_nested: bool
     tree: Any
     plan: Any
+
+    def plain(self, spark: SparkSession) -> Tree:
+        """The expression without others that Spark replaces before it evaluates it."""
+        rule = _jvm(spark).org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions
+        return Tree(rule.apply(self.plan).expressions().apply(0))
 
 
 def resolved(rows: DataFrame, expression: ParsedExpression) -> ResolvedExpression:
@@ -114,28 +119,24 @@ def resolved(rows: DataFrame, expression: ParsedExpression) -> ResolvedExpressio
     return ResolvedExpression(column, type_, type_ in _NESTED, tree, plan)
 
 
-def columns_used(
+def repeatable(
     spark: SparkSession, expression: ParsedExpression, found: ResolvedExpression
-) -> frozenset[str]:
-    """The columns that an expression uses, which gives the same for the same record every time.
+) -> Tree:
+    """An expression that gives the same for the same record every time, as it is evaluated.
 
     Raises:
         ValueError: it may give something else the next time.
     """
-    jvm = _jvm(spark)
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
     if not found.tree.deterministic() or found.tree.containsPattern(patterns.CURRENT_LIKE()):
         raise ValueError(
             "depends on chance, the time, the user or the session: a run that is tried again must give the "
             "same records"
         )
-    plain = jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(found.plan)
-    whole = Tree(plain.expressions().apply(0))
-    if problem := not_repeatable(expression.text, expression.tree, whole):
+    plain = found.plain(spark)
+    if problem := not_repeatable(expression.text, expression.tree, plain):
         raise ValueError(f"{problem}: a run that is tried again must give the same records")
-    return frozenset(
-        str(node.fields["name"]) for node in whole.nodes if node.kind == "AttributeReference"
-    )
+    return plain
 
 
 def _jvm(spark: SparkSession) -> Any:

@@ -18,9 +18,15 @@ from kafka_ferry.spark.transforms.expressions import (
     ParsedExpression,
     ResolvedExpression,
     attempted,
-    columns_used,
     json_type,
+    repeatable,
     resolved,
+)
+from kafka_ferry.spark.transforms.regular_expressions import (
+    DeepSearch,
+    deep_searches,
+    overflow_trial,
+    parts_of,
 )
 from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME
 from kafka_ferry.transform import WRAPPED
@@ -140,6 +146,7 @@ class _Rule:
         self._expressions = [
             (what, self._parsed(what, text)) for what, text in self._rule.expressions
         ]
+        self._searches: dict[str, list[DeepSearch]] = {}
 
     def checked_columns(self, rows: DataFrame) -> frozenset[Column]:
         """The columns that its expressions use, each of which is checked.
@@ -156,7 +163,9 @@ class _Rule:
             found = self._resolved(visible, what, expression)
             self._became(what, found)
             with self._wrong_in(what):
-                used |= columns_used(self._spark, expression, found)
+                tree = repeatable(self._spark, expression, found)
+                self._searches[what] = list(deep_searches(self._spark, tree))
+            used |= {str(it.fields["name"]) for it in tree.nodes if it.kind == "AttributeReference"}
         used = {"secrets" if name == SECRETS_COLUMN else name for name in used}
         return frozenset(column for column in COLUMNS if column in used)
 
@@ -178,11 +187,15 @@ class _Rule:
         # A step that reads nothing cannot fail, and keeps its number.
         places = [place for place, part in enumerate(self._formatted) if part in reads]
         visible = self._visible(seen)
-        wanted = [
-            self._became(what, self._resolved(visible, what, expression))
+        found = [
+            (what, self._resolved(visible, what, expression))
             for what, expression in self._expressions
         ]
-        tried = [attempted(self._spark, it) for it in wanted]
+        seen = seen.select("*", *self._deep_parts(found, is_own))
+        tried = [
+            sf.when(self._is_shallow(what), attempted(self._spark, self._became(what, it)))
+            for what, it in found
+        ]
         is_kept = is_own
         if self._rule.where:
             seen = seen.withColumn("_where", sf.when(is_own, tried.pop(0)))
@@ -209,6 +222,32 @@ class _Rule:
         """The rows with what expressions see beside what they do not."""
         read = rows.select("*", *(it.alias(f"_read_{part}") for part, it in reads.items()))
         return read.select("*", *self._columns(rows.columns, reads))
+
+    def _deep_parts(
+        self, found: Iterable[tuple[str, ResolvedExpression]], is_own: SparkColumn
+    ) -> Iterator[SparkColumn]:
+        """What the expressions search that may overflow; null where that cannot be evaluated."""
+        from pyspark.sql import functions as sf
+
+        for place, (what, expression) in enumerate(found):
+            searches = self._searches[what]
+            tree = expression.plain(self._spark) if searches else None
+            for number, search in enumerate(searches):
+                assert tree is not None
+                parts = attempted(self._spark, parts_of(self._spark, tree, search))
+                yield sf.when(is_own, parts).alias(f"_search_{place}_{number}")
+
+    def _is_shallow(self, what: str) -> SparkColumn:
+        """Whether no search of an expression overflows."""
+        from pyspark.sql import functions as sf
+
+        place = [name for name, _ in self._expressions].index(what)
+        found = sf.lit(True)
+        for number in range(len(self._searches[what])):
+            is_long, trial = overflow_trial(f"_search_{place}_{number}.it")
+            passes = attempted(self._spark, trial).isNotNull()
+            found = found & sf.when(is_long, passes).otherwise(True)
+        return found
 
     def _visible(self, seen: DataFrame) -> Mapping[bool, DataFrame]:
         """What is resolved without secrets, and with them."""

@@ -254,6 +254,10 @@ ALLOWED = ("eu", "uk")
 def by_country(record, secrets):
     if dict(record.headers).get("country", b"").decode() not in ALLOWED:
         return None
+    if record.value is None:
+        raise KeyError(secrets["key"])
+    if record.value == b"exit":
+        raise SystemExit(0)
     masked = record.value.replace(b"ann", secrets["salt"].encode())
     return replace(record, value=masked)
 """
@@ -264,6 +268,7 @@ def test_a_python_function_does_what_sql_does_not(
     offsets: str, pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FERRY_SALT", "not-for-anybody")
+    monkeypatch.setenv("FERRY_KEY", '-----BEGIN-----\nit\'s "not-for-anybody"\n')
     topic, other = pair.unique("people"), pair.unique("others")
     create_topic(pair.primary.bootstrap, topic)
     create_topic(pair.primary.bootstrap, other)
@@ -273,7 +278,8 @@ def test_a_python_function_does_what_sql_does_not(
         for i in range(30)
     ]
     pair.produce(topic, records, compression="zstd")
-    pair.produce(topic, [Record(value=None, headers=(("country", b"eu"),))])
+    eu = (("country", b"eu"),)
+    pair.produce(topic, [Record(value=None, headers=eu), Record(value=b"exit", headers=eu)])
     pair.produce(other, records)
     (pair.folder / "transforms").mkdir()
     (pair.folder / "transforms" / "masks.py").write_text(MASKS)
@@ -281,7 +287,7 @@ def test_a_python_function_does_what_sql_does_not(
         pair.folder,
         *(pair.primary, pair.backup, [topic, other]),
         config_providers=["env"],
-        transform_secrets={"salt": "${env:FERRY_SALT}"},
+        transform_secrets={"salt": "${env:FERRY_SALT}", "key": "${env:FERRY_KEY}"},
         transform_functions=str(pair.folder / "transforms"),
         transform=[{"topics": [topic], "function": "masks.by_country"}],
         on_transform_error="dead-letter",
@@ -292,15 +298,16 @@ def test_a_python_function_does_what_sql_does_not(
 
     assert report
     assert (report.state, report.counts.reasons["filtered"]) == ("verified", 10)
-    assert sum(row.rule.evaluated for row in report.proof.ranges) == 31
+    assert sum(row.rule.evaluated for row in report.proof.ranges) == 32
     ((*copied,),) = pair.copied(flow, topic).values()
     wanted = [i for i in range(30) if i % 3 != 1]
     assert [it.value for it in copied] == [b"not-for-anybody %d" % i for i in wanted]
     if offsets == "preserved":
         assert [it.offset for it in copied] == wanted
-    ((dead,),) = read_all(pair.backup.bootstrap, flow.dead_letter_name).values()
-    said = dict(dead.headers)["ferry.error"] or b""
-    assert b"masks.by_country failed: AttributeError" in said
+    (dead,) = read_all(pair.backup.bootstrap, flow.dead_letter_name).values()
+    errors = [dict(letter.headers)["ferry.error"] for letter in dead]
+    failed = b"masks.by_country failed: "
+    assert errors == [failed + b"KeyError: '******'", failed + b"SystemExit: 0"]
     ((*same,),) = pair.copied(flow, other).values()
     assert [it.value for it in same] == [it.value for it in records]
     written = [path for path in (pair.folder / "state").rglob("*") if path.is_file()]

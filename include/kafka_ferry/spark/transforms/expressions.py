@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,7 +71,8 @@ class ResolvedExpression:
         type_name: its type's name.
         is_nested: whether that holds others.
         tree: it as Catalyst has it.
-        plan: Catalyst's plan of it alone.
+        plan: Catalyst's plan of it and those that were resolved with it.
+        place: its place in that.
     """
 
     column: Column
@@ -79,44 +80,48 @@ class ResolvedExpression:
     is_nested: bool
     tree: Any
     plan: Any
+    place: int
 
     def plain(self, spark: SparkSession) -> Tree:
         """The expression without others that Spark replaces before it evaluates it."""
         rule = _jvm(spark).org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions
-        return Tree(rule.apply(self.plan).expressions().apply(0))
+        return Tree(rule.apply(self.plan).expressions().apply(self.place))
 
 
-def resolved(rows: DataFrame, expression: ParsedExpression) -> ResolvedExpression:
-    """The expression over ``rows``.
+def resolved(
+    rows: DataFrame, expressions: Sequence[ParsedExpression]
+) -> Iterator[ResolvedExpression]:
+    """The expressions over ``rows``, by one call of Spark's analyzer.
 
-    Its columns are those of ``rows`` for ever, whichever others have the same names later.
+    Their columns are those of ``rows`` for ever, whichever others have the same names later.
 
     Raises:
-        AnalysisException: it names what is not there, or the types do not fit.
-        ValueError: it is not over one record.
+        AnalysisException: one names what is not there, or the types do not fit.
+        ValueError: one is not over one record.
     """
     from pyspark.sql import Column
     from pyspark.sql import functions as sf
 
-    if expression.uses_secrets and expression.has_star:
+    if any(it.uses_secrets and it.has_star for it in expressions):
         raise ValueError("uses * beside secret(): name the columns")
-    found = rows.select(sf.expr(expression.text))
+    found = rows.select(*(sf.expr(it.text) for it in expressions))
     plan, given = (frame._jdf.queryExecution().analyzed() for frame in (found, rows))
     jvm = _jvm(rows.sparkSession)
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     is_plain = plan.nodeName() == _PLAIN and plan.children().apply(0).sameResult(given)
-    tree = plan.expressions().apply(0)
-    if not is_plain or tree.containsPattern(patterns.PLAN_EXPRESSION()):
+    if not is_plain or plan.containsPattern(patterns.PLAN_EXPRESSION()):
         raise ValueError(
             "must be an expression over one record, without aggregates, windows, generators and subqueries"
         )
-    if plan.expressions().size() > 1:
+    if plan.expressions().size() > len(expressions):
         raise ValueError("must be one expression: use struct(*)")
-    if tree.getClass().getSimpleName() == "Alias":
-        tree = tree.child()
-    column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
-    type_ = found.schema[0].dataType.typeName()
-    return ResolvedExpression(column, type_, type_ in _NESTED, tree, plan)
+    for place, field in enumerate(found.schema):
+        tree = plan.expressions().apply(place)
+        if tree.getClass().getSimpleName() == "Alias":
+            tree = tree.child()
+        column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
+        type_ = field.dataType.typeName()
+        yield ResolvedExpression(column, type_, type_ in _NESTED, tree, plan, place)
 
 
 def repeatable(

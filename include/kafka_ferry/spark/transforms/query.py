@@ -160,9 +160,9 @@ class _Rule:
         visible = self._visible(self._seen(rows, dict(self._reads(PARTS))))
         used: set[str] = set()
         for what, expression in self._expressions:
-            found = self._resolved(visible, what, expression)
-            self._became(what, found)
             with self._wrong_in(what):
+                found = self._resolved(visible, [what])[what]
+                self._became(what, found)
                 tree = repeatable(self._spark, expression, found)
                 self._searches[what] = list(deep_searches(self._spark, tree))
             used |= {str(it.fields["name"]) for it in tree.nodes if it.kind == "AttributeReference"}
@@ -186,15 +186,11 @@ class _Rule:
         ]
         # A step that reads nothing cannot fail, and keeps its number.
         places = [place for place, part in enumerate(self._formatted) if part in reads]
-        visible = self._visible(seen)
-        found = [
-            (what, self._resolved(visible, what, expression))
-            for what, expression in self._expressions
-        ]
+        found = self._resolved(self._visible(seen), dict(self._expressions))
         seen = seen.select("*", *self._deep_parts(found, is_own))
         tried = [
-            sf.when(self._is_shallow(what), attempted(self._spark, self._became(what, it)))
-            for what, it in found
+            sf.when(self._is_shallow(what), attempted(self._spark, self._became(what, found[what])))
+            for what, _ in self._expressions
         ]
         is_kept = is_own
         if self._rule.where:
@@ -224,16 +220,17 @@ class _Rule:
         return read.select("*", *self._columns(rows.columns, reads))
 
     def _deep_parts(
-        self, found: Iterable[tuple[str, ResolvedExpression]], is_own: SparkColumn
+        self, found: Mapping[str, ResolvedExpression], is_own: SparkColumn
     ) -> Iterator[SparkColumn]:
         """What the expressions search that may overflow; null where that cannot be evaluated."""
         from pyspark.sql import functions as sf
 
-        for place, (what, expression) in enumerate(found):
+        for place, (what, _) in enumerate(self._expressions):
             searches = self._searches[what]
-            tree = expression.plain(self._spark) if searches else None
+            if not searches:
+                continue
+            tree = found[what].plain(self._spark)
             for number, search in enumerate(searches):
-                assert tree is not None
                 parts = attempted(self._spark, parts_of(self._spark, tree, search))
                 yield sf.when(is_own, parts).alias(f"_search_{place}_{number}")
 
@@ -250,18 +247,26 @@ class _Rule:
         return found
 
     def _visible(self, seen: DataFrame) -> Mapping[bool, DataFrame]:
-        """What is resolved without secrets, and with them."""
+        """What expressions without secrets see, and those with them."""
         names = [name for name in seen.columns if name in COLUMNS]
-        found = {False: seen.select(*names)}
-        if any(expression.uses_secrets for _, expression in self._expressions):
-            found[True] = seen.select(*names, f"`{SECRETS_COLUMN}`")
-        return found
+        more = {False: (), True: (f"`{SECRETS_COLUMN}`",)}
+        asked = {expression.uses_secrets for _, expression in self._expressions}
+        return {uses_secrets: seen.select(*names, *more[uses_secrets]) for uses_secrets in asked}
 
     def _resolved(
-        self, visible: Mapping[bool, DataFrame], what: str, expression: ParsedExpression
-    ) -> ResolvedExpression:
-        with self._wrong_in(what):
-            return resolved(visible[expression.uses_secrets], expression)
+        self, visible: Mapping[bool, DataFrame], which: Collection[str]
+    ) -> dict[str, ResolvedExpression]:
+        """The expressions that are for ``which``."""
+        found: dict[str, ResolvedExpression] = {}
+        for uses_secrets, rows in visible.items():
+            asked = {
+                what: it
+                for what, it in self._expressions
+                if it.uses_secrets == uses_secrets and what in which
+            }
+            if asked:
+                found |= zip(asked, resolved(rows, list(asked.values())), strict=True)
+        return found
 
     def _parsed(self, what: str, text: str) -> ParsedExpression:
         with self._wrong_in(what):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from kafka_ferry.copy.record_changes import RecordChanges
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas.ids import FlowSchemas, packed_schemas, unpacked_schemas
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def packed_functions(flow: Flow) -> bytes:
     """The functions that the flow's rules name, with the code of their files; empty if they name none.
 
     Raises:
-        ConfigError: as ``load_functions``.
+        ConfigError: as ``load_functions``, or one uses what does not pickle, such as a lock.
     """
     if not any(rule.function for rule in flow.transform):
         return b""
@@ -61,7 +62,16 @@ def packed_functions(flow: Flow) -> bytes:
     functions, pickler = load_functions(flow), cast("Any", cloudpickle)
     for function in functions.values():
         pickler.register_pickle_by_value(sys.modules[function.__module__])
-    return bytes(pickler.dumps(functions))
+    try:
+        return bytes(pickler.dumps(functions))
+    except Exception as error:
+        reason = f"cannot be sent to Spark's tasks: {type(error).__name__}: {error}"
+        raise ConfigError(
+            flow.file,
+            "transform.functions",
+            reason,
+            advice="Make what does not pickle when it is used.",
+        ) from None
 
 
 def unpacked_functions(packed: bytes) -> Mapping[str, TransformFunction]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.session import SparkOnDemand, SparkSource, _session
+from kafka_ferry.spark.transforms.query import rules_session
 from kafka_ferry.spark.transforms.repeatable import REPEATABLE
 
 # Those over several records, or that give several for one.
@@ -24,7 +26,14 @@ window session_window window_time json_tuple variant_explode variant_explode_out
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSource]:
-    with terminal_spark("functions", 1) as spark:
+    """Of an application whose defaults change what expressions mean."""
+    own = {
+        "spark.master": "local[1]",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.parser.quotedRegexColumnNames": "true",
+        "spark.sql.shuffle.partitions": "3",
+    }
+    with SparkOnDemand(partial(_session, "functions", own)) as spark:
         yield spark
 
 
@@ -44,3 +53,14 @@ def test_every_function_of_spark_is_known_to_be_repeatable_or_known_not_to_be(
 
     assert over_one - REPEATABLE == {*_NOT_REPEATABLE.split()}
     assert over_one >= REPEATABLE
+
+
+def test_expressions_mean_the_same_whatever_the_applications_defaults_say(
+    spark: SparkSource,
+) -> None:
+    session = rules_session(spark())
+
+    assert session.conf.get("spark.sql.caseSensitive") == "false"
+    assert session.conf.get("spark.sql.parser.quotedRegexColumnNames") == "false"
+    assert session.conf.get("spark.sql.ansi.enabled") == "true"
+    assert session.conf.get("spark.sql.shuffle.partitions") == "3"

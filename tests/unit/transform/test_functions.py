@@ -198,6 +198,14 @@ def test_tasks_get_its_code_and_its_fingerprint_changes_with_its_file(tmp_path: 
     assert packed_functions(a_flow()) == b""
 
 
+def test_one_that_cannot_be_sent_to_tasks_is_refused(tmp_path: Path) -> None:
+    lock = "import threading\nLOCK = threading.Lock()\ndef f(record, _):\n    with LOCK: return record\n"
+    (tmp_path / "masks.py").write_text(lock)
+
+    with pytest.raises(ConfigError, match="cannot be sent to Spark's tasks: TypeError"):
+        packed_functions(flow_with(tmp_path, "masks.f"))
+
+
 @pytest.mark.parametrize(
     ("function", "content", "said"),
     [

@@ -7,7 +7,7 @@ failed for it. Expressions see Spark's ANSI mode, UTC and no secrets but by the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafka_ferry.config.options.transform import PARTS, SECRETS_COLUMN
@@ -47,6 +47,11 @@ _SETTINGS: Final = {
     "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.codegen.wholeStage": "true",
 }
+# Settings of the application that change how a plan is executed, and not what it gives.
+_OF_EXECUTION: Final = tuple(
+    f"spark.sql.{part}."
+    for part in ("adaptive", "artifact", "codegen", "execution", "files", "shuffle", "streaming")
+)
 # Without it, to_json writes milliseconds.
 _MICROSECONDS: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 # Without these, a text that is only a time is a timestamp of today.
@@ -60,8 +65,14 @@ _RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>>"
 
 
 def rules_session(spark: SparkSession) -> SparkSession:
-    """A session of the same application in which expressions always mean the same."""
+    """A session of the same application in which expressions mean the same, whatever its defaults say."""
+    from pyspark.errors import AnalysisException
+
     session = spark.newSession()
+    for key in session.conf.getAll:
+        if key.startswith("spark.sql.") and not key.startswith(_OF_EXECUTION):
+            with suppress(AnalysisException):
+                session.conf.unset(key)
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
     return session

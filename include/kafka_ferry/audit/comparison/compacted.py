@@ -23,6 +23,7 @@ from kafka_ferry.audit.comparison.entries import (
     RecordParts,
     chunks,
     located,
+    most_deleted,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
 
@@ -48,8 +49,11 @@ class KeysCompared:
         superseded: records that a later one of the same key has replaced, on either side; not compared.
         pending: keys whose latest record is too recent to be called missing.
         differing: latest records that differ.
-        removed: keys that the target's retention has deleted: their latest records are older than its log.
+        removed: keys that the target's retention has deleted: their latest records are older than its log, and
+            they are no more than the offsets before its start.
         expired: keys that the source's retention has deleted, likewise.
+        before_target: offsets on the source of lone keys that are older than the target's log, by pass.
+        before_source: offsets on the target of lone keys that are older than the source's log.
     """
 
     passes: int = 0
@@ -62,6 +66,22 @@ class KeysCompared:
     differing: list[Differing] = field(default_factory=list)
     removed: int = 0
     expired: int = 0
+    before_target: list[Integers] = field(default_factory=list)
+    before_source: list[Integers] = field(default_factory=list)
+
+    def explain(self, source: AuditedLog, target: AuditedLog) -> None:
+        """Tell what the logs' starts explain of what is older than they are, the earliest records first."""
+        removed, missing = _split(self.before_target, most_deleted(target))
+        expired, foreign = _split(self.before_source, most_deleted(source))
+        self.removed, self.expired = len(removed), len(expired)
+        self.differing += [Differing("missing", offset, NO_OFFSET) for offset in missing.tolist()]
+        self.differing += [Differing("foreign", NO_OFFSET, offset) for offset in foreign.tolist()]
+
+
+def _split(offsets: list[Integers], most: int) -> tuple[Integers, Integers]:
+    """The first ``most`` of the offsets, and the others."""
+    ascending = np.sort(np.concatenate(offsets))
+    return ascending[:most], ascending[most:]
 
 
 def keys_compared(
@@ -91,6 +111,7 @@ def keys_compared(
         except _TooManyKeys:
             passes *= 2
             continue
+        found.explain(source, target)
         found.differing.sort(key=lambda record: (max(record.source, record.target), record.source))
         return found
 
@@ -120,13 +141,13 @@ def _compare_some(
     is_settled = recent | lone.tombstones
     is_removed = ~is_settled & _before(lone, target)
     found.matched += int(lone.tombstones.sum())
-    found.removed += int(is_removed.sum())
+    found.before_target.append(lone.offsets[is_removed])
     for offset in lone.offsets[~is_settled & ~is_removed].tolist():
         found.differing.append(Differing("missing", offset, NO_OFFSET))
     strange = _but(theirs, j)
     is_expired = ~strange.tombstones & _before(strange, source)
     found.matched += int(strange.tombstones.sum())
-    found.expired += int(is_expired.sum())
+    found.before_source.append(strange.offsets[is_expired])
     for offset in strange.offsets[~strange.tombstones & ~is_expired].tolist():
         found.differing.append(Differing("foreign", NO_OFFSET, offset))
     _judge(source, target, found, ours.at(i[~same]), theirs.at(j[~same]), times, settled_before)

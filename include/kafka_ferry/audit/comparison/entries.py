@@ -142,6 +142,11 @@ class AuditedLog(Protocol):
         """The parts of the records at ``offsets``, which ascend; all of them exist."""
 
 
+def most_deleted(log: AuditedLog) -> int:
+    """How many records a log has deleted before its start at most: one for each offset before it."""
+    return log.since if log.lost_head else 0
+
+
 def chunks(
     log: AuditedLog, since: int, until: int | None = None, *, keys: bool = False
 ) -> Iterator[Entries]:

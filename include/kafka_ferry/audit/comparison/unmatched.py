@@ -3,8 +3,8 @@
 In this order, so that each record is told once: the same record at another place (*reordered*); one that
 the other side has already (*doubled*); one between the same neighbours that differs in parts (*altered*);
 and what is left is *missing* or *foreign*, unless a log's start or end explains it: what lies before the
-first record that both sides hold may have been deleted by the side that does not have it, and what lies
-after the last one may not have been copied yet.
+first record that both sides hold may have been deleted by the side that does not have it, but no more of it
+than there are offsets before that side's start; and what lies after the last one may not have been copied yet.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kafka_ferry.audit.comparison.entries import (
     Unmatched,
     chunks,
     located,
+    most_deleted,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
 from kafka_ferry.audit.comparison.walk import WalkState
@@ -75,7 +76,7 @@ def judged(
             milliseconds since 1970; None if everything should have been.
     """
     ours, theirs = state.source_unmatched, state.target_unmatched
-    ours, removed = _without_removed(ours, target, state, lost_head=source.lost_head)
+    ours, removed = _without_removed(ours, target, state)
     differing: list[Differing] = []
     moved = _moved(ours, theirs)
     for i, j in zip(moved.reordered_source.tolist(), moved.reordered_target.tolist(), strict=True):
@@ -114,19 +115,17 @@ def listed(missing: Entries, foreign: Entries) -> Iterator[Differing]:
 
 
 def _without_removed(
-    ours: Unmatched, target: AuditedLog, state: WalkState, *, lost_head: bool
+    ours: Unmatched, target: AuditedLog, state: WalkState
 ) -> tuple[Unmatched, int]:
     """The source's unmatched records without those that the target has deleted, and how many these are.
 
     If the target has records before the first one on both sides, it reaches further back than the source.
-    A target's log that starts at offset n has deleted n records at most; if the source still has its first
-    record, any more are missing.
+    A target's log that starts at offset n has deleted n records at most, whatever the source has deleted: any
+    more are missing.
     """
-    if not target.lost_head or state.head_records:
+    if state.head_records:
         return ours, 0
-    head = int(np.searchsorted(ours.gaps, 1))
-    if not lost_head:
-        head = min(head, max(0, target.since - state.removed_records))
+    head = min(int(np.searchsorted(ours.gaps, 1)), most_deleted(target) - state.removed_records)
     return ours.at(np.arange(head, len(ours))), head
 
 

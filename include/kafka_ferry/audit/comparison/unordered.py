@@ -18,7 +18,14 @@ from typing import IO, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from kafka_ferry.audit.comparison.entries import AuditedLog, Booleans, Hashes, Integers, chunks
+from kafka_ferry.audit.comparison.entries import (
+    AuditedLog,
+    Booleans,
+    Hashes,
+    Integers,
+    chunks,
+    most_deleted,
+)
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing, FindingKind
 
 AT_ONCE: Final = 500_000
@@ -43,8 +50,8 @@ class UnorderedPartition:
         matched: records that are in both.
         counts: records that differ, by kind; altered ones are in another partition.
         differing: those of them that are listed.
-        removed: source records that are older than the target's log.
-        expired: target records that are older than the source's log.
+        removed: source records that are older than the target's log, no more than it may have deleted.
+        expired: target records that are older than the source's log, likewise.
     """
 
     source_records: int = 0
@@ -61,6 +68,11 @@ class Unordered(dict[int, UnorderedPartition]):
 
     listed = 0
 
+    @property
+    def keeps_partitions(self) -> bool:
+        """Whether no record was found in another partition than its own."""
+        return not any(one.counts["altered"] for one in self.values())
+
     def __missing__(self, partition: int) -> UnorderedPartition:
         self[partition] = UnorderedPartition()
         return self[partition]
@@ -72,6 +84,52 @@ class Unordered(dict[int, UnorderedPartition]):
         if self.listed < MOST_LISTED:
             self.listed += 1
             found.differing.append(record)
+
+    def add_many(self, partition: int, count: int, listed: Sequence[Differing]) -> None:
+        """Count ``count`` records of one kind, of which some may be ``listed``."""
+        for record in listed:
+            self.add(partition, record)
+        self[partition].counts[listed[0].kind] += count - len(listed)
+
+
+class _Before:
+    """Records of one side that are older than the other side's log, by partition.
+
+    Attributes:
+        counts: how many they are.
+        latest: the offsets of the latest ones, as many as may be listed.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+        self.latest: dict[int, Integers] = {}
+
+    def take(self, rows: Rows, oldest: Mapping[int, int]) -> Rows:
+        """Take those that are older than ``oldest``, by partition; returns the others."""
+        is_before = np.zeros(len(rows), np.bool_)
+        for partition in set(np.unique(rows["partition"]).tolist()) & oldest.keys():
+            mine = (rows["partition"] == partition) & (rows["time"] < oldest[partition])
+            known = self.latest.get(partition, np.empty(0, np.int64))
+            self.latest[partition] = np.sort(np.append(known, rows["offset"][mine]))[-MOST_LISTED:]
+            self.counts[partition] += int(mine.sum())
+            is_before |= mine
+        return rows[~is_before]
+
+    def beyond(
+        self, logs: Mapping[int, AuditedLog], *, apart: bool
+    ) -> Iterator[tuple[int, int, list[int]]]:
+        """What no start of a log explains: a partition, the number of its records, and the offsets of the latest.
+
+        A log has deleted no more records than there are offsets before its start. Where records have changed
+        partitions (not ``apart``), this holds of all logs together.
+        """
+        most = {partition: most_deleted(log) for partition, log in logs.items()}
+        left = self.counts.total() - (0 if apart else sum(most.values()))
+        for partition, count in self.counts.items():
+            if (more := min(count - most.get(partition, 0), left)) > 0:
+                left -= more
+                self.counts[partition] -= more
+                yield partition, more, self.latest[partition][-more:].tolist()
 
 
 def unordered(
@@ -102,8 +160,21 @@ def unordered(
         for partition in counts.keys() | remote_counts.keys():
             found[partition].source_records = counts.get(partition, 0)
             found[partition].target_records = remote_counts.get(partition, 0)
+        removed, expired = _Before(), _Before()
         for here, there in zip(ours, theirs, strict=True):
-            _compare(_read(here), _read(there), found, oldest, remote_oldest)
+            left, strange = _compare(_read(here), _read(there), found)
+            for _, offset, partition, _ in expired.take(strange, oldest).tolist():
+                found.add(partition, Differing("foreign", NO_OFFSET, offset))
+            for _, offset, partition, _ in removed.take(left, remote_oldest).tolist():
+                found.add(partition, Differing("missing", offset, NO_OFFSET))
+    apart = found.keeps_partitions
+    for partition, count, offsets in removed.beyond(targets, apart=apart):
+        found.add_many(partition, count, [Differing("missing", at, NO_OFFSET) for at in offsets])
+    for partition, count, offsets in expired.beyond(sources, apart=apart):
+        found.add_many(partition, count, [Differing("foreign", NO_OFFSET, at) for at in offsets])
+    for partition in found:
+        found[partition].removed = removed.counts[partition]
+        found[partition].expired = expired.counts[partition]
     return found
 
 
@@ -139,13 +210,8 @@ def _read(file: IO[bytes]) -> Rows:
     return np.frombuffer(file.read(), _ROW)
 
 
-def _compare(
-    ours: Rows,
-    theirs: Rows,
-    found: Unordered,
-    oldest: Mapping[int, int],
-    remote_oldest: Mapping[int, int],
-) -> None:
+def _compare(ours: Rows, theirs: Rows, found: Unordered) -> tuple[Rows, Rows]:
+    """Match the records of a file; returns those of the source, and of the target, without partner."""
     i, j = _same(ours, theirs, by_partition=True)
     for partition, count in zip(*np.unique(ours["partition"][i], return_counts=True), strict=True):
         found[int(partition)].matched += int(count)
@@ -158,16 +224,7 @@ def _compare(
     is_double, origins = _origins(ours, there)
     for record, origin in zip(there[is_double].tolist(), origins, strict=True):
         found.add(origin[2], Differing("doubled", origin[1], record[1], (), record[2]))
-    for _, offset, partition, time in there[~is_double].tolist():
-        if time < oldest.get(partition, time):
-            found[partition].expired += 1
-        else:
-            found.add(partition, Differing("foreign", NO_OFFSET, offset))
-    for _, offset, partition, time in left.tolist():
-        if time < remote_oldest.get(partition, time):
-            found[partition].removed += 1
-        else:
-            found.add(partition, Differing("missing", offset, NO_OFFSET))
+    return left, there[~is_double]
 
 
 def _same(ours: Rows, theirs: Rows, *, by_partition: bool) -> tuple[Integers, Integers]:

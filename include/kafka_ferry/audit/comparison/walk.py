@@ -23,7 +23,13 @@ from typing import Final
 import numpy as np
 
 from kafka_ferry.audit.comparison.alignment import aligned, equal_prefix
-from kafka_ferry.audit.comparison.entries import AuditedLog, Entries, Integers, Unmatched
+from kafka_ferry.audit.comparison.entries import (
+    AuditedLog,
+    Entries,
+    Integers,
+    Unmatched,
+    most_deleted,
+)
 
 BLOCK: Final = 10_000
 """Source records to a block."""
@@ -56,7 +62,8 @@ class WalkState:
         removed_records: source records before the first one that is on the target too, which the target has
             deleted; without those that are kept in ``source_unmatched``.
         is_over: whether both sides were read to their ends.
-        is_lost: whether there were too many unmatched records.
+        is_lost: whether there were too many unmatched records, or a record of the target shows that the source's,
+            which were passed over, are missing.
         source_unmatched: the source's records without partner so far.
         target_unmatched: the target's.
     """
@@ -221,13 +228,7 @@ class LogWalk:
 
     def _keep(self, number: int, entries: Entries, gaps: Integers) -> None:
         """Keep unmatched records of one side, except for those that the other side may have deleted."""
-        head = int(np.searchsorted(gaps, 1)) if self._logs[1 - number].lost_head else 0
-        if number and head:
-            self.state.head_records += head
-            self.state.head_end = int(entries.offsets[head - 1]) + 1
-        elif head:
-            head = max(0, head - max(0, _MOST_OF_HEAD - self._counts[0]))
-            self.state.removed_records += head
+        head = self._pass_head(number, entries, int(np.searchsorted(gaps, 1)))
         entries, gaps = entries.at(slice(head, None)), gaps[head:]
         if not len(entries):
             return
@@ -235,7 +236,29 @@ class LogWalk:
         counts[number] += len(entries)
         self._counts = counts[0], counts[1]
         self._unmatched[number].append(Unmatched(entries, gaps))
-        self.state.is_lost = max(self._counts) > self._most
+        self._give_up(max(self._counts) > self._most)
+
+    def _pass_head(self, number: int, entries: Entries, head: int) -> int:
+        """How many of one side's first ``head`` records need not be kept: the other side may have deleted them.
+
+        A log has deleted no more records than there are offsets before its start. A target that has kept a record
+        from before the first one on both sides has deleted none of those after it.
+        """
+        state, most = self.state, most_deleted(self._logs[1 - number])
+        if number:
+            head = min(head, max(0, most - state.head_records))
+            if head:
+                state.head_records += head
+                state.head_end = int(entries.offsets[head - 1]) + 1
+        else:
+            head = max(0, head - max(0, _MOST_OF_HEAD - self._counts[0]))
+            head = 0 if state.head_records else min(head, max(0, most - state.removed_records))
+            state.removed_records += head
+        self._give_up(bool(state.head_records and state.removed_records))
+        return head
+
+    def _give_up(self, is_lost: bool) -> None:
+        self.state.is_lost = self.state.is_lost or is_lost
 
 
 class _Side:

@@ -90,9 +90,34 @@ def test_what_retention_has_deleted_is_not_told() -> None:
     source = {0: MemoryLog(records[10:], since=10, lost_head=True)}
     found = unordered(source, {0: MemoryLog(records[::-1])}, 80)[0]
     assert (found.matched, found.expired, found.counts) == (30, 10, {})
-    target = {0: MemoryLog([*records[12:20], *records[21:]][::-1], lost_head=True)}
+    target = {0: MemoryLog([*records[12:20], *records[21:]][::-1], since=2, lost_head=True)}
     found = unordered(source, target, 80)[0]
     assert (found.removed, found.counts) == (2, {"missing": 1})
+
+
+@pytest.mark.parametrize("at_once", [7, 1_000])
+def test_a_log_start_explains_no_more_records_than_its_offset_without_order_either(
+    at_once: int,
+) -> None:
+    records = many(40)
+    whole = {0: MemoryLog(records), 1: MemoryLog(many(5, since=900))}
+    lacking = {0: MemoryLog(records[30:][::-1], since=4, lost_head=True), 1: whole[1]}
+    found = unordered(whole, lacking, 90, at_once)[0]
+    assert (found.removed, found.counts) == (4, {"missing": 26})
+    assert {one.source for one in found.differing} == set(range(4, 30))
+    found = unordered(lacking, whole, 90, at_once)[0]
+    assert (found.expired, found.counts) == (4, {"foreign": 26})
+    assert {one.target for one in found.differing} == set(range(4, 30))
+
+
+def test_where_records_have_changed_partitions_the_log_starts_of_all_explain_them() -> None:
+    records = many(40)
+    target = {
+        0: MemoryLog(records[12:26][::-1], since=2, lost_head=True),
+        1: MemoryLog(records[26:][::-1], since=10, lost_head=True),
+    }
+    found = unordered({0: MemoryLog(records)}, target, 80)
+    assert (found[0].removed, counts(found)["missing"]) == (12, 0)
 
 
 def counts(found: Unordered) -> Counter[str]:

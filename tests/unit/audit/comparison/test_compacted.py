@@ -136,3 +136,17 @@ def test_keys_that_retention_has_deleted_are_neither_missing_nor_foreign() -> No
     assert (found.expired, found.differing) == (5, [Differing("missing", 7, -1)])
     found = keys_compared(MemoryLog(log), MemoryLog(log[5:], since=5, lost_head=True))
     assert (found.removed, found.differing) == (5, [])
+
+
+def test_a_log_start_explains_no_more_keys_than_its_offset() -> None:
+    log = [Written(b"%d" % n, b"x", time=n) for n in range(100)]
+    lacking = MemoryLog([log[99]], since=1, lost_head=True)
+    for most_keys in (10, 1_000):
+        found = keys_compared(MemoryLog(log), lacking, most_keys=most_keys)
+        assert (found.matched, found.removed) == (1, 1)
+        assert found.differing == [Differing("missing", n, -1) for n in range(1, 99)]
+        found = keys_compared(lacking, MemoryLog(log), most_keys=most_keys)
+        assert (found.matched, found.expired) == (1, 1)
+        assert found.differing == [Differing("foreign", -1, n) for n in range(1, 99)]
+    found = keys_compared(MemoryLog(log), MemoryLog([], since=3, lost_head=True))
+    assert (found.removed, len(found.differing)) == (3, 97)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.audit.comparison import altered as altered_records
+from kafka_ferry.audit.comparison import walk
 from kafka_ferry.audit.comparison.findings import Differing
 from kafka_ferry.audit.comparison.unmatched import Judged, judged, listed
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
@@ -20,12 +21,12 @@ def compared(
     source: MemoryLog | Sequence[Written],
     target: MemoryLog | Sequence[Written],
     settled_before: int | None = None,
-    **walk: Any,
+    **options: Any,
 ) -> tuple[WalkState, Judged]:
     ours = source if isinstance(source, MemoryLog) else MemoryLog(source)
     theirs = target if isinstance(target, MemoryLog) else MemoryLog(target)
     state = WalkState(ours.since, theirs.since)
-    LogWalk(ours, theirs, state, **walk).go()
+    LogWalk(ours, theirs, state, **options).go()
     assert state.is_over
     found = judged(ours, theirs, state, times=ours.times, settled_before=settled_before)
     assert_accounted(state, found, len(ours.records), len(theirs.records))
@@ -129,6 +130,43 @@ def test_no_more_records_are_deleted_on_the_target_than_its_log_start_says() -> 
     _, found = compared(source, MemoryLog(source[33:], since=30, lost_head=True), block=8)
     assert found.removed == 30
     assert found.missing.offsets.tolist() == [30, 31, 32]
+
+
+@pytest.mark.parametrize("most_of_head", [1, 100_000])
+def test_a_log_start_explains_no_more_than_its_offset_whatever_the_source_has_lost(
+    monkeypatch: pytest.MonkeyPatch, most_of_head: int
+) -> None:
+    monkeypatch.setattr(walk, "_MOST_OF_HEAD", most_of_head)
+    source = MemoryLog(many(100, since=1), since=1, lost_head=True)
+    target = MemoryLog(source.records[18:], since=2, lost_head=True)
+    _, found = compared(source, target, block=8)
+    assert (found.removed, len(found.missing)) == (2, 16)
+    _, found = compared(source, MemoryLog([], since=2, lost_head=True), block=8, most_ahead=10)
+    assert (found.removed, len(found.missing)) == (2, 98)
+
+
+def test_no_more_records_are_expired_on_the_source_than_its_log_start_says() -> None:
+    source = MemoryLog(many(60, since=5), since=5, lost_head=True)
+    target = [*many(5), *many(50, since=1_000), *source.records]
+    _, found = compared(source, target, block=8, most_ahead=10)
+    assert (found.expired, found.foreign.offsets.tolist()) == (5, list(range(5, 55)))
+
+
+def test_what_was_doubled_after_the_source_had_deleted_it_is_told_as_doubled() -> None:
+    source = MemoryLog(many(60, since=50), since=50, lost_head=True)
+    target = [*many(50), *many(20, since=30), *source.records]
+    _, found = compared(source, target, block=8)
+    assert found.expired == 50
+    assert findings(found) == {Differing("doubled", -1, 50 + i) for i in range(20)}
+
+
+def test_a_target_that_reaches_further_back_than_the_source_has_deleted_none_of_its_records() -> (
+    None
+):
+    source = MemoryLog(many(60, since=5), since=5, lost_head=True)
+    target = MemoryLog([*many(1, since=4), *source.records[40:]], since=50, lost_head=True)
+    _, found = compared(source, target, block=8)
+    assert (found.expired, found.removed, len(found.missing)) == (1, 0, 40)
 
 
 def test_a_source_that_was_recreated_leaves_foreign_records_on_the_target() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.audit.comparison import walk
 from kafka_ferry.audit.comparison.unmatched import judged
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from tests.unit.audit.comparison.logs import MemoryLog, many, plant
@@ -66,6 +68,17 @@ def test_a_sample_does_not_see_an_altered_record_of_a_block_that_is_only_counted
     _, found = compared(source, target, block=10, one_in=5, most_ahead=10)
     # Block 5 is compared and differs, so that all since the last one are read again; 88 is not.
     assert [one.source for one in found.differing] == [25, 55]
+
+
+def test_a_walk_gives_up_where_a_record_shows_late_that_the_target_has_deleted_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(walk, "_MOST_OF_HEAD", 1)
+    source = MemoryLog(many(100, since=5), since=5, lost_head=True)
+    target = MemoryLog([*many(1, since=4), *source.records[80:]], since=90, lost_head=True)
+    state = WalkState(source.since, target.since)
+    LogWalk(source, target, state, block=8, most_ahead=10).go()
+    assert state.is_lost
 
 
 def test_a_walk_among_strangers_gives_up() -> None:

@@ -291,9 +291,16 @@ class LedgerTable:
 
     def rules(self) -> dict[str, str]:
         """By source topic that was ever copied, the fingerprint of the rule of its newest records; "" for none."""
-        rows = self.read(pc.field("type") == "transaction", ["topic", "transform"])
+        return self._newest("transform")
+
+    def schema_ids(self) -> dict[str, str]:
+        """The same of what its records got other ids of schemas by, as ``Range.schema_ids``."""
+        return self._newest("schema_ids")
+
+    def _newest(self, column: str) -> dict[str, str]:
+        rows = self.read(pc.field("type") == "transaction", ["topic", column])
         # Earlier releases did not store it.
-        told = pc.fill_null(rows["transform"], "")
+        told = pc.fill_null(rows[column], "")
         return dict(zip(rows["topic"].to_pylist(), told.to_pylist(), strict=True))
 
     def marks(self) -> dict[str, Mark]:

@@ -19,6 +19,12 @@ IdPart = Literal["key", "value"]
 ID_PARTS: Final[tuple[IdPart, ...]] = ("key", "value")
 
 
+def parts_of(schema_ids: str) -> tuple[IdPart, ...]:
+    """The parts of records that get other ids by ``Range.schema_ids``."""
+    parts = schema_ids.partition(" ")[0].split("+")
+    return tuple(part for part in ID_PARTS if part in parts)
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class TopicPartition:
     """A partition of a topic, on the source or on the target."""
@@ -133,8 +139,7 @@ class Range:
     @property
     def id_parts(self) -> tuple[IdPart, ...]:
         """The parts of its records that get other ids of schemas."""
-        parts = self.schema_ids.partition(" ")[0].split("+")
-        return tuple(part for part in ID_PARTS if part in parts)
+        return parts_of(self.schema_ids)
 
     @property
     def is_work(self) -> bool:

@@ -60,7 +60,7 @@ from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.rules import rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrowed
 from kafka_ferry.plan.topics.topic_filter import select_topics, selection_of
-from kafka_ferry.plan.topics.unused_options import unused_options
+from kafka_ferry.plan.topics.unused_options import unused_options, unused_registries
 
 # Brokers forget the offsets of a group without members after seven days by default.
 # Transactions of applications that run well are always open somewhere.
@@ -174,6 +174,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     source = state.source
     yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
     yield from unused_options(flow, selection)
+    yield from unused_registries(flow)
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note

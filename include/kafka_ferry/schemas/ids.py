@@ -39,6 +39,8 @@ class MirroredSchema:
         version: its version there.
         source_guid: its GUID on the source, "" where the registry has none.
         target_guid: the same on the target.
+        source_digest: ``RegisteredSchema.digest`` of what the source had under its id; "" from earlier releases.
+        target_digest: the same on the target.
     """
 
     source_id: int
@@ -47,6 +49,8 @@ class MirroredSchema:
     version: int
     source_guid: str = ""
     target_guid: str = ""
+    source_digest: str = ""
+    target_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ Promises:
 (a) a schema is registered after all that it refers to, and with references to what these are on the target;
 (b) which schemas are the same is the target's judgement, by their content, and never a comparison of ids;
 (c) nothing is deleted, and nothing is registered twice: a repetition does what is still to be done;
-(d) what the target refuses is told, and stops only what refers to it.
+(d) what the target refuses is told, and stops only what refers to it;
+(e) what was mirrored before holds only as long as both registries say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -38,6 +39,7 @@ class SchemaMirror:
 
     Attributes:
         mirrored: by the source's version, what both have.
+        digests: by the source's id, the digest of each schema that was read there.
         missing: the source's versions that the target lacks.
         settings: the settings that differ.
         problems: what the target refuses, as sentences.
@@ -49,6 +51,7 @@ class SchemaMirror:
     keep_ids: bool = False
     changes: bool = False
     mirrored: dict[SchemaVersion, MirroredSchema] = field(default_factory=dict)
+    digests: dict[int, str] = field(default_factory=dict)
     missing: list[SchemaVersion] = field(default_factory=list)
     settings: list[SubjectSetting] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -93,6 +96,7 @@ class SchemaMirror:
             self.problems.append(str(error))
             self.missing.append(at)
             return None
+        self.digests[schema.id] = schema.digest
         wanted = self._wanted(schema)
         found = self.target.find(wanted) if wanted else None
         if found is None and wanted and self.changes:
@@ -110,7 +114,8 @@ class SchemaMirror:
                 "with sync.schemas: keep-ids, nothing else may register schemas there."
             )
         self.mirrored[at] = MirroredSchema(
-            schema.id, found.id, found.at.subject, found.at.version, schema.guid, found.guid
+            *(schema.id, found.id, found.at.subject, found.at.version),
+            *(schema.guid, found.guid, schema.digest, found.digest),
         )
         return self.mirrored[at]
 
@@ -155,15 +160,15 @@ class SchemaMirror:
 
 
 def still_mirrored(
-    target: SchemaRegistry, stored: Sequence[MirroredSchema]
-) -> list[MirroredSchema]:
-    """Those of the stored schemas that the target still has under that id: one request each."""
-    found = []
+    source: SchemaRegistry, target: SchemaRegistry, stored: Sequence[MirroredSchema]
+) -> Iterator[MirroredSchema]:
+    """Those of the stored schemas that both registries still have under their ids: a request to each."""
     for schema in stored:
         try:
+            here = source.with_id(schema.source_id)
             there = target.schema(SchemaVersion(schema.subject, schema.version))
         except RegistryRefused:
             continue
-        if there.id == schema.target_id:
-            found.append(schema)
-    return found
+        is_as_before = here is not None and here.digest == schema.source_digest
+        if is_as_before and (there.id, there.digest) == (schema.target_id, schema.target_digest):
+            yield schema

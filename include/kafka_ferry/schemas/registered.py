@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafka_ferry.model.schemas import SchemaVersion
+
+_DIGEST_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +33,10 @@ class RegisteredSchema:
     references: tuple[tuple[str, SchemaVersion], ...] = ()
     guid: str = ""
     more: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """A short digest of what gives records their meaning: text, kind and references."""
+        references = sorted((name, at.subject, at.version) for name, at in self.references)
+        content = json.dumps([self.kind, self.text, references]).encode()
+        return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()

@@ -12,6 +12,7 @@ from kafka_ferry.config.client.property_names import REGISTRY_PREFIX
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
+from kafka_ferry.schemas.answers import known_as, list_of, schema_of, version_of
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.secret_values import without
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 EXTRA: Final = "Install the extra schema-registry: pip install 'kafka-ferry[schema-registry]'."
 """What to do where a package is missing."""
 _T = TypeVar("_T")
+_U = TypeVar("_U")
 _TIMEOUT_S: Final = 30.0
 _TEXTS: Final = {
     "ssl.ca.pem": "ssl.ca.location",
@@ -35,11 +37,23 @@ class RegistryRefused(FerryError):
     """A registry refuses a schema or a setting; the others are not concerned."""
 
 
+class _Unknown(RegistryRefused):
+    """It does not know what is asked for, or not the question.
+
+    Attributes:
+        is_own: whether it says so as a registry does, with an error's number.
+    """
+
+    def __init__(self, message: str, *, is_own: bool) -> None:
+        super().__init__(message)
+        self.is_own = is_own
+
+
 class SchemaRegistry(Protocol):
     """What is read of a registry and written to it.
 
-    Every call raises ``ClusterUnreachable`` if it does not answer, ``AccessDenied`` if it refuses the login, and
-    ``RegistryRefused`` with its own words for anything else.
+    Every call raises ``ClusterUnreachable`` if it does not answer, or what answers is no registry, ``AccessDenied`` if
+    it refuses the login, and ``RegistryRefused`` with its own words for anything else.
     """
 
     def subjects(self) -> list[str]:
@@ -53,6 +67,9 @@ class SchemaRegistry(Protocol):
 
     def places(self, schema_id: int) -> list[SchemaVersion]:
         """The versions that have a schema; none if no schema has that id."""
+
+    def with_id(self, schema_id: int) -> RegisteredSchema | None:
+        """The schema with an id, under no subject; None if no schema has it. Softly deleted ones have theirs."""
 
     def with_guid(self, guid: str) -> RegisteredSchema | None:
         """The schema with a GUID, under no subject; None if no schema has it, or the registry knows none."""
@@ -124,50 +141,67 @@ class _ConfluentRegistry:
         self._client, self._name, self._secrets = client, name, secrets
 
     def subjects(self) -> list[str]:
-        return sorted(self._ask("list its subjects", self._client.get_subjects))
+        return self._ask(
+            "list its subjects", lambda: list_of(str, self._client.get_subjects(), "subject")
+        )
 
     def versions(self, subject: str) -> list[int]:
         doing = f"list the versions of {subject}"
-        return sorted(self._found(doing, lambda: self._client.get_versions(subject), []))
+        return self._known(
+            doing, lambda: list_of(int, self._client.get_versions(subject), "version"), []
+        )
 
     def schema(self, at: SchemaVersion) -> RegisteredSchema:
-        found = self._ask(f"read {at}", lambda: self._client.get_version(at.subject, at.version))
-        return _read(at, found)
+        def read() -> RegisteredSchema:
+            found = self._client.get_version(at.subject, at.version)
+            return schema_of(at, known_as(int, found.schema_id, "id"), found.guid, found.schema)
+
+        return self._ask(f"read {at}", read)
 
     def places(self, schema_id: int) -> list[SchemaVersion]:
-        doing = f"look for the schema {schema_id}"
-        none: list[Any] = []
-        found = self._found(doing, lambda: self._client.get_schema_versions(schema_id), none)
-        return sorted(SchemaVersion(it.subject, it.version) for it in found)
+        def read() -> list[SchemaVersion]:
+            return sorted(map(version_of, self._client.get_schema_versions(schema_id)))
+
+        return self._known(f"look for the schema {schema_id}", read, [])
+
+    def with_id(self, schema_id: int) -> RegisteredSchema | None:
+        def read() -> RegisteredSchema:
+            at = SchemaVersion(f"id {schema_id}", 0)
+            return schema_of(at, schema_id, None, self._client.get_schema(schema_id))
+
+        return self._known(f"read the schema {schema_id}", read, None)
 
     def with_guid(self, guid: str) -> RegisteredSchema | None:
-        doing = f"look for the schema {guid}"
-        found = self._found(doing, lambda: self._client.get_schema_by_guid(guid), None)
-        return (
-            None if found is None else _of_schema(SchemaVersion(f"GUID {guid}", 0), 0, guid, found)
-        )
+        def read() -> RegisteredSchema:
+            at = SchemaVersion(f"GUID {guid}", 0)
+            return schema_of(at, 0, guid, self._client.get_schema_by_guid(guid))
+
+        return self._found(f"look for the schema {guid}", read, None)
 
     def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
         subject = schema.at.subject
-        doing = f"look for {schema.at} in it"
-        found = self._found(
-            doing, lambda: self._client.lookup_schema(subject, _written(schema)), None
-        )
-        if found is None:
-            return None
-        return self.schema(SchemaVersion(subject, found.version))
+
+        def look() -> int:
+            found = self._client.lookup_schema(subject, _written(schema))
+            return known_as(int, found.version, "version")
+
+        version = self._known(f"look for {schema.at} in it", look, None)
+        return None if version is None else self.schema(SchemaVersion(subject, version))
 
     def register(self, schema: RegisteredSchema, *, with_id: bool) -> None:
         own = {"id": schema.id, "version": schema.at.version} if with_id else {}
         written = _written(schema, own)
+        subject = schema.at.subject
         self._ask(
             f"register {schema.at}",
-            lambda: self._client.register_schema(schema.at.subject, written),
+            lambda: known_as(int, self._client.register_schema(subject, written), "id"),
         )
 
     def level(self, subject: str) -> str:
         doing = f"read the compatibility level of {subject}"
-        return str(self._found(doing, lambda: self._client.get_compatibility(subject), ""))
+        return self._found(
+            doing, lambda: known_as(str, self._client.get_compatibility(subject), "level"), ""
+        )
 
     def set_level(self, subject: str, level: str) -> None:
         doing = f"set the compatibility level of {subject} to {level}"
@@ -175,21 +209,36 @@ class _ConfluentRegistry:
 
     def mode(self, subject: str) -> str:
         doing = f"read the mode of {subject}"
-        return str(self._found(doing, lambda: self._client.get_mode(subject), ""))
+        return self._found(doing, lambda: known_as(str, self._client.get_mode(subject), "mode"), "")
 
     def set_mode(self, subject: str, mode: str) -> None:
         doing = f"set the mode of {subject} to {mode}"
         self._ask(doing, lambda: self._client.update_mode(subject, mode))
 
     def global_mode(self) -> str:
-        return str(self._found("read its mode", self._client.get_global_mode, ""))
+        return self._found(
+            "read its mode", lambda: known_as(str, self._client.get_global_mode(), "mode"), ""
+        )
 
-    def _found(self, doing: str, ask: Callable[[], _T], otherwise: _T) -> _T:
-        """What it answers, and ``otherwise`` where it does not know what is asked for."""
-        found = self._ask(doing, ask, missing=otherwise)
-        return otherwise if found is None else found
+    def _found(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
+        """What it answers, and ``otherwise`` where it does not know the thing, or the question."""
+        try:
+            return self._ask(doing, ask)
+        except _Unknown:
+            return otherwise
 
-    def _ask(self, doing: str, ask: Callable[[], _T], missing: object = ...) -> Any:
+    def _known(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
+        """The same of what every registry can be asked: that it knows no such thing, it must say in its own words."""
+        try:
+            return self._ask(doing, ask)
+        except _Unknown as error:
+            if not error.is_own:
+                raise self._no_registry(
+                    doing, f"{error.message} says nothing of schemas"
+                ) from error
+            return otherwise
+
+    def _ask(self, doing: str, ask: Callable[[], _T]) -> _T:
         from confluent_kafka.schema_registry import SchemaRegistryError
         from confluent_kafka.schema_registry.error import OAuthTokenError
         from httpx2 import HTTPError
@@ -197,8 +246,6 @@ class _ConfluentRegistry:
         try:
             return ask()
         except SchemaRegistryError as error:
-            if error.http_status_code == _NOT_FOUND and missing is not ...:
-                return missing
             raise self._refusal(doing, error) from error
         except (HTTPError, OSError) as error:
             raise ClusterUnreachable(
@@ -207,6 +254,17 @@ class _ConfluentRegistry:
         except OAuthTokenError as error:
             told = self._shown(error)
             raise AccessDenied(f"There is no token for {self._name}: {told}.") from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            # What the client makes of an answer that it does not understand.
+            raise self._no_registry(doing, f"{type(error).__name__}: {error}") from error
+
+    def _no_registry(self, doing: str, why: str) -> ClusterUnreachable:
+        name = self._name[0].upper() + self._name[1:]
+        return ClusterUnreachable(
+            f"{name} was asked to {doing}, and does not answer as a schema registry does "
+            f"({self._shown(why)}).",
+            advice="Check schema.registry.url, and what stands before the registry, such as a proxy.",
+        )
 
     def _shown(self, said: object) -> str:
         """What it says, which may send back what it was sent."""
@@ -220,30 +278,9 @@ class _ConfluentRegistry:
             return AccessDenied(said, advice="Check the login and the rights of its user.")
         if error.http_status_code in _NO_ANSWER:
             return ClusterUnreachable(said)
+        if error.http_status_code == _NOT_FOUND:
+            return _Unknown(said, is_own=isinstance(error.error_code, int) and error.error_code > 0)
         return RegistryRefused(said)
-
-
-def _read(at: SchemaVersion, found: Any) -> RegisteredSchema:
-    return _of_schema(at, found.schema_id, found.guid or "", found.schema)
-
-
-def _of_schema(at: SchemaVersion, schema_id: int, guid: str, schema: Any) -> RegisteredSchema:
-    more = {
-        name: value
-        for name, value in schema.to_dict().items()
-        if name in ("metadata", "ruleSet") and value
-    }
-    return RegisteredSchema(
-        at=at,
-        id=schema_id,
-        text=schema.schema_str or "",
-        kind=schema.schema_type or "AVRO",
-        references=tuple(
-            (it.name, SchemaVersion(it.subject, it.version)) for it in schema.references or ()
-        ),
-        guid=guid,
-        more=more,
-    )
 
 
 def _written(schema: RegisteredSchema, more: Mapping[str, object] | None = None) -> Any:

@@ -51,15 +51,19 @@ def chosen_subjects(flow: Flow, topics: Iterable[str], there: Collection[str]) -
     )
 
 
-def parts_with_ids(flow: Flow, topic: str, there: Collection[str]) -> tuple[IdPart, ...]:
+def parts_with_ids(
+    flow: Flow, topic: str, there: Collection[str], before: Collection[IdPart] = ()
+) -> tuple[IdPart, ...]:
     """The parts of a topic's records that hold ids of schemas.
 
     Args:
         flow: the flow.
         topic: the topic on the source.
         there: the subjects that the source has.
+        before: the parts that held some when the topic was copied last: a subject that is gone since takes no ids
+            from records.
     """
     said = flow.schemas_ids_in.of(topic)
     if said == "subjects":
-        return tuple(part for part in ID_PARTS if f"{topic}-{part}" in there)
+        return tuple(part for part in ID_PARTS if f"{topic}-{part}" in there or part in before)
     return tuple(part for part in ID_PARTS if said in (part, "both"))

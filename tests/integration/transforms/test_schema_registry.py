@@ -527,9 +527,36 @@ def test_what_a_transform_rule_leaves_gets_its_ids_too(
         int.from_bytes((last.value or b"")[1:5], "big")
         == stored_schemas(flow_state(flow)).ids[late]
     )
+    # Nor does it forget it: both registries still have it under these ids.
+    plan_now(flow, "run-2")
+    assert late in stored_schemas(flow_state(flow)).ids
     assert [it.key for it in copied] == [b"0", b"2", b"4", b"6", b"8"]
     for record in copied:
         assert from_avro(target, remote(flow, topic), VALUE, record.value) == person(1)
+
+
+def test_records_get_no_ids_by_what_another_registry_said_of_the_source(
+    pair: Pair, registries: Registries
+) -> None:
+    """The source's registry is exchanged for one in which its ids are of other schemas, or of none."""
+    source, _ = map(client_of, registries)
+    topic = pair.topic("exchanged")
+    framed = avro(source, topic, VALUE, person(1))
+    pair.produce(topic, [Record(value=framed)])
+    flow = flow_between(registries, pair, [topic])
+    assert not failures(copy_planned(flow, plan_now(flow)))
+    pair.produce(topic, [Record(value=framed)])
+
+    exchanged = flow_between((registries[1], registries[1]), pair, [topic])
+    plan = plan_now(exchanged, "run-2")
+    (failure,) = failures(copy_planned(exchanged, plan))
+
+    number = int.from_bytes(framed[1:5], "big")
+    notes = [str(note) for note in plan.remarks.notes]
+    assert any(f"has no subject {topic}-value any more" in note for note in notes)
+    assert any(f"{number} were mirrored before" in note for note in notes)
+    assert f"the schema {number} is not known" in failure
+    assert len(pair.copied(flow, topic)[0]) == 1
 
 
 def test_a_backfill_gives_its_records_their_ids_too(pair: Pair, registries: Registries) -> None:

@@ -26,6 +26,7 @@ class MemoryRegistry:
         self._next, self._mode = first_id, mode
         self._content: dict[tuple[object, ...], int] = {}
         self._subjects: dict[str, dict[int, RegisteredSchema]] = {}
+        self._by_id: dict[int, RegisteredSchema] = {}
         self._levels: dict[str, str] = {}
         self._modes: dict[str, str] = {}
         self.requests: list[str] = []
@@ -49,6 +50,10 @@ class MemoryRegistry:
         """Delete a subject softly: its ids remain, and no version has them."""
         del self._subjects[subject]
 
+    def forget(self, schema_id: int) -> None:
+        """Delete an id for good, as a permanent deletion of its subjects does."""
+        del self._by_id[schema_id]
+
     def subjects(self) -> list[str]:
         self.asked += 1
         return sorted(self._subjects)
@@ -64,6 +69,10 @@ class MemoryRegistry:
     def places(self, schema_id: int) -> list[SchemaVersion]:
         self.asked += 1
         return [it.at for of in self._subjects.values() for it in of.values() if it.id == schema_id]
+
+    def with_id(self, schema_id: int) -> RegisteredSchema | None:
+        self.asked += 1
+        return self._by_id.get(schema_id)
 
     def with_guid(self, guid: str) -> RegisteredSchema | None:
         self.asked += 1
@@ -112,5 +121,6 @@ class MemoryRegistry:
             self._content[content], self._next = self._next, self._next + 1
         guid = str(uuid.uuid5(_SPACE, json.dumps([content[0], list(map(str, content[1]))])))
         stored = replace(schema, id=self._content[content], guid=guid)
+        self._by_id[stored.id] = stored
         self._subjects.setdefault(schema.at.subject, {})[schema.at.version] = stored
         return stored

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
@@ -179,13 +181,17 @@ def test_an_id_that_is_taken_on_the_target_is_told(source: MemoryRegistry) -> No
     assert "geo.City version 1 has the id 1 on the target, and not 100 as on the source" in problem
 
 
-def test_what_was_stored_counts_as_far_as_the_target_still_has_it() -> None:
-    target = MemoryRegistry(first_id=5)
-    target.add("a", "one")
-    stored = [
-        MirroredSchema(1, 5, "a", 1),
-        MirroredSchema(2, 6, "a", 1),
-        MirroredSchema(3, 5, "gone", 1),
+def test_what_was_stored_counts_as_far_as_both_registries_still_have_it() -> None:
+    source, target = MemoryRegistry(first_id=1), MemoryRegistry(first_id=5)
+    here, there = source.add("x", "one"), target.add("a", "one")
+    known = MirroredSchema(1, 5, "a", 1, source_digest=here.digest, target_digest=there.digest)
+    others = [
+        {"source_id": 2},
+        {"source_digest": ""},
+        {"target_id": 6},
+        {"target_digest": ""},
+        {"subject": "gone"},
     ]
+    stored = [known, *(replace(known, **it) for it in others)]
 
-    assert still_mirrored(target, stored) == stored[:1]
+    assert [*still_mirrored(source, target, stored)] == [known]

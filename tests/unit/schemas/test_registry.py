@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +15,18 @@ from urllib.parse import quote
 
 import pytest
 
-from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.registered import RegisteredSchema
-from kafka_ferry.schemas.registry import RegistryRefused, open_registry
+from kafka_ferry.schemas.registry import RegistryRefused, SchemaRegistry, open_registry
 from kafka_sandbox.logins.secure import Authority, Identity
 from tests.support.servers.http_server import QuietHandler, http_server
 from tests.support.servers.identity_provider import SECRET, identity_provider
 from tests.unit.config.builders import a_cluster
 
 AT = SchemaVersion("a", 3)
+NOT_FOUND = (404, {"error_code": 40403, "message": "Schema not found"})
+PAGE = b"<html><body>Please log in</body></html>"
 
 
 @dataclass
@@ -46,8 +48,10 @@ def http_registry(identity: Identity | None = None) -> Iterator[HttpRegistry]:
             registry.requests.append(
                 (asked, dict(self.headers), json.loads(self.body() or b"null"))
             )
-            status, answer = registry.answers.get(asked.partition("?")[0], (404, {}))
-            self.answer(status, json.dumps(answer).encode())
+            status, answer = registry.answers.get(asked.partition("?")[0], NOT_FOUND)
+            self.answer(
+                status, answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            )
 
         do_GET = do_PUT = do_POST = _take
 
@@ -164,10 +168,101 @@ def test_a_login_that_a_registry_sends_back_is_not_shown(server: HttpRegistry) -
     assert "Basic ******== of '******', ******" in str(raised.value)
 
 
+SCHEMA = {"subject": "a", "version": 3, "id": 70, "schema": "{}"}
+QUESTIONS: dict[str, tuple[Callable[[SchemaRegistry], object], list[object]]] = {
+    "GET /subjects": (lambda it: it.subjects(), [None, {"foo": 1}, "ab", [1], [None]]),
+    "GET /subjects/a/versions": (lambda it: it.versions("a"), [None, {"1": 1}, ["1"], [True]]),
+    "GET /subjects/a/versions/3": (
+        lambda it: it.schema(AT),
+        [
+            *(None, [], {"schema": "{}"}, SCHEMA | {"id": "70"}, SCHEMA | {"id": None}),
+            *(SCHEMA | {"schema": None}, SCHEMA | {"schema": 1}, SCHEMA | {"references": 7}),
+            *(SCHEMA | {"references": [{"name": "n", "subject": "s", "version": None}]},),
+            *(SCHEMA | {"guid": 4}, SCHEMA | {"schemaType": 4}, SCHEMA | {"metadata": []}),
+        ],
+    ),
+    "GET /schemas/ids/70": (lambda it: it.with_id(70), [None, [], {"foo": 1}, {"schema": 1}]),
+    "GET /schemas/ids/70/versions": (
+        lambda it: it.places(70),
+        [None, {"subject": "a"}, [1], [{"subject": "a"}], [{"subject": None, "version": 1}]],
+    ),
+    "GET /schemas/guids/g": (lambda it: it.with_guid("g"), [None, [], {"foo": 1}]),
+    "POST /subjects/a": (
+        lambda it: it.find(RegisteredSchema(AT, 0, "{}")),
+        [None, [], {"subject": "a", "id": 70}, {"version": "3", "subject": "a", "id": 70}],
+    ),
+    "POST /subjects/a/versions": (
+        lambda it: it.register(RegisteredSchema(AT, 0, "{}"), with_id=False),
+        [None, [], {}, {"id": "70"}],
+    ),
+    "GET /config/a": (lambda it: it.level("a"), [None, [], {}, {"compatibilityLevel": 1}]),
+    "GET /mode/a": (lambda it: it.mode("a"), [None, [], {}, {"mode": None}]),
+    "GET /mode": (lambda it: it.global_mode(), [None, [], {}]),
+}
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_an_answer_that_is_no_registrys_is_an_error_that_names_the_registry(
+    server: HttpRegistry, path: str
+) -> None:
+    ask, answers = QUESTIONS[path]
+    for status, answer in [(302, PAGE), *((200, it) for it in (PAGE, b"\xff", *answers))]:
+        server.answers[path] = (status, answer)
+        with (
+            open_registry(a_cluster(**named(server.url))) as registry,
+            pytest.raises(FerryError) as raised,
+        ):
+            ask(registry)
+        assert f"The schema registry of primary ({server.url})" in str(raised.value), answer
+        if status == 200:
+            assert "not answer as a schema registry does" in str(raised.value)
+            assert "schema.registry.url" in raised.value.advice
+
+
+@pytest.mark.parametrize("answer", [PAGE, {}, {"message": "no such path"}, []])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "GET /subjects/a/versions",
+        "GET /schemas/ids/70",
+        "GET /schemas/ids/70/versions",
+        "POST /subjects/a",
+    ],
+)
+def test_that_a_path_is_unknown_says_nothing_about_schemas(
+    server: HttpRegistry, path: str, answer: object
+) -> None:
+    ask, _ = QUESTIONS[path]
+    server.answers[path] = (404, answer)
+    with (
+        open_registry(a_cluster(**named(server.url))) as registry,
+        pytest.raises(ClusterUnreachable, match="not answer as a schema registry does"),
+    ):
+        ask(registry)
+
+
+def test_a_schema_is_found_by_its_id(server: HttpRegistry) -> None:
+    reference = {"name": "n", "subject": "b", "version": 2}
+    server.answers["GET /subjects/a/versions/3"] = (200, SCHEMA | {"references": [reference]})
+    by_id = {"schema": "{}", "references": [reference]}
+    server.answers["GET /schemas/ids/70"] = (200, by_id)
+    with open_registry(a_cluster(**named(server.url))) as registry:
+        found = registry.with_id(70)
+        assert found
+        assert found.digest == registry.schema(AT).digest
+        assert registry.with_id(71) is None
+    others = [by_id | it for it in ({"schema": "[]"}, {"references": []}, {"schemaType": "JSON"})]
+    for other in others:
+        server.answers["GET /schemas/ids/70"] = (200, other)
+        with open_registry(a_cluster(**named(server.url))) as registry:
+            assert registry.with_id(70) not in (None, found)
+
+
 def test_what_it_does_not_know_is_none(server: HttpRegistry) -> None:
     with open_registry(a_cluster(**named(server.url))) as registry:
         assert registry.versions("a") == []
         assert registry.places(7) == []
+        assert registry.with_id(7) is None
         assert (registry.level("a"), registry.mode("a"), registry.global_mode()) == ("", "", "")
         assert registry.find(RegisteredSchema(AT, 0, '"int"')) is None
 

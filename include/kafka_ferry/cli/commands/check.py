@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kafka_ferry.cli.flows import flows_of
 from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption
-from kafka_ferry.cli.terminal import out
+from kafka_ferry.cli.terminal import messages, out
+from kafka_ferry.plan.topics.unused_options import unused_registries
 
 
 def check(config: ConfigOption, flow: FlowOption = None, clusters: ClustersOption = None) -> None:
@@ -12,3 +13,5 @@ def check(config: ConfigOption, flow: FlowOption = None, clusters: ClustersOptio
     for found in flows_of(config, flow, clusters):
         topics = ", ".join(found.topics)
         out.print(f"{config}: {found.name} is valid; it copies {topics}")
+        for note in unused_registries(found):
+            messages.print(f"{config}: {note}")

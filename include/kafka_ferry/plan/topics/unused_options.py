@@ -1,4 +1,4 @@
-"""What a flow's file says of topics that the flow does not copy. Pure.
+"""What a flow's file says in vain: of topics that the flow does not copy, and of registries that it does not ask. Pure.
 
 A misspelt name there has no other effect: the topic that was meant is copied by the defaults.
 """
@@ -6,6 +6,7 @@ A misspelt name there has no other effect: the topic that was meant is copied by
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.name_filter import compile_patterns
@@ -30,6 +31,33 @@ def unused_options(flow: Flow, selection: Selection) -> Iterator[Note]:
     for skipped in selection.skipped:
         if skipped.topic in flow.topics:
             yield Note(skipped.topic, f"topics names it, and it is not copied: {skipped.reason}.")
+
+
+_ABOUT_SCHEMAS: Final = ("schemas_subjects", "schemas_ids_in", "on_unknown_schema")
+
+
+def unused_registries(flow: Flow) -> Iterator[Note]:
+    """A note for schema registries that the flow never asks, and for options that only mirrored schemas need.
+
+    ``sync.schemas: none`` says that this is meant.
+    """
+    if flow.sync_schemas != "none":
+        return
+    reads_formats = any(rule.registry_formats for rule in flow.transform)
+    unused = [it.alias for it in (flow.source, flow.target) if it.has_registry]
+    if reads_formats and flow.source.alias in unused:
+        unused.remove(flow.source.alias)
+    if unused and "sync_schemas" not in flow.model_fields_set:
+        yield Note(
+            "",
+            f"schema.registry of {' and '.join(unused)} has no effect, since sync.schemas is not set: no schema is "
+            "mirrored, and records keep the ids of the source's schemas. Set sync.schemas to translate-ids or "
+            "keep-ids, or to none if that is meant.",
+        )
+    for name in _ABOUT_SCHEMAS:
+        if name in flow.model_fields_set:
+            option = type(flow).model_fields[name].alias or name
+            yield Note("", f"{option} has no effect without sync.schemas.")
 
 
 def _patterns(flow: Flow) -> Iterable[tuple[str, str]]:

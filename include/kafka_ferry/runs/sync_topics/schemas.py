@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.model import Note, Plan
+from kafka_ferry.model.ranges import IdPart, parts_of
 from kafka_ferry.model.schemas import SchemaChanges, SchemaRegistration, TranslatedIds
 from kafka_ferry.schemas.ids import FlowSchemas, store_schemas, stored_schemas
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
@@ -36,12 +37,16 @@ class _Mirrored:
         subjects: all subjects of the source.
         known: what the flow has mirrored by now.
         moved: the source's ids that had others on the target.
+        replaced: the source's ids that were of other schemas.
+        lost: the source's ids that were mirrored before, and of which the registries do not both say so any more.
     """
 
     mirror: SchemaMirror
     subjects: frozenset[str]
     known: FlowSchemas
     moved: Sequence[int]
+    replaced: Sequence[int]
+    lost: Sequence[int]
 
 
 def planned_schemas(run: RunContext, plan: Plan) -> Plan:
@@ -52,14 +57,16 @@ def planned_schemas(run: RunContext, plan: Plan) -> Plan:
         ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
     """
     found = _mirrored(run, plan, changes=False)
-    rules = _rules(run.flow, plan, found.subjects)
+    before = _parts_before(run)
+    rules = _rules(run.flow, plan, found.subjects, before)
     names = found.mirror.names
     changes = SchemaChanges(
         tuple(SchemaRegistration(at, names.remote(at.subject)) for at in found.mirror.missing),
         tuple(found.mirror.settings),
         tuple(TranslatedIds(*it) for it in sorted(rules.items())),
     )
-    notes = tuple(Note("", sentence) for sentence in _sentences(found))
+    notes = [Note("", sentence) for sentence in _sentences(found)]
+    notes += _without_subjects(run.flow, rules, found.subjects)
     return replace(
         plan,
         ranges=tuple(replace(it, schema_ids=rules.get(it.topic, "")) for it in plan.ranges),
@@ -112,10 +119,40 @@ def _mirrored(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
         before = {it.source_id: it for it in stored.schemas}
         # Records may still have ids whose subjects are gone; what the folder says of them is only a claim.
         others = [it for source_id, it in before.items() if source_id not in now]
-        kept = still_mirrored(target, others)
-    moved = [it for it in now.keys() & before.keys() if now[it].target_id != before[it].target_id]
-    known = FlowSchemas((*now.values(), *kept), topics)
-    return _Mirrored(mirror, frozenset(subjects), known, sorted(moved))
+        kept = tuple(still_mirrored(source, target, others))
+    # Earlier releases kept no digests: of those it is not known.
+    digests = {it.source_id: it.source_digest for it in stored.schemas if it.source_digest}
+    replaced = {it for it, digest in mirror.digests.items() if digests.get(it, digest) != digest}
+    moved = {it for it in now if it in before and now[it].target_id != before[it].target_id}
+    lost = {it.source_id for it in others} - {it.source_id for it in kept}
+    return _Mirrored(
+        mirror,
+        frozenset(subjects),
+        FlowSchemas((*now.values(), *kept), topics),
+        moved=sorted(moved - replaced),
+        replaced=sorted(replaced),
+        lost=sorted(lost & digests.keys() - mirror.digests.keys()),
+    )
+
+
+def _parts_before(run: RunContext) -> dict[str, tuple[IdPart, ...]]:
+    """By topic, the parts whose ids its newest records in the ledger got by their schemas."""
+    return {topic: parts_of(ids) for topic, ids in run.ledger.schema_ids().items() if ids}
+
+
+def _without_subjects(
+    flow: Flow, rules: Mapping[str, str], subjects: frozenset[str]
+) -> Iterator[Note]:
+    """Which topics' records are still taken to hold ids although the source has no subject for them any more."""
+    for topic, rule in sorted(rules.items()):
+        by_subjects = parts_with_ids(flow, topic, subjects)
+        if gone := [f"{topic}-{it}" for it in parts_of(rule) if it not in by_subjects]:
+            yield Note(
+                topic,
+                f"the source's registry has no subject {' and '.join(gone)} any more. Records still get the target's "
+                "ids, and on.unknown.schema says what becomes of those that neither registry knows. Set "
+                f"schemas.ids.in: {{{topic}: none}} if they hold no ids from now on.",
+            )
 
 
 def _sentences(found: _Mirrored) -> Iterator[str]:
@@ -126,9 +163,26 @@ def _sentences(found: _Mirrored) -> Iterator[str]:
             f"The schemas {listed} of the source have other ids on the target than before: records that were "
             "copied before have ids that are not valid there any more. Was the target's registry recreated?"
         )
+    if found.replaced:
+        listed = ", ".join(map(str, found.replaced))
+        yield (
+            f"The ids {listed} are of other schemas in the source's registry than before, and records that are "
+            "copied from now on get the ids of those. Was it recreated, or is it another registry?"
+        )
+    if found.lost:
+        listed = ", ".join(map(str, found.lost))
+        yield (
+            f"The source's ids {listed} were mirrored before, and the registries do not both have those schemas "
+            "under the same ids any more: records with such an id are looked up again while they are copied."
+        )
 
 
-def _rules(flow: Flow, plan: Plan, subjects: frozenset[str]) -> dict[str, str]:
+def _rules(
+    flow: Flow,
+    plan: Plan,
+    subjects: frozenset[str],
+    before: Mapping[str, tuple[IdPart, ...]],
+) -> dict[str, str]:
     """By topic, which parts of its records get other ids, with the fingerprint of how."""
     if flow.sync_schemas != "translate-ids":
         return {}
@@ -139,7 +193,7 @@ def _rules(flow: Flow, plan: Plan, subjects: frozenset[str]) -> dict[str, str]:
     }
     found = {}
     for topic in {range_.topic for range_ in plan.ranges}:
-        if parts := parts_with_ids(flow, topic, subjects):
+        if parts := parts_with_ids(flow, topic, subjects, before.get(topic, ())):
             text = json.dumps(how | {"parts": parts}, sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
             found[topic] = f"{'+'.join(parts)} {digest}"

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kafka_ferry.plan.topics.topic_filter import select
-from kafka_ferry.plan.topics.unused_options import unused_options
+from kafka_ferry.plan.topics.unused_options import unused_options, unused_registries
+from tests.unit.config import builders
 from tests.unit.plan.builders import a_flow
 
 
@@ -52,3 +53,43 @@ def test_a_topic_that_is_named_and_left_out_is_a_note_with_the_reason() -> None:
     (note,) = notes(topics=["orders", "payments"], topics_exclude=["pay.*"])
     assert note == "payments: topics names it, and it is not copied: excluded by 'pay.*'."
     assert notes() == []
+
+
+REGISTRY = {"schema__registry__url": "http://registry"}
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"source": builders.a_cluster("primary", **REGISTRY)}, "primary"),
+        ({"target": builders.a_cluster("backup", **REGISTRY)}, "backup"),
+        (
+            {it: builders.a_cluster(it, **REGISTRY) for it in ("source", "target")},
+            "source and target",
+        ),
+    ],
+)
+def test_a_registry_that_nothing_asks_is_named(options: dict[str, Any], named: str) -> None:
+    (note,) = map(str, unused_registries(builders.a_flow(**options)))
+    assert note.startswith(
+        f"schema.registry of {named} has no effect, since sync.schemas is not set"
+    )
+    assert not [*unused_registries(builders.a_flow(**options, sync_schemas="none"))]
+
+
+def test_a_registry_is_asked_by_rules_of_the_source_and_by_mirrored_schemas() -> None:
+    both = {it: builders.a_cluster(it, **REGISTRY) for it in ("source", "target")}
+    assert not [*unused_registries(builders.a_flow(**both, sync_schemas="translate-ids"))]
+    rule = {"topics": ["orders"], "format": {"value": "avro"}, "where": "value.x = 1"}
+    (note,) = map(str, unused_registries(builders.a_flow(**both, transform=[rule])))
+    assert note.startswith("schema.registry of target has")
+    only_source = builders.a_flow(source=both["source"], transform=[rule])
+    assert not [*unused_registries(only_source)]
+
+
+def test_options_about_schemas_that_are_not_mirrored_are_named() -> None:
+    flow = builders.a_flow(schemas_subjects=["x"], schemas_ids_in="value", on_unknown_schema="pass")
+    assert [*map(str, unused_registries(flow))] == [
+        f"{it} has no effect without sync.schemas."
+        for it in ("schemas.subjects", "schemas.ids.in", "on.unknown.schema")
+    ]

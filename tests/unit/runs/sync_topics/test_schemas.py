@@ -22,6 +22,7 @@ from kafka_ferry.runs.sync_topics.schemas import (
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from tests.support.servers.registries import MemoryRegistry
 from tests.unit.config.builders import a_cluster, a_flow
+from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 RANGE = Range("orders", 0, 0, 9, "I", "p.orders", 3)
 PLAN = Plan("primary->backup", "run-1", 1, "A", "B", ranges=(RANGE, replace(RANGE, topic="clicks")))
@@ -107,19 +108,76 @@ def test_what_cannot_be_registered_is_told(tmp_path: Path, registries: Registrie
     assert mirror_schemas(a_run(tmp_path), PLAN) == ["p.orders-value version 1 is refused."]
 
 
-def test_ids_whose_subject_is_gone_are_kept_as_long_as_the_target_has_them(
+@pytest.mark.parametrize("side", ["source", "target", "both", "neither"])
+def test_ids_whose_subject_is_gone_are_kept_as_long_as_both_registries_have_them(
+    tmp_path: Path, registries: Registries, side: str
+) -> None:
+    run = a_run(tmp_path)
+    mirror_schemas(run, PLAN)
+    registries.source.delete("orders-value")
+    if side in ("source", "both"):
+        registries.source.forget(100)
+    if side in ("target", "both"):
+        registries.target.delete("p.orders-value")
+
+    notes = planned_schemas(run, PLAN).remarks.notes
+    mirror_schemas(run, PLAN)
+
+    assert stored_schemas(run.state).ids == ({100: 1} if side == "neither" else {})
+    lost = [note for note in map(str, notes) if "ids 100 were mirrored before" in note]
+    assert len(lost) == (side != "neither")
+
+
+@pytest.mark.parametrize("subject", ["com.acme.Order", "orders-value"])
+def test_an_id_that_is_another_schemas_by_now_is_not_mapped_as_before(
+    tmp_path: Path, registries: Registries, subject: str
+) -> None:
+    run = a_run(tmp_path)
+    mirror_schemas(run, PLAN)
+    registries.source = MemoryRegistry(first_id=100)
+    registries.source.add(subject, "another")
+
+    notes = list(map(str, planned_schemas(run, PLAN).remarks.notes))
+    mirror_schemas(run, PLAN)
+
+    is_mirrored = subject == "orders-value"
+    assert stored_schemas(run.state).ids == ({100: 2} if is_mirrored else {})
+    told = "ids 100 are of other schemas" if is_mirrored else "ids 100 were mirrored before"
+    assert len([note for note in notes if told in note]) == 1
+    assert not [note for note in notes if "target's registry recreated" in note]
+
+
+def test_a_target_that_gives_the_id_to_another_schema_is_not_believed_either(
     tmp_path: Path, registries: Registries
 ) -> None:
     run = a_run(tmp_path)
     mirror_schemas(run, PLAN)
     registries.source.delete("orders-value")
+    registries.target = MemoryRegistry()
+    registries.target.add("p.orders-value", "another")
 
     mirror_schemas(run, PLAN)
-    assert stored_schemas(run.state).ids == {100: 1}
 
-    registries.target.delete("p.orders-value")
-    mirror_schemas(run, PLAN)
     assert stored_schemas(run.state).ids == {}
+
+
+def test_records_go_on_getting_their_ids_when_the_subject_of_their_topic_is_gone(
+    tmp_path: Path, registries: Registries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(tmp_path)
+    (orders, _) = planned_schemas(run, PLAN).ranges
+    copied = a_transaction(a_copied_range(schema_ids=orders.schema_ids))
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter([(0, copied)]))
+    run.project_ledger()
+    registries.source.delete("orders-value")
+
+    plan = planned_schemas(run, PLAN)
+
+    assert [it.schema_ids for it in plan.ranges] == [orders.schema_ids, ""]
+    (note,) = [str(it) for it in plan.remarks.notes if it.topic == "orders"]
+    assert "has no subject orders-value any more" in note
+    said_so = a_run(tmp_path, schemas_ids_in={"orders": "none"})
+    assert [it.schema_ids for it in planned_schemas(said_so, PLAN).ranges] == ["", ""]
 
 
 def test_an_id_that_has_moved_is_a_note(tmp_path: Path, registries: Registries) -> None:
@@ -127,8 +185,8 @@ def test_an_id_that_has_moved_is_a_note(tmp_path: Path, registries: Registries) 
     run = a_run(tmp_path)
     mirror_schemas(run, PLAN)
     before = stored_schemas(run.state)
-    moved = (MirroredSchema(100, 7, "p.orders-value", 1),)
-    store_schemas(run.state, replace(before, schemas=moved))
+    (known,) = before.schemas
+    store_schemas(run.state, replace(before, schemas=(replace(known, target_id=7),)))
 
     (note,) = planned_schemas(run, PLAN).remarks.notes
 

@@ -31,6 +31,7 @@ class Pair:
         released: whether the flow has given it up, and it was not deleted yet.
         source_cluster_id: the source's cluster id.
         untiered: whether the source's topic is tiered, and the target refuses tiered storage for the remote one.
+        copied_to: the remote topic that the source topic was last copied to, by the ledger; "" where it never was.
     """
 
     topic: str
@@ -48,6 +49,7 @@ class Pair:
     released: bool = False
     source_cluster_id: str = ""
     untiered: bool = False
+    copied_to: str = ""
 
     @classmethod
     def of(cls, topic: str, remote_topic: str, state: ClusterState) -> Pair:
@@ -74,6 +76,7 @@ class Pair:
             released=remote is not None and remote.topic_id in state.ledger.released,
             source_cluster_id=state.source.cluster_id,
             untiered=remote_topic in state.target.untiered,
+            copied_to=state.ledger.copied.get(topic, ""),
         )
         positions = {}
         for number in range(pair.source.partitions if pair.source else 0):
@@ -102,6 +105,27 @@ class Pair:
             if not position.topic_id and position.origins
         )
         return next((some for some in others if self.source_cluster_id not in some), frozenset())
+
+    @property
+    def copy_of(self) -> str:
+        """The other source topic whose records the remote topic holds by the flow's mark; "" where it holds none."""
+        is_other = self.mark is not None and self.mark.topic != self.topic and bool(self.positions)
+        return self.mark.topic if self.mark and is_other else ""
+
+    @property
+    def copied_elsewhere(self) -> str:
+        """Where the topic was copied to before, as a part of a sentence; "" where it was not."""
+        is_elsewhere = self.copied_to not in ("", self.remote_topic)
+        return f", and {self.topic} was copied to {self.copied_to}" if is_elsewhere else ""
+
+    @property
+    def advice_on_names(self) -> str:
+        """How both topics get the names back under which they were copied, or this one a new one."""
+        new = f"give {self.topic} a name that is not yet on the target."
+        if not self.copied_elsewhere:
+            return new[0].upper() + new[1:]
+        names = f"{self.topic}: {self.copied_to}, {self.copy_of}: {self.remote_topic}"
+        return f"Change them back, with topics.rename: {{{names}}}; both copies are whole. Or {new}"
 
     def is_of_remote(self, position: Position) -> bool:
         """Whether the records before ``position`` went into this remote topic, as far as it says."""

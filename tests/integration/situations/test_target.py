@@ -210,6 +210,28 @@ def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(p
     assert have == content(read_all(pair.primary.bootstrap, topic)) | {2: []}
 
 
+def test_topics_whose_names_are_swapped_are_refused_and_go_on_under_their_own(pair: Pair) -> None:
+    first, second = (pair.topic(name, named(name, 10)) for name in ("first", "second"))
+    names = {topic: pair.unique("copy") for topic in (first, second)}
+    assert not failures(copy_now(pair.flow([*names], topics_rename=names)))
+    for topic in names:
+        pair.produce(topic, named("more", 5))
+
+    swapped = dict(zip(names, reversed(names.values()), strict=True))
+    for policy in ("fail", "append"):
+        other = pair.flow([*names], topics_rename=swapped, on_source_topic_recreated=policy)
+        plan = plan_now(other, f"swapped-{policy}")
+        assert {refusal.topic for refusal in plan.remarks.refused} == {*names}
+        for refusal in plan.remarks.refused:
+            assert "have changed (topics.rename" in refusal.reason
+            assert f"{refusal.topic}: {names[refusal.topic]}" in refusal.advice
+        assert not plan.ranges
+
+    assert not failures(copy_now(pair.flow([*names], topics_rename=names), "again"))
+    for topic, copy in names.items():
+        assert_same(pair.primary, topic, pair.backup, copy)
+
+
 # Foreign records
 
 

@@ -45,7 +45,7 @@ def choose_offsets(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice
             pair.topic,
             f"some positions in {pair.remote_topic} are of preserved offsets, but its mark or other "
             "positions are of translated ones.",
-            f"Give it up with `ferry repair --topic {pair.remote_topic} --yes`.",
+            f"`ferry repair --topic {pair.remote_topic}` shows what is lost if it is given up.",
         )
     choice = _kept(flow, pair) or _chosen(flow, pair, state)
     if isinstance(choice, Refusal) or not choice.preserved:

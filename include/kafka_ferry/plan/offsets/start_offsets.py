@@ -78,7 +78,7 @@ def refused_start(flow: Flow, pair: Pair, starts: TopicStarts) -> Refusal | None
         f"topics.start is {text}, but its copy was begun "
         + (f"with {before}." if before else "without that option."),
         f"Set it to {before or 'earliest'} for this topic: more of its past is copied by `ferry backfill`. "
-        f"To begin again, give the copy up: `ferry repair --topic {pair.remote_topic} --yes`.",
+        f"To begin again, give the copy up: `ferry repair --topic {pair.remote_topic}` shows what is lost by it.",
     )
 
 

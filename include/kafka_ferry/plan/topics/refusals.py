@@ -90,6 +90,12 @@ class Situation(Generic[_Case]):
         return Refusal(topic, reason, advice, partition=partition)
 
 
+# Nothing is deleted before it is known what is lost: the command says so, and asks for --yes.
+_ANEW: Final = (
+    "`ferry repair --topic {it.remote_topic}` shows what is lost if the copy is given up, and gives it up with "
+    "--yes; the next run then copies all that the source still has."
+)
+
 OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
         holds=lambda it: bool(it.refused),
@@ -99,12 +105,13 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
         holds=lambda it: it.source is None and it.remote is not None and bool(it.invisible),
         reason="the flow may no longer see the topic on the source, if it was not deleted. {it.invisible}",
-        advice="If it was deleted, delete its copy {it.remote_topic} too, or leave the topic out with topics.exclude.",
+        advice="If it was deleted, its copy {it.remote_topic} may be all that is left of it: leave the topic out "
+        "with topics.exclude.",
     ),
     Situation(
         holds=lambda it: it.source is None and it.remote is not None and not it.invisible,
         reason="the topic was deleted on the source, or is no longer visible to the flow.",
-        advice="Delete its copy {it.remote_topic} too.",
+        advice="Its copy {it.remote_topic} may be all that is left of it.",
         option="on.source.topic.deleted",
         go_on="keep",
         outcome="Its copy {it.remote_topic} stays as it is.",
@@ -114,20 +121,27 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         reason="{it.remote_topic} is a copy of a topic of another cluster than {it.source_cluster_id}, which is the "
         "source now; its brokers give topics no ids.",
         advice="Correct the source's bootstrap.servers. If this cluster has taken the other one's place, give "
-        "the copy up with `ferry repair --topic {it.remote_topic} --yes`, or mirror the topic under another name.",
+        "the copy up (`ferry repair --topic {it.remote_topic}` shows what is lost by it), or mirror the topic under "
+        "another name.",
+    ),
+    Situation(
+        holds=lambda it: it.source is not None and bool(it.copy_of),
+        reason="{it.remote_topic} is the copy of {it.copy_of}, by the ledger{it.copied_elsewhere}: the flow's names of "
+        "remote topics have changed (topics.rename, or replication.policy.class).",
+        advice="{it.advice_on_names}",
     ),
     Situation(
         holds=lambda it: (
             it.source is not None and not all(map(it.is_of_source, it.positions.values()))
         ),
         reason="the source's topic was deleted and recreated since it was last copied.",
-        advice="Delete {it.remote_topic} on the target to start again, or mirror the new topic under "
-        "another name.",
+        advice="Mirror the new topic under another name (topics.rename), which keeps the old one's copy. To copy it "
+        "to this name, " + _ANEW,
         option="on.source.topic.recreated",
         go_on="append",
         outcome="The new one's records go after the old one's in {it.remote_topic}.",
-        if_preserved="Preserved offsets cannot be shifted: delete {it.remote_topic} on the target, "
-        "and the new topic is copied to a new one of that name.",
+        if_preserved="Preserved offsets cannot be shifted: mirror the new topic under another name (topics.rename), "
+        "which keeps the old one's copy. To copy it to this name, " + _ANEW,
     ),
     Situation(
         holds=lambda it: (
@@ -152,7 +166,7 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         holds=lambda it: it.source is not None and it.foreign,
         reason="{it.remote_topic} on the target holds records that this flow has not copied.",
         advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
-        "its topics differently (replication.policy.class), or delete them.",
+        "its topics differently (replication.policy.class).",
         option="on.foreign.records",
         go_on="adopt",
         outcome="The source's records go after them.",
@@ -169,11 +183,6 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
 )
 """What may have happened to a topic; the first that does not let the flow continue counts."""
 
-
-_ANEW: Final = (
-    "give {it.remote_topic} up with `ferry repair --topic {it.remote_topic} --yes`, and the next run "
-    "copies all that the source still has."
-)
 
 OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
     Situation(
@@ -228,16 +237,14 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         holds=lambda it: it.diverged == -1,
         reason="the source's log is not the one that was copied up to the position {it.offset}, and where they "
         "part is unknown.",
-        advice="Was there an unclean leader election? To copy all of the topic again, delete the remote topic and "
-        "set on.target.topic.lost: recopy.",
+        advice="Was there an unclean leader election? To copy all of the topic again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.diverged is None and it.offset > it.bounds.end,
         reason="the source's log ends at {it.bounds.end}, before the position {it.offset}: it has "
         "lost records that were copied, and where the logs diverge is unknown.",
         advice="Was there an unclean leader election, or was isolation.level changed while "
-        "transactions are open? To copy all of the topic again, delete the remote topic and set "
-        "on.target.topic.lost: recopy.",
+        "transactions are open? To copy all of the topic again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.offset < it.bounds.start,

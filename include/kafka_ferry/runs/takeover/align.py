@@ -221,6 +221,10 @@ def _why_not(pair: Pair) -> str:
         return "this flow preserves offsets in it."
     if pair.released:
         return "this flow has given it up (`ferry repair`)."
+    if pair.copy_of:
+        return (
+            f"it is the copy of {pair.copy_of}, by this flow's ledger: has topics.rename changed?"
+        )
     if not all(map(pair.is_of_source, pair.positions.values())):
         return "the source's topic was deleted and recreated since this flow last copied it."
     if not all(map(pair.is_of_remote, pair.positions.values())):

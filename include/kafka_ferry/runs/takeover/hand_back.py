@@ -111,6 +111,10 @@ def _given_back(
     preserved = any(position.producer for position in pair.positions.values())
     if preserved or (pair.mark and pair.mark.preserved):
         return _refused(pair, "its offsets are preserved, which MirrorMaker 2 cannot continue.")
+    if pair.copy_of:
+        return _refused(
+            pair, f"it is the copy of {pair.copy_of}, by the ledger: has topics.rename changed?"
+        )
     partitions, records = list[PartitionHandover](), list[NewRecord]()
     for number in sorted(pair.positions):
         position = pair.position(number)

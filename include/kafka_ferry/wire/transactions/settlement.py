@@ -180,7 +180,7 @@ class Settlement:
             f"{self._producer.producer_id}) was never ended on {names}.",
             advice="Kafka skipped its marker, and how it was to end is no longer known. Compare "
             "the partition's end with the ledger, then abort it with kafka-transactions.sh, or "
-            "delete the remote topic and set on.target.topic.lost: recopy.",
+            "see with `ferry repair --topic` what is lost if the remote topic is given up.",
         )
 
     def _open(

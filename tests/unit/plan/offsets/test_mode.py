@@ -439,20 +439,20 @@ EVERYTHING: dict[str, Any] = {
             kept(position=replace(KEPT, topic_id="another")),
             None,
             "deleted and recreated since it was last copied",
-            "Preserved offsets cannot be shifted: delete primary.orders on the target",
+            "Preserved offsets cannot be shifted: mirror the new topic under another name",
         ),
         (
             kept(diverged={SOURCE: 20}),
             0,
             "was truncated below the position 30",
-            "Preserved offsets cannot be taken back: give primary.orders up with `ferry repair",
+            "Preserved offsets cannot be taken back: `ferry repair --topic primary.orders` shows",
         ),
         (
             kept(remote=(10, 29)),
             0,
             "the target's log of primary.orders ends at 29, before the position 30: records that "
             "were copied are gone",
-            "give primary.orders up with `ferry repair --topic primary.orders --yes`",
+            "`ferry repair --topic primary.orders` shows what is lost if the copy is given up",
         ),
     ],
 )

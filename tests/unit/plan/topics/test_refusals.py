@@ -1,10 +1,11 @@
+import re
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import pytest
 
 from kafka_ferry.config.options.on_events import PolicyOptions
-from kafka_ferry.model import ClusterState, Growth, LogBounds, Note, Position, TopicPartition
+from kafka_ferry.model import ClusterState, Growth, LogBounds, Mark, Note, Position, TopicPartition
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.topics.refusals import OF_PARTITIONS, OF_TOPICS, Situation
 from tests.unit.plan.builders import (
@@ -82,8 +83,9 @@ RECREATED = {
     "go_on": "append",
     "reason": "the source's topic was deleted and recreated since it was last copied.",
     "outcome": "The new one's records go after the old one's in primary.orders.",
-    "advice": "Delete primary.orders on the target to start again, or mirror the new topic under "
-    "another name.",
+    "advice": "Mirror the new topic under another name (topics.rename), which keeps the old one's copy. To copy it to "
+    "this name, `ferry repair --topic primary.orders` shows what is lost if the copy is given up, and gives it up with "
+    "--yes; the next run then copies all that the source still has.",
 }
 LOST = {
     "option": "on.target.topic.lost",
@@ -130,7 +132,7 @@ CASES = {
         go_on="keep",
         reason="the topic was deleted on the source, or is no longer visible to the flow.",
         outcome="Its copy primary.orders stays as it is.",
-        advice="Delete its copy primary.orders too.",
+        advice="Its copy primary.orders may be all that is left of it.",
     ),
     "the source's topic was recreated": Case(
         copied_before(at(30, topic_id="another id")), copied=(10, 50), **RECREATED
@@ -176,7 +178,7 @@ CASES = {
         reason="primary.orders on the target holds records that this flow has not copied.",
         outcome="The source's records go after them.",
         advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
-        "its topics differently (replication.policy.class), or delete them.",
+        "its topics differently (replication.policy.class).",
         copied=(10, 50),
     ),
     "the target's topic may not be read": Case(
@@ -283,6 +285,57 @@ EVERYTHING_GOES_ON = {
 }
 
 
+# Names that have changed
+
+
+def marked(topic: str, remote_topic: str) -> dict[str, Mark]:
+    mark = Mark(topic, f"id of {topic}", remote_topic, f"id of {remote_topic}", False, True)
+    return {remote_topic: mark}
+
+
+@pytest.mark.parametrize("topic_id", ["id of payments", ""], ids=["with ids", "without"])
+def test_topics_whose_names_were_swapped_are_refused_by_what_has_changed(topic_id: str) -> None:
+    """The copy of the one is not the other's, whatever the options say, and nothing of it is to be deleted."""
+    state = copied_before(
+        at(30, topic_id=topic_id),
+        marks=marked("payments", "primary.orders"),
+        copied={"orders": "primary.payments", "payments": "primary.orders"},
+    )
+    plan = planned(state, a_flow(**EVERYTHING_GOES_ON))
+
+    (refusal,) = [it for it in plan.remarks.refused if it.topic == "orders"]
+    assert refusal.reason == (
+        "primary.orders is the copy of payments, by the ledger, and orders was copied to primary.payments: the flow's "
+        "names of remote topics have changed (topics.rename, or replication.policy.class)."
+    )
+    assert refusal.advice == (
+        "Change them back, with topics.rename: {orders: primary.payments, payments: primary.orders}; both copies are "
+        "whole. Or give orders a name that is not yet on the target."
+    )
+    assert not plan.ranges
+
+
+def test_a_name_that_was_another_topics_is_refused_also_before_the_first_copy() -> None:
+    state = copied_before(at(30, topic_id="gone"), marks=marked("payments", "primary.orders"))
+    (refusal,) = planned(state, a_flow(**EVERYTHING_GOES_ON)).remarks.refused
+    assert (
+        "primary.orders is the copy of payments, by the ledger: the flow's names" in refusal.reason
+    )
+    assert refusal.advice.startswith("Give orders a name that is not yet on the target.")
+
+
+def test_an_empty_remote_topic_may_change_hands() -> None:
+    state = copied_before(at(0, topic_id="another id"), marks=marked("payments", "primary.orders"))
+    assert intervals(planned(state)) == [("orders", 0, 10, 50)]
+
+
+@pytest.mark.parametrize("situation", EACH, ids=lambda situation: situation.reason[:30])
+def test_no_advice_deletes_what_was_proved(situation: Situation[Any]) -> None:
+    for advice in (situation.advice, situation.if_preserved):
+        assert not re.search(r"(?i)\bdelete\b", advice.replace("delete nothing", ""))
+        assert "--yes" not in advice.split("`")[1::2]
+
+
 # Positions after
 
 
@@ -361,7 +414,8 @@ def test_a_topic_that_may_no_longer_be_seen_is_refused_whatever_the_options_say(
         + how_to_grant(Right.topic("READ", "orders"))
     )
     assert refusal.advice == (
-        "If it was deleted, delete its copy primary.orders too, or leave the topic out with topics.exclude."
+        "If it was deleted, its copy primary.orders may be all that is left of it: leave the topic out with "
+        "topics.exclude."
     )
 
 

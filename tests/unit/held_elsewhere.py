@@ -56,6 +56,8 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: recount",
     "unit/schemas/fields/test_records.py": "schemas/fields: record_schema",
+    "unit/schemas/test_registry.py": "schemas: answers",
+    "unit/spark/test_checkpoint.py": "runs/plan: moved_checkpoint",
     "unit/transform/test_apply.py": "transform: field_format",
     "unit/transform/test_functions.py": "spark: packed_changes",
     "unit/spark/test_class_archive.py": "spark: properties rehearsal",

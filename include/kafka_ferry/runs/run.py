@@ -19,6 +19,7 @@ from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
 from kafka_ferry.plan import make_plan
 from kafka_ferry.runs.plan.discover import discover
+from kafka_ferry.runs.plan.moved_checkpoint import note_moved_checkpoint
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
 from kafka_ferry.runs.state.step_time import step_time
@@ -376,7 +377,7 @@ class Run:
             with self._retry_time():
                 plan = planned_deletions(self._context, plan)
         self._check_rules(plan, spark)
-        return plan
+        return note_moved_checkpoint(self._context, plan)
 
     def _check_rules(self, plan: Plan, spark: SparkSource | None) -> None:
         """Raise ``ConfigError`` where a new rule cannot be."""

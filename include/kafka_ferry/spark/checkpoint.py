@@ -18,6 +18,7 @@ from kafka_ferry.model import Range
 from kafka_ferry.state import StateFolder
 
 _RANGES: Final = "ranges"
+_LOCATION: Final = "location"
 FILE_SUFFIX: Final = ".json"
 # Spark's log of the file source keeps every file's name for ever, and each start reads it.
 _MAX_FILES: Final = 500
@@ -70,6 +71,12 @@ class QueryCheckpoint:
         return self._folder.uri
 
     @property
+    def moved_from(self) -> str:
+        """Where it was when a query used it last, as ``uri``; "" where it still is there, or that is not known."""
+        before = self._location_before()
+        return before if self.has_ranges and before != self.uri else ""
+
+    @property
     def source_pattern(self) -> str:
         """The location of the files of ranges, escaped for Spark's file source, which reads a glob pattern."""
         return re.sub(r"([\\*?\[\]{}])", r"\\\1", self._ranges.uri)
@@ -82,6 +89,8 @@ class QueryCheckpoint:
         """
         try:
             self._renew()
+            if self._location_before() != self.uri:
+                self._folder.write(_LOCATION, self.uri)
             self._ranges.write(f"{start.at}-{start.attempt}{FILE_SUFFIX}", start.to_json())
         except OSError as error:
             raise SparkFailed(
@@ -90,19 +99,24 @@ class QueryCheckpoint:
             ) from error
 
     def _renew(self) -> None:
-        """Begin a new checkpoint if this one is too long, or has lost its files or their content.
+        """Begin a new checkpoint if this one is too long, was moved, or has lost its files or their content.
 
-        Spark does not flush what it writes: after a power cut its last files may be empty, and then
-        no query starts from them again.
+        Spark's log has whole names of files, and no query starts where they are not. Spark does not flush what
+        it writes either: after a power cut its last files may be empty.
 
         The run's own plan has the ranges of an unfinished micro-batch too.
         """
         files = len(self._files())
         is_lost = not files and self._folder.folder("offsets").names()
-        if files >= _MAX_FILES or is_lost or self._folder.empty_files():
+        is_moved = files and self._location_before() != self.uri
+        if files >= _MAX_FILES or is_lost or is_moved or self._folder.empty_files():
             for name in self._folder.folders():
                 self._folder.delete_folder(name)
             self._folder.delete(self._folder.names())
+
+    def _location_before(self) -> str:
+        """Where it was when a query used it last; "" where it was not, or an earlier release has written it."""
+        return (self._folder.read(_LOCATION) or b"").decode(errors="replace")
 
     def _files(self) -> list[str]:
         return self._ranges.names(FILE_SUFFIX)

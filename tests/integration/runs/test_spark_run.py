@@ -30,6 +30,7 @@ from tests.support.records.builders import (
     read_all,
     set_config,
 )
+from tests.support.records.histories import named
 from tests.support.runs.flows import ledger_rows, remote, write_flow
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import run_all
@@ -78,6 +79,29 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
     pair.assert_same(flow, topic)
     # The verification of the first two runs is in the ledger, and need not be done again.
     assert {row.ledger.run for row in third.proof.ranges} == {"run-3"}
+
+
+def test_a_state_folder_that_was_moved_is_used_where_it_is(pair: Pair, spark: SparkSource) -> None:
+    topic = pair.topic("moved", named("first", 20))
+    flow = pair.flow([topic])
+    run_all(flow, "run-1", spark)
+    before = flow.state_path
+    elsewhere = f"{before} elsewhere"
+    shutil.move(before, elsewhere)
+    moved = flow.model_copy(update={"state_dir": elsewhere})
+    pair.produce(topic, named("second", 10))
+
+    report = run_all(moved, "run-2", spark).report()
+
+    assert report
+    assert (report.state, report.counts.records) == ("verified", 10)
+    (note,) = [note for note in report.topics.notes if "checkpoint" in note]
+    assert f"{before}/{flow.slug}/checkpoint" in note
+    pair.assert_same(moved, topic)
+    pair.produce(topic, named("third", 5))
+    report = run_all(moved, "run-3", spark).report()
+    assert report
+    assert (report.counts.records, report.topics.notes) == (5, ())
 
 
 def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_is_not_planned(

@@ -25,6 +25,11 @@ def a_start(number: int, *ranges: Range) -> StartRanges:
     return StartRanges(f"run-{number}", f"attempt-{number}", number, ranges)
 
 
+def left_in(folder: Path) -> set[str]:
+    """The names of all files, without the one that says where the checkpoint is."""
+    return {it.name for it in folder.rglob("*") if it.is_file()} - {"location"}
+
+
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> QueryCheckpoint:
     return QueryCheckpoint(StateFolder(str(tmp_path / "checkpoint")))
@@ -62,8 +67,7 @@ def test_a_long_checkpoint_is_begun_again(
 
     checkpoint.add(a_start(3, ORDERS))
 
-    left = [path for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
-    assert [path.name for path in left] == ["3-attempt-3.json"]
+    assert left_in(tmp_path / "checkpoint") == {"3-attempt-3.json"}
 
 
 def test_a_checkpoint_without_its_files_is_begun_again(
@@ -81,6 +85,34 @@ def test_a_checkpoint_without_its_files_is_begun_again(
     assert checkpoint.has_ranges
 
 
+def test_a_checkpoint_that_was_moved_is_begun_again(
+    checkpoint: QueryCheckpoint, tmp_path: Path
+) -> None:
+    """Spark's log has the whole names of the files of ranges, and finds none of them elsewhere."""
+    checkpoint.add(a_start(1, ORDERS))
+    assert checkpoint.moved_from == ""
+    (tmp_path / "checkpoint" / "metadata").touch()
+    (tmp_path / "checkpoint").rename(tmp_path / "moved")
+    moved = QueryCheckpoint(StateFolder(str(tmp_path / "moved")))
+    assert moved.moved_from == checkpoint.uri
+
+    for number in (2, 3):
+        moved.add(a_start(number, ORDERS))
+        assert moved.moved_from == ""
+
+    assert left_in(tmp_path / "moved") == {"2-attempt-2.json", "3-attempt-3.json"}
+
+
+def test_a_checkpoint_of_which_it_is_not_known_where_it_was_is_begun_again(
+    checkpoint: QueryCheckpoint, tmp_path: Path
+) -> None:
+    checkpoint.add(a_start(1, ORDERS))
+    (tmp_path / "checkpoint" / "location").unlink()
+    assert checkpoint.moved_from == ""
+    checkpoint.add(a_start(2, ORDERS))
+    assert left_in(tmp_path / "checkpoint") == {"2-attempt-2.json"}
+
+
 @pytest.mark.parametrize("torn", ["offsets/1", "commits/0", "sources/0/1", "metadata", "ranges/x"])
 def test_a_checkpoint_with_an_empty_file_is_begun_again(
     checkpoint: QueryCheckpoint, tmp_path: Path, torn: str
@@ -95,8 +127,7 @@ def test_a_checkpoint_with_an_empty_file_is_begun_again(
 
     checkpoint.add(a_start(2, ORDERS))
 
-    left = [path for path in folder.rglob("*") if path.is_file()]
-    assert [path.name for path in left] == ["2-attempt-2.json"]
+    assert left_in(folder) == {"2-attempt-2.json"}
 
 
 def test_a_location_is_no_pattern(tmp_path: Path) -> None:

@@ -221,12 +221,12 @@ def _why_not(pair: Pair) -> str:
         return "this flow preserves offsets in it."
     if pair.released:
         return "this flow has given it up (`ferry repair`)."
-    if pair.copy_of:
+    if not all(map(pair.is_of_source, pair.positions.values())):
         return (
             f"it is the copy of {pair.copy_of}, by this flow's ledger: has topics.rename changed?"
+            if pair.copy_of
+            else "the source's topic was deleted and recreated since this flow last copied it."
         )
-    if not all(map(pair.is_of_source, pair.positions.values())):
-        return "the source's topic was deleted and recreated since this flow last copied it."
     if not all(map(pair.is_of_remote, pair.positions.values())):
         return "the target's topic was deleted since this flow last copied to it."
     return ""

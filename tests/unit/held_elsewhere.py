@@ -99,7 +99,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_judging.py": "runs/verify: verdict",
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
-    "integration/verify/test_ledger_topic.py": "ledger: topic",
+    "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
     "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_log_ends.py": "runs/plan: log_mismatches; "
     "runs/provenance: log_ends; runs/verify: partition_recounts",

@@ -13,9 +13,12 @@ from kafka_ferry.ledger.record import (
     ReleasedTopic,
     ReleaseEntry,
     RunEntry,
+    SetAsideEntry,
     SyncedOffset,
     TransactionEntry,
+    UnreadableRecord,
     VerificationEntry,
+    content_digest,
     decode,
     encode,
     is_ledger_topic,
@@ -23,7 +26,14 @@ from kafka_ferry.ledger.record import (
 )
 from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange, RangeKey, copied_rows, is_one_of
 from kafka_ferry.ledger.table import LedgerTable
-from kafka_ferry.ledger.topic import append_entry, ledger_creation, newest_claims, read_ledger
+from kafka_ferry.ledger.topic import (
+    append_entry,
+    ledger_creation,
+    ledger_values,
+    newest_claims,
+    read_ledger,
+    records_set_aside,
+)
 
 __all__ = [
     "AcceptedRange",
@@ -42,10 +52,13 @@ __all__ = [
     "ReleaseEntry",
     "ReleasedTopic",
     "RunEntry",
+    "SetAsideEntry",
     "SyncedOffset",
     "TransactionEntry",
+    "UnreadableRecord",
     "VerificationEntry",
     "append_entry",
+    "content_digest",
     "copied_rows",
     "decode",
     "encode",
@@ -53,6 +66,8 @@ __all__ = [
     "is_one_of",
     "ledger_creation",
     "ledger_topic",
+    "ledger_values",
     "newest_claims",
     "read_ledger",
+    "records_set_aside",
 ]

@@ -1,6 +1,6 @@
 """The format of the records in ``ferry-ledger.{source}.internal``. docs/ledger.md describes it.
 
-Eight kinds of record, each a JSON object with a version and a type:
+Nine kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
 - ``applied``: configs, ACLs, quotas and users that a run has set on the target;
@@ -10,13 +10,15 @@ Eight kinds of record, each a JSON object with a version and a type:
   record exists exactly if the data and the positions do;
 - ``backfill``: the same for a backfill, which moves no position;
 - ``groups``: what a run has committed for groups on the target;
-- ``verification``: everything before a ledger offset was read back and found complete.
+- ``verification``: everything before a ledger offset was read back and found complete;
+- ``set-aside``: records of the topic that are none of these, and are passed over from here on.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+import xxhash
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from kafka_ferry.batches import Segment
@@ -334,6 +336,31 @@ class GroupsEntry(_Entry):
     source_cluster_id: str = ""
 
 
+class UnreadableRecord(_Model):
+    """A record of the ledger's topic that is no entry.
+
+    Attributes:
+        offset: its offset.
+        digest: ``content_digest`` of its value: another record at this offset is not meant.
+    """
+
+    offset: _Int64
+    digest: str
+
+
+class SetAsideEntry(_Entry):
+    """Records of the topic that are no entries, and that a person has decided to pass over.
+
+    Attributes:
+        records: the records; those of any flow's entry count for all flows of the ledger.
+        reason: why, in that person's words.
+    """
+
+    type: Literal["set-aside"] = "set-aside"
+    records: tuple[UnreadableRecord, ...]
+    reason: str = ""
+
+
 CopyingEntry = TransactionEntry | BackfillEntry
 """The entry of any flow's transaction: its ranges are on the target."""
 
@@ -344,6 +371,7 @@ Entry = (
     | OwnershipEntry
     | ReleaseEntry
     | RunEntry
+    | SetAsideEntry
     | TransactionEntry
     | VerificationEntry
 )
@@ -387,5 +415,11 @@ def decode(value: bytes, *, at: str) -> Entry:
         key = ".".join(str(part) for part in first["loc"])
         raise LedgerError(
             f"{at}: not a ledger record of version {VERSION}: {key}: {first['msg']}.",
-            advice="Was it written by a newer release, or by another program?",
+            advice="Was it written by a newer release, or by another program? `ferry repair --ledger` shows what it "
+            "hides, and sets it aside.",
         ) from error
+
+
+def content_digest(value: bytes | None) -> str:
+    """A digest of a record's value: XXH3 (128 bits, hexadecimal); a null value has another than an empty one."""
+    return xxhash.xxh3_128_hexdigest(b"\0" if value is None else b"\1" + value)

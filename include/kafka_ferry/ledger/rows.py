@@ -20,6 +20,7 @@ from kafka_ferry.ledger.record import (
     GroupsEntry,
     OwnershipEntry,
     ReleaseEntry,
+    RunEntry,
     VerificationEntry,
 )
 from kafka_ferry.model.positions import ProducerState
@@ -196,7 +197,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             "again": again,
             "accepted": [accepted.model_dump() for accepted in entry.accepted],
         }
-    else:
+    elif isinstance(entry, RunEntry):
         told = ("writers", "assignment", "file", "topics")
         yield common | {name: getattr(entry, name) for name in told}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from kafka_ferry.batches import key_value_of, read_records, single_record
@@ -13,10 +13,13 @@ from kafka_ferry.ledger.record import (
     AppliedEntry,
     Entry,
     GroupsEntry,
+    LedgerError,
     OwnershipEntry,
     ReleaseEntry,
     RunEntry,
+    SetAsideEntry,
     VerificationEntry,
+    content_digest,
     decode,
     encode,
     ledger_topic,
@@ -34,8 +37,15 @@ from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 # Nothing in a ledger may expire: it is the only offset map.
 LEDGER_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 _OfRun: TypeAlias = (
-    AppliedEntry | GroupsEntry | OwnershipEntry | ReleaseEntry | RunEntry | VerificationEntry
+    AppliedEntry
+    | GroupsEntry
+    | OwnershipEntry
+    | ReleaseEntry
+    | RunEntry
+    | SetAsideEntry
+    | VerificationEntry
 )
+_SET_ASIDE: Final = b'"set-aside"'
 
 
 def ledger_creation(topic: str, replication_factor: int) -> Creation:
@@ -51,14 +61,56 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
         topic: the ledger's topic.
         start: the first ledger offset to read.
 
+    Records that were set aside, by an entry after them, are passed over.
+
     Raises:
-        LedgerError: if a record cannot be read.
+        LedgerError: if another record cannot be read.
+        ClusterUnreachable: if the target does not answer for a minute.
+    """
+    aside: Mapping[int, str] | None = None
+    for at, value, entry in ledger_values(cluster, topic, start):
+        if not isinstance(entry, LedgerError):
+            yield at, entry
+            continue
+        if aside is None:
+            rest = ledger_values(cluster, topic, at, only=_SET_ASIDE)
+            aside = records_set_aside(later for _, _, later in rest)
+        if aside.get(at) != content_digest(value):
+            raise entry
+
+
+def ledger_values(
+    cluster: Cluster, topic: str, start: int, *, only: bytes = b""
+) -> Iterator[tuple[int, bytes | None, Entry | LedgerError]]:
+    """The ledger's committed records from offset ``start`` on: offset, value, and the entry or why it is none.
+
+    Args:
+        cluster: the target.
+        topic: the ledger's topic.
+        start: the first ledger offset to read.
+        only: what the values have in them that are given.
+
+    Raises:
         ClusterUnreachable: if the target does not answer for a minute.
     """
     # Not by librdkafka, which believes whatever a broker lists as aborted (``TransactionFates``).
     with connected(cluster) as wire:
         for at, value in committed_values(wire, TopicPartition(topic, 0), start):
-            yield at, decode(value or b"", at=f"{topic} offset {at}")
+            if only in (value or b""):
+                yield at, value, _entry_or_error(topic, at, value)
+
+
+def _entry_or_error(topic: str, at: int, value: bytes | None) -> Entry | LedgerError:
+    try:
+        return decode(value or b"", at=f"{topic} offset {at}")
+    except LedgerError as error:
+        return error
+
+
+def records_set_aside(entries: Iterable[Entry | LedgerError]) -> dict[int, str]:
+    """By ledger offset, the digests of the records that entries set aside."""
+    aside = (entry.records for entry in entries if isinstance(entry, SetAsideEntry))
+    return {record.offset: record.digest for records in aside for record in records}
 
 
 class NewestClaims(NamedTuple):
@@ -93,17 +145,28 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
         log = partition_log(wire, TopicPartition(topic, 0))
         first = start if log.start <= start <= log.end else log.start
         run, marks = None, dict[str, Mark]()
+        unreadable, aside = dict[int, tuple[str, LedgerError]](), list[SetAsideEntry]()
         for batch in stored_batches(wire, log, first, log.end):
             if batch.header.is_control or batch.header.is_transactional:
                 continue
             for at, _, _, content in read_records(batch):
-                entry = decode(key_value_of(content)[1] or b"", at=f"{topic} offset {at}")
+                value = key_value_of(content)[1]
+                entry = _entry_or_error(topic, at, value)
+                if isinstance(entry, LedgerError):
+                    unreadable[at] = content_digest(value), entry
+                    continue
+                if isinstance(entry, SetAsideEntry):
+                    aside.append(entry)
                 if entry.flow != flow or at < first:
                     continue
                 if isinstance(entry, RunEntry):
                     run = entry
                 elif isinstance(entry, OwnershipEntry):
                     marks |= {mark.remote_topic: mark for mark in entry.marks}
+        set_aside = records_set_aside(aside)
+        for at, (digest, error) in unreadable.items():
+            if set_aside.get(at) != digest:
+                raise error
         given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
         return NewestClaims(run, given_back)
 

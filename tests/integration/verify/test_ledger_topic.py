@@ -5,12 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import RunEntry, append_entry, decode, ledger_topic
 from kafka_ferry.ledger.record import LedgerError
 from kafka_ferry.ledger.topic import read_ledger
+from kafka_ferry.model import ranges
+from kafka_ferry.runs.repair.ledger_records import LedgerRecords
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.scan import committed_values
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.builders import Record, create_topic, produce
-from tests.support.runs.flows import copy_now, ledger_of
+from tests.support.records.builders import Record, create_topic, delete_topic, produce
+from tests.support.records.histories import named
+from tests.support.runs.command_line import ferry
+from tests.support.runs.flows import copy_now, failures, ledger_of
 from tests.support.runs.pair import Pair
 
 FOREIGN = [
@@ -41,6 +48,77 @@ def test_a_record_of_another_client_is_named(pair: Pair, foreign: Record) -> Non
     )
     with pytest.raises(LedgerError):
         ledger_of(flow)
+
+
+@pytest.mark.parametrize("flow_has_begun", [True, False], ids=["after a run", "before any"])
+def test_what_is_no_entry_is_set_aside_by_name_and_the_flow_goes_on(
+    pair: Pair, flow_has_begun: bool
+) -> None:
+    topic = pair.topic("orders", named("first", 10))
+    flow = pair.flow([topic])
+    if flow_has_begun:
+        assert not failures(copy_now(flow))
+    else:
+        create_topic(pair.backup.bootstrap, ledger_topic(flow.source.alias))
+    ledger = ledger_topic(flow.source.alias)
+    produce(pair.backup.bootstrap, ledger, FOREIGN)
+    first = _end(pair.backup, ledger) - len(FOREIGN)
+
+    with pytest.raises(LedgerError, match="repair --ledger"):
+        copy_now(flow, "run-2")
+    found = LedgerRecords(flow)
+    assert [it.offset for it in found.listed()] == [*range(first, first + len(FOREIGN))]
+    assert not [it for it in found.listed() if it.hides or it.is_aside]
+    with pytest.raises(FerryError, match="no unreadable record at the offset 999999"):
+        found.set_aside([first, 999_999], "junk")
+    asked = ("repair", "--config", flow.file, "--set-aside", first)
+    assert "must say why" in ferry(*asked, "--yes").stderr
+    shown = ferry(*asked, "--reason", "junk")
+    assert (shown.returncode, shown.stdout.count("It hides nothing")) == (2, len(FOREIGN))
+    assert not [it for it in found.listed() if it.is_aside]
+    assert ferry(*asked, "--reason", "junk", "--yes").returncode == 2
+    assert [it.is_aside for it in found.listed()] == [True] + [False] * (len(FOREIGN) - 1)
+    with pytest.raises(LedgerError, match=f"offset {first + 1}: not a ledger record"):
+        copy_now(flow, "run-3")
+    found.set_aside([it.offset for it in found.listed()], "junk")
+    shown = ferry("repair", "--config", flow.file, "--ledger")
+    assert (shown.returncode, shown.stdout.count("It is set aside.")) == (0, len(FOREIGN))
+
+    pair.produce(topic, named("second", 5))
+    assert not failures(copy_now(flow, "run-4"))
+    pair.assert_same(flow, topic)
+    # The same record elsewhere is another one.
+    produce(pair.backup.bootstrap, ledger, FOREIGN[:1])
+    with pytest.raises(LedgerError):
+        ledger_of(flow)
+
+
+def test_what_an_unreadable_record_hides_is_shown(pair: Pair) -> None:
+    """Entries that cannot be read any more, as another release may write them: one with a range, and the last one."""
+    topic = pair.topic("orders", named("first", 10), partitions=2)
+    flow = pair.flow([topic])
+    copy_now(flow)
+    for run in ("run-2", "run-3"):
+        pair.produce(topic, named(run, 10))
+        copy_now(flow, run)
+    ledger = ledger_topic(flow.source.alias)
+    with connected(flow.target) as wire:
+        values = [
+            value or b"" for _, value in committed_values(wire, ranges.TopicPartition(ledger, 0), 0)
+        ]
+    delete_topic(pair.backup, ledger)
+    create_topic(pair.backup.bootstrap, ledger)
+    copied = [at for at, value in enumerate(values) if decode(value, at="").type == "transaction"]
+    for at, value in enumerate(values):
+        is_lost = at in (copied[1], copied[-1])
+        changed = value.replace(b'"version":1', b'"version":9') if is_lost else value
+        produce(pair.backup.bootstrap, ledger, [Record(flow.name.encode(), changed)])
+
+    first, second = LedgerRecords(flow).listed()
+
+    assert first.is_newer and second.is_newer
+    assert [sentence for sentence in first.hides if f"{topic}-" in sentence]
+    assert [sentence for sentence in second.hides if f"{topic}-" in sentence]
 
 
 def test_runs_that_append_at_the_same_time_all_come_to_it(pair: Pair) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.runs.repair.append_missing import AppendProposal
     from kafka_ferry.runs.repair.findings import RangeFinding
+    from kafka_ferry.runs.repair.ledger_records import LedgerRecord
 
 DAMAGED: Final = 2
 
@@ -77,8 +78,27 @@ def repair(
             "records of the remote topic; shows the consequences without --yes. Repeatable.",
         ),
     ] = None,
+    ledger: Annotated[
+        bool,
+        typer.Option(
+            "--ledger",
+            help="Show the records of the flow's ledger that cannot be read, and what they hide.",
+        ),
+    ] = False,
+    set_aside: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--set-aside",
+            metavar="OFFSET",
+            min=0,
+            help="A record of --ledger, by its offset, that all flows of this ledger are to pass over; repeatable.",
+        ),
+    ] = None,
     reason: Annotated[
-        str, typer.Option("--reason", help="Why, for the ledger. --leave and --append need it.")
+        str,
+        typer.Option(
+            "--reason", help="Why, for the ledger. --leave, --append and --set-aside need it."
+        ),
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -92,6 +112,9 @@ def repair(
         raise typer.BadParameter("is needed, but for --audit.", param_hint="--config")
     if append:
         _append(one_flow(config, flow), append, reason, yes=yes, as_json=as_json)
+        return
+    if ledger or set_aside:
+        _show_ledger(one_flow(config, flow), set_aside or [], reason, yes=yes, as_json=as_json)
         return
     if findings or leave:
         _show_findings(one_flow(config, flow), leave or [], reason, yes=yes, as_json=as_json)
@@ -141,6 +164,46 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
             out.print(f"The verification of {these.run_id} found no range that is wrong.")
     if any(finding.name not in left for finding in found):
         raise typer.Exit(DAMAGED)
+
+
+def _show_ledger(flow: Flow, offsets: list[int], reason: str, *, yes: bool, as_json: bool) -> None:
+    """Show a ledger's unreadable records, or set those aside that are named; exits with 2 while any is left."""
+    from kafka_ferry.runs.repair.ledger_records import LedgerRecords
+
+    if offsets:
+        _require_reason(reason)
+    these = LedgerRecords(flow)
+    if offsets and yes:
+        these.set_aside(offsets, reason)
+    found = these.listed()
+    if as_json:
+        print(json.dumps([asdict(it) for it in found], indent=1))
+    else:
+        for record in found:
+            _show_record(record, is_named=record.offset in offsets)
+        if not found:
+            out.print(f"Every record of {these.topic} can be read.")
+    if any(not record.is_aside for record in found):
+        raise typer.Exit(DAMAGED)
+
+
+def _show_record(record: LedgerRecord, *, is_named: bool) -> None:
+    size = f"{record.size:,} bytes"
+    out.print(f"{record.why} It has {size}.", style="" if record.is_aside else "yellow")
+    if record.is_newer:
+        out.print("  It looks like a record of a newer release: install that one instead.")
+    for hidden in record.hides:
+        out.print(f"  It may have said what became of {hidden}: a run refuses that partition then.")
+    if not record.hides:
+        out.print(
+            "  It hides nothing that was copied: all ranges of the flow join, up to its positions."
+        )
+    if record.is_aside:
+        out.print("  It is set aside.")
+    elif is_named:
+        out.print("  With --yes, all flows of this ledger pass over it from here on.")
+    else:
+        out.print(f"  --set-aside {record.offset} --reason ... --yes has all flows pass over it.")
 
 
 def _show_audit(file: Path, config: Path | None, flow: str | None, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from kafka_ferry.certificates.topic import (
     append_certificate,
     certificate_topic,
     certificates_creation,
+    put_back_certificates,
     stored_certificates,
 )
 
@@ -20,6 +21,7 @@ __all__ = [
     "append_certificate",
     "certificate_topic",
     "certificates_creation",
+    "put_back_certificates",
     "read_certificate",
     "stored_certificates",
 ]

@@ -32,6 +32,17 @@ def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey |
     return found + list(_wrong_pruning(certificates))
 
 
+def faults_of_present(
+    certificates: Sequence[Certificate], key: Ed25519PublicKey | None
+) -> list[str]:
+    """The same of those that are there: that others between them are missing is no fault."""
+    found = [fault for one in certificates for fault in own_faults(one, key)]
+    for earlier, later in itertools.pairwise(certificates):
+        if later.header.serial <= earlier.header.serial + 1:
+            found += _broken_links(earlier, later, 0)
+    return found + list(_wrong_pruning(certificates))
+
+
 def pruned_until(
     certificates: Iterable[Certificate], key: Ed25519PublicKey | None
 ) -> Pruned | None:

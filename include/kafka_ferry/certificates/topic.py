@@ -70,6 +70,29 @@ def append_certificate(
     return write_exclusively(flow.target, partition, f"ferry.{flow.name}.certificate", write)
 
 
+def put_back_certificates(flow: Flow, certificates: Sequence[Certificate]) -> None:
+    """Write certificates that the topic lacks, as they were.
+
+    Args:
+        flow: the flow, whose topic exists.
+        certificates: what to write; their serials are free.
+
+    Raises:
+        CertificateError, FerryError: as ``append_certificate``.
+    """
+
+    def write(writer: ExclusiveWriter) -> None:
+        there = _newest(flow, writer)
+        for one in certificates:
+            for batch in _batches(one):
+                writer.write(batch)
+        newest = max((*certificates, *filter(None, [there])), key=lambda one: one.header.serial)
+        _write_last(writer, newest)
+
+    partition = TopicPartition(certificate_topic(flow.source.alias), 0)
+    write_exclusively(flow.target, partition, f"ferry.{flow.name}.certificate", write)
+
+
 def _prune(writer: ExclusiveWriter, new: Certificate, pruned: Sequence[Certificate]) -> None:
     for one in pruned:
         # The header first: without it, the rest is what an interrupted attempt left.
@@ -77,9 +100,13 @@ def _prune(writer: ExclusiveWriter, new: Certificate, pruned: Sequence[Certifica
             key = _key(one.header.serial, number)
             writer.write(single_record(key, None, new.header.issued_at))
     if pruned:
-        # Once more, so that the log's last record is the newest header.
-        header = new.header
-        writer.write(single_record(_key(header.serial, 0), new.seal_lines(), header.issued_at))
+        _write_last(writer, new)
+
+
+def _write_last(writer: ExclusiveWriter, newest: Certificate) -> None:
+    """Write a header once more, so that the log's last record is the newest one."""
+    header = newest.header
+    writer.write(single_record(_key(header.serial, 0), newest.seal_lines(), header.issued_at))
 
 
 def _newest(flow: Flow, writer: ExclusiveWriter) -> Certificate | None:

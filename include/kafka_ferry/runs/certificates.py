@@ -6,12 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.certificates import Certificate, certificate_topic, stored_certificates
-from kafka_ferry.certificates.chain import faults_of_chain, in_order, pruned_until
+from kafka_ferry.certificates import (
+    Certificate,
+    CertificateError,
+    certificate_topic,
+    put_back_certificates,
+    stored_certificates,
+)
+from kafka_ferry.certificates.chain import (
+    faults_of_chain,
+    faults_of_present,
+    in_order,
+    pruned_until,
+)
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.compacted import create_compacted
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import copied_rows, is_one_of
-from kafka_ferry.runs.state.certificate_files import certificate_files
+from kafka_ferry.runs.state.certificate_files import certificate_files, save_file
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.verify.again import read_ranges
 
@@ -81,10 +93,65 @@ def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
         if one.header.flow != flow.name:
             yield f"{one.name} is in the state folder of {flow.name}."
         elif one.header.serial not in there and (not pruned or one.header.serial > pruned.through):
-            yield f"{one.name} is in the state folder, and not in {_topic(flow)}."
+            yield (
+                f"{one.name} is in the state folder, and not in {_topic(flow)}: `ferry certificate restore` puts it "
+                "back."
+            )
     context = RunContext.of(flow, "")
     context.project_ledger()
     yield from _not_in_ledger(context.ledger, found.all)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The serials of certificates that were put back.
+
+    Attributes:
+        on_target: in the target's topic.
+        in_state: in the state folder.
+    """
+
+    on_target: tuple[int, ...]
+    in_state: tuple[int, ...]
+
+
+def restore_certificates(
+    flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
+) -> Restored:
+    """Put certificates that one of the two places lacks back from the other one; pruned ones stay away.
+
+    Args:
+        flow: the flow.
+        found: its certificates.
+        key: as of ``faults_of``.
+
+    Raises:
+        CertificateError: if one that is there does not hold; nothing is changed then.
+        FerryError: if the target does not answer, or its topic cannot be created.
+    """
+    strange = [it.name for it in found.in_state if it.header.flow != flow.name]
+    faults = [f"{name} is in the state folder of {flow.name}." for name in strange]
+    if faults := [*faults, *faults_of_present(found.all, key)]:
+        raise CertificateError(
+            "\n  ".join(
+                [f"What there is of {flow.name} does not hold, and is not copied:", *faults]
+            ),
+            advice="Delete the one that is wrong: the file in the state folder, or the topic on the target.",
+        )
+    pruned = pruned_until(found.all, key)
+    kept = [one for one in found.all if not pruned or one.header.serial > pruned.through]
+    stored = stored_certificates(flow.target, flow.source.alias)
+    taken = {one.header.serial for one in stored}
+    here = {one.header.serial for one in found.in_state}
+    to_target = [one for one in kept if one.header.serial not in taken]
+    to_state = [one for one in kept if one.header.serial not in here]
+    if to_target:
+        control, topic = ClusterControl(flow.target), certificate_topic(flow.source.alias)
+        create_compacted(control, topic, flow.replication_factor)
+        put_back_certificates(flow, to_target)
+    for one in to_state:
+        save_file(RunContext.of(flow, "").state, one)
+    return Restored(*(tuple(it.header.serial for it in some) for some in (to_target, to_state)))
 
 
 @dataclass(frozen=True)

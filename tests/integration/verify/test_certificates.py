@@ -125,8 +125,62 @@ def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_th
     found = find_certificates(flow)
     assert found.on_target[0].header.previous == kept.digest
     assert faults(flow, folder) == [
-        f"certificate 2 of {flow.name} is in the state folder, and not in {topic} on {flow.target.alias}."
+        f"certificate 2 of {flow.name} is in the state folder, and not in {topic} on {flow.target.alias}: "
+        "`ferry certificate restore` puts it back."
     ]
+
+
+def test_certificates_are_put_back_from_either_copy(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    for serial in (1, 2, 3):
+        certified(flow, primary, f"run-{serial}")
+    before = {one.header.serial: one.content() for one in find_certificates(flow).all}
+    topic, control = certificate_topic(flow.source.alias), ClusterControl(flow.target)
+    asked = ("--config", flow.file, "--public-key", folder / "public.pem")
+    assert not control.delete_topics(control.topic_ids([topic]))
+    # The chain goes on in a new topic, without what was before.
+    assert certified(flow, primary, "run-4") == 4
+    shown = ferry("certificate", "check", *asked)
+    assert shown.returncode == 7
+    assert "ferry certificate restore" in shown.stderr
+
+    shown = ferry("certificate", "restore", *asked)
+    assert (shown.returncode, "certificates 1 to 3" in shown.stdout) == (0, True), shown.stderr
+    assert not faults(flow, folder)
+    assert ferry("certificate", "check", *asked).returncode == 0
+    stored = {one.header.serial: one.content() for one in find_certificates(flow).on_target}
+    assert {serial: stored[serial] for serial in before} == before
+    assert "nothing is missing" in ferry("certificate", "restore", *asked).stdout
+    assert certified(flow, primary, "run-5") == 5
+    assert not faults(flow, folder)
+
+    shutil.rmtree(Path(flow.state_path) / flow.slug / "certificates")
+    assert ferry("certificate", "restore", *asked).returncode == 0
+    assert [one.header.serial for one in find_certificates(flow).in_state] == [1, 2, 3, 4, 5]
+    # Where no run has made the topic again, it is created.
+    assert not control.delete_topics(control.topic_ids([topic]))
+    assert ferry("certificate", "restore", *asked).returncode == 0
+    assert not faults(flow, folder)
+
+
+def test_only_certificates_that_hold_are_put_back(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    for serial in (1, 2):
+        certified(flow, primary, f"run-{serial}")
+    topic, control = certificate_topic(flow.source.alias), ClusterControl(flow.target)
+    assert not control.delete_topics(control.topic_ids([topic]))
+    file = Path(flow.state_path) / flow.slug / "certificates" / "00000001.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'"records":10', b'"records":11', 1))
+
+    shown = ferry(
+        "certificate", "restore", "--config", flow.file, "--public-key", folder / "public.pem"
+    )
+
+    assert shown.returncode == 7
+    assert f"certificate 1 of {flow.name}: its signature is not of this key" in shown.stderr
+    assert topic in control.unknown([topic])
 
 
 def test_a_forged_certificate_on_the_target_stops_the_next_one_and_is_found(

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kafka_ferry.certificates import Certificate, CertificateError, read_certificate
-from kafka_ferry.certificates.chain import faults_of_chain, in_order
+from kafka_ferry.certificates.chain import faults_of_chain, faults_of_present, in_order
 from kafka_ferry.certificates.document import as_line
 from tests import PROJECT
 from tests.unit.certificates.builders import KEY, a_certificate, a_chain, a_range
@@ -42,6 +42,15 @@ def changed(one: Certificate, **fields: Any) -> Certificate:
 def test_a_chain_that_was_issued_holds() -> None:
     assert not faults(*a_chain(4))
     assert not faults(*a_chain(4)[2:])
+
+
+def test_what_is_there_holds_whatever_is_missing_between() -> None:
+    first, second, third, fourth = a_chain(4)
+    assert not faults_of_present([first, second, fourth], KEY.public_key())
+    assert faults(first, second, fourth)
+    other = changed(second, run="another")
+    for some in ([other, fourth], [first, second, other, third], [other, third]):
+        assert faults_of_present(some, KEY.public_key())
 
 
 def is_accepted(content: bytes) -> bool:

@@ -15,6 +15,8 @@ from kafka_ferry.clock import moment_text
 from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from kafka_ferry.certificates import Certificate
@@ -130,6 +132,42 @@ def check(
         out.print(f"{one.name}: {said}")
     for note in _not_looked_at(found.all, key):
         warn(note)
+
+
+@app.command()
+def restore(
+    config: ConfigOption, flow: OneFlowOption = None, public_key: PublicKeyOption = None
+) -> None:
+    """Put certificates back that the target's topic or the state folder lacks, from the other one.
+
+    Exits with 7 if one of those that are there does not hold, and changes nothing then.
+    """
+    from kafka_ferry.runs.certificates import find_certificates, restore_certificates
+
+    chosen = one_flow(config, flow)
+    key = _public_key(public_key) if public_key else None
+    restored = restore_certificates(chosen, find_certificates(chosen), key)
+    for serials, place in (
+        (restored.on_target, f"on {chosen.target.alias}"),
+        (restored.in_state, "in the state folder"),
+    ):
+        said = (
+            f"certificates {_intervals(serials)} were put back" if serials else "nothing is missing"
+        )
+        out.print(f"{place}: {said}")
+    if key is None:
+        warn("Not looked at: signatures, for want of --public-key.")
+
+
+def _intervals(serials: Sequence[int]) -> str:
+    """Ascending serials, such as ``1 to 3, 5``."""
+    ends: list[list[int]] = []
+    for serial in serials:
+        if ends and ends[-1][1] == serial - 1:
+            ends[-1][1] = serial
+        else:
+            ends.append([serial, serial])
+    return ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ends)
 
 
 def _not_looked_at(certificates: list[Certificate], key: Ed25519PublicKey | None) -> list[str]:

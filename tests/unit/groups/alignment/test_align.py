@@ -84,6 +84,15 @@ def test_what_the_source_has_lost_meanwhile_is_not_compared() -> None:
     assert found.segments == (Segment(3, 2, 3),)
 
 
+def test_the_source_has_lost_no_more_records_than_its_start_says() -> None:
+    source = log([3, 4, 5, 6], offsets=[3, 4, 5, 6])
+    # A mirror that crashed may have written some of them twice.
+    assert aligned(source, log([0, 1, 2, 1, 2, 3, 4]), 5).unknown == 5
+    with pytest.raises(Misaligned, match="its record 0 is not one of the source's"):
+        align(source, log([0, 1, 2, 77, 3, 4]), 5)
+    assert aligned(source, log([0, 1, 2, 77, 3, 4]), 5, compacted=True).unknown == 4
+
+
 def test_what_the_target_has_lost_is_not_missed() -> None:
     found = aligned(log(range(6)), log([2, 3], offsets=[12, 13]), 4)
     assert (found.start, found.end, found.segments) == (2, 4, (Segment(2, 12, 2),))

@@ -67,6 +67,10 @@ def test_records_of_another_client_are_refused_unless_the_source_may_have_lost_t
     with pytest.raises(Misaligned, match="1 of its records are not the source's"):
         spread({0: log([1, 2])}, [log([1, 77])], {0: 1})
     assert spread({0: log([5, 6], start=4)}, [log([1, 5])], {0: 5})[0].end == 5
+    lost = [log([1, 2, 5]), log([1, 2])]
+    assert spread({0: log([5, 6], start=2)}, lost, {0: 3})[0].end == 3
+    with pytest.raises(Misaligned, match="2 of its records are not the source's"):
+        spread({0: log([5, 6], start=1)}, lost, {0: 2})
 
 
 def test_records_that_are_alike_are_counted_one_by_one() -> None:

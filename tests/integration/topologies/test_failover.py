@@ -31,7 +31,7 @@ from tests.support.records.application import (
     process_until,
     running_application,
 )
-from tests.support.records.builders import Record, create_topic, delete_before, produce
+from tests.support.records.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry, ferry_process
 from tests.support.runs.flows import copy_now, failures
@@ -272,6 +272,32 @@ def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.Mo
     (group,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in group["partitions"]] == [2, 3]
     assert sorted(values(pair.primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
+
+
+def test_no_group_passes_what_others_wrote_there_before_anything_was_copied_back(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, "IdentityReplicationPolicy")
+    there = this.there.model_copy(update={"sync_group_offsets_enabled": True})
+    write(pair.primary, this.orders, "a", range(4))
+    commit_alone(pair.primary, this.group, at(this.orders, 2, 2))
+    run(there, "first")
+    own = write(pair.backup, this.orders, "b", range(4))
+    write(pair.primary, this.orders, "late", range(4))
+    commit_alone(pair.primary, this.group, at(this.orders, 4, 4))
+
+    def left() -> set[str]:
+        """What its members would read on the new cluster."""
+        found = committed(pair.backup, this.group)
+        read = read_all(pair.backup.bootstrap, this.orders)
+        unread = (it for n, some in read.items() for it in some if it.offset >= found[this.orders, n])
+        return {it.value.decode() for it in unread if it.value}
+
+    run(there, "second")
+    assert set(own) <= left()
+    assert the_group(failover(there)).state == "ready"
+    assert set(own) <= left()
 
 
 @pytest.mark.parametrize("is_down", [False, True], ids=["asked", "source-down"])

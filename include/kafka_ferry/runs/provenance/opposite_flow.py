@@ -39,7 +39,9 @@ def opposite_ledger(flow: Flow) -> LedgerTable:
 
 
 def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:
-    """The opposite flow's ledger where records flow both ways, None where they do not.
+    """The opposite flow's ledger where records may flow both ways, None where they do not.
+
+    It has no entry as long as nothing was copied back: applications may write to the target all the same.
 
     Args:
         flow: the flow.
@@ -51,9 +53,7 @@ def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:
     if not leaves_out(flow):
         return None
     table, name = opposite_ledger(flow), ledger_topic(flow.target.alias)
-    if ask:
-        if not ClusterControl(flow.source).topic_ids([name]):
-            return None
+    if ask and ClusterControl(flow.source).topic_ids([name]):
         require_settled(flow.source, name)
         table.project(flow.source, name)
     return table

@@ -69,7 +69,21 @@ def translated(
     found = translate(committed.offset, log_start=log.start, log_end=log.end)
     if found is None:
         return replace(move, action="held", reason=UNKNOWN)
-    return replace(move, offset=found.offset, kind=found.kind)
+    move = replace(move, offset=found.offset, kind=found.kind)
+    is_at_start = found.kind == "clamped" and found.offset == log.start
+    here = logs[0]
+    return replace(move, missing=_missing(move, route, here, log, home)) if is_at_start and here else move
+
+
+def _missing(
+    move: PartitionMove, route: Route, here: LogBounds, there: LogBounds, home: bool
+) -> int:
+    """How many offsets that a group has not read lie before what the start of the log there is a copy of."""
+    assert move.committed is not None
+    back = route.map.translate if home else route.map.reverse
+    found = back(there.start, log_start=here.start, log_end=here.end)
+    reached = max(0 if home else route.map.start, found.offset if found else 0)
+    return max(0, min(reached, here.end) - max(move.committed.offset, here.start))
 
 
 def untouched(

@@ -33,6 +33,8 @@ class PartitionMove:
         start: the start of the log that the offset comes from, -1 where it is not known.
         home: whether its records came from the other cluster, so that the opposite flow's ledger
             has the counterpart.
+        missing: how many of the offsets that the group has not read are before all that the other cluster's log
+            has: they were never copied, or are deleted there. 0 where that is not known.
     """
 
     source: TopicPartition
@@ -45,6 +47,7 @@ class PartitionMove:
     reason: str = ""
     start: int = -1
     home: bool = False
+    missing: int = 0
 
     @property
     def lag(self) -> int | None:

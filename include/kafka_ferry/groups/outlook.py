@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -12,6 +12,7 @@ from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.moves import GroupMove, PartitionMove
+    from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.groups import Committed, Group
 
 _LONGEST_KEY: Final = 60
@@ -47,7 +48,8 @@ class PartitionOutlook:
         target: the partition on the other one, None where the flow has none for it.
         committed: what the group had committed, as far as is known.
         lag: the offsets that it had not read there, -1 where unknown.
-        not_copied: the offsets there that are not on the other cluster yet, -1 where unknown.
+        not_copied: the offsets there, of those that the group had not read and of newer ones, that are not on the
+            other cluster, -1 where unknown.
         offset: where it continues, None where it has no offset there.
         kind: how exact that is.
         first: the record that it gets first; None where there is none yet.
@@ -144,6 +146,7 @@ def outlook_of(
     there: Group | None,
     committed: Mapping[TopicPartition, Committed],
     copied_to: Mapping[TopicPartition, int],
+    logs: Mapping[TopicPartition, LogBounds],
     *,
     is_done: bool,
     goes_to: str,
@@ -155,27 +158,55 @@ def outlook_of(
         there: the group's current state on the other cluster, None where unknown.
         committed: what it has committed there by now.
         copied_to: by the partition that it leaves, the offset up to which that one is copied.
+        logs: the logs of the other cluster, as far as known.
         is_done: whether offsets were to be committed.
         goes_to: the other cluster's alias.
     """
     partitions = tuple(
         _partition(one, committed, copied_to, is_done=is_done) for one in move.partitions
     )
-    without = [one for one in partitions if one.offset is None]
     reason = move.reason
     state: State = "ready"
     if there is not None and there.state not in ("", "Empty", "Dead"):
         state, reason = "in use", f"it is already in use on {goes_to} (state {there.state})."
-    elif without:
-        state = "stuck"
-        more = f" and {len(without) - 1} more" if len(without) > 1 else ""
-        reason = (
-            f"{without[0].source}{more} would begin by auto.offset.reset: "
-            f"{without[0].reason or reason or 'it has no offset there.'}"
-        )
+    elif reasons := _why_stuck(move, partitions, logs, goes_to):
+        state, reason = "stuck", reasons
     elif not partitions:
         state, reason = "stuck", reason or "it has no offsets of topics that the flow copies."
     return GroupOutlook(move.group.name, state, reason, move.at, partitions, move.outside)
+
+
+def _why_stuck(
+    move: GroupMove,
+    partitions: Sequence[PartitionOutlook],
+    logs: Mapping[TopicPartition, LogBounds],
+    goes_to: str,
+) -> str:
+    """Why the group would miss records, or read all of them again; "" where it would not."""
+    without = [one for one in partitions if not _begins_in(logs, one)]
+    if without:
+        first, more = without[0], f" and {len(without) - 1} more" if len(without) > 1 else ""
+        why = first.reason or move.reason or "it has no offset there."
+        if first.offset is not None and first.target:
+            log = logs[first.target]
+            why = f": {why}" if first.reason else "."
+            why = f"its offset {first.offset} is outside of the log there, [{log.start}, {log.end}){why}"
+        return f"{first.source}{more} would begin by auto.offset.reset: {why}"
+    for one, moved in zip(partitions, move.partitions, strict=True):
+        if moved.missing and one.offset == moved.offset:
+            return (
+                f"{moved.missing:,} offsets of {one.source} that it has not read are not on {goes_to}, where it would "
+                f"begin after them, at {one.offset}."
+            )
+    return ""
+
+
+def _begins_in(logs: Mapping[TopicPartition, LogBounds], one: PartitionOutlook) -> bool:
+    """Whether a consumer finds its offset in the log there."""
+    if one.offset is None:
+        return False
+    log = logs.get(one.target) if one.target else None
+    return log is None or log.start <= one.offset <= log.end
 
 
 def _partition(
@@ -194,12 +225,13 @@ def _partition(
     # An empty log has nothing to copy, and what came from the other cluster is there.
     is_there = move.home or move.start == end
     to = end if is_there else copied_to.get(move.source)
+    missing = move.missing if offset == move.offset else 0
     return PartitionOutlook(
         source=move.source,
         target=move.target,
         committed=has_read,
         lag=UNKNOWN if end == UNKNOWN else max(0, end - has_read),
-        not_copied=UNKNOWN if end == UNKNOWN or to is None else max(0, end - to),
+        not_copied=UNKNOWN if end == UNKNOWN or to is None else max(0, end - to) + missing,
         offset=offset,
         kind=move.kind if offset == move.offset else None,
         reason=move.reason,

@@ -332,6 +332,36 @@ def test_a_group_that_reads_copies_of_the_other_clusters_topic_goes_on_in_that_t
     assert groups[this.group].not_copied == (-1 if is_down else 0)
 
 
+def test_a_group_that_would_miss_records_there_is_stuck(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, DEFAULT)
+    remote, lost = f"{pair.folder.name}.{this.orders}", pair.unique("lost")
+    there = this.there.model_copy(update={"groups": (this.group, lost)})
+    write(pair.primary, this.orders, "a", range(12))
+    for group in there.groups:
+        commit_alone(pair.primary, group, at(this.orders, 1, 6))
+    run(there, "first")
+    # The target keeps its records for a shorter time; and its log once reached further.
+    delete_before(pair.backup, remote, 4)
+    commit_alone(pair.backup, lost, {TopicPartition(remote, 1): 20})
+
+    found = failover(there)
+    groups = {group.name: group for group in found.groups}
+
+    assert [groups[it].state for it in there.groups] == ["stuck", "stuck"]
+    assert groups[this.group].not_copied == 3
+    assert groups[this.group].reason == (
+        f"3 offsets of {this.orders}-0 that it has not read are not on {there.target.alias}, where it would begin "
+        "after them, at 4."
+    )
+    assert "its offset 20 is outside of the log there" in groups[lost].reason
+    # What it has not read is gone on the source as well.
+    delete_before(pair.primary, this.orders, 4)
+    assert the_group(failover(this.there)).state == "ready"
+
+
 def test_a_group_that_reads_only_what_no_flow_copies_is_stuck_where_it_is_asked_for(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

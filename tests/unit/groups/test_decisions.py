@@ -348,3 +348,27 @@ def test_an_hourly_run_renews_about_one_group_in_24_and_each_once_a_day() -> Non
 
 def test_a_run_that_is_repeated_at_once_renews_nothing() -> None:
     assert not any(is_renewal_due(group, since=NOON, now=NOON) for group in GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("offset", "here", "there", "missing"),
+    [
+        # The copy began at 10, which is 0 there, and has come to 20.
+        (4, LogBounds(0, 25), LogBounds(0, 11), 6),
+        (4, LogBounds(7, 25), LogBounds(0, 11), 3),
+        (4, LogBounds(10, 25), LogBounds(0, 11), 0),
+        (10, LogBounds(0, 25), LogBounds(0, 11), 0),
+        # What was copied first is gone there by now.
+        (12, LogBounds(0, 25), LogBounds(5, 11), 3),
+        (15, LogBounds(0, 25), LogBounds(5, 11), 0),
+        (4, LogBounds(0, 25), LogBounds(11, 11), 16),
+        (12, LogBounds(14, 25), LogBounds(5, 11), 1),
+        (22, LogBounds(0, 25), LogBounds(5, 11), 0),
+    ],
+)
+def test_unread_offsets_that_are_not_there_are_counted(
+    offset: int, here: LogBounds, there: LogBounds, missing: int
+) -> None:
+    offsets = OffsetMap.of([a_range(10, 20, [(10, 0, 10)])])
+    route = Route(HERE, THERE, "id", preserved=False, map=offsets)
+    assert translated(HERE, Committed(offset), route, logs=(here, there)).missing == missing

@@ -8,6 +8,7 @@ import pytest
 
 from kafka_ferry.groups.moves import GroupMove, PartitionMove
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook, outlook_of, shown_key
+from kafka_ferry.model import LogBounds
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -23,6 +24,7 @@ def looked(
     committed: int | None = 8,
     is_done: bool = True,
     reason: str = "",
+    log: LogBounds | None = None,
 ) -> GroupOutlook:
     offsets = {} if committed is None else {THERE: Committed(committed)}
     return outlook_of(
@@ -30,6 +32,7 @@ def looked(
         there,
         offsets,
         {HERE: 9},
+        {THERE: log} if log else {},
         is_done=is_done,
         goes_to="b",
     )
@@ -54,6 +57,30 @@ def test_one_without_an_offset_is_stuck_and_the_reason_is_the_partitions() -> No
     found = looked(HELD, committed=None)
     assert found.state == "stuck"
     assert found.reason == "orders-0 would begin by auto.offset.reset: nothing is copied."
+
+
+@pytest.mark.parametrize("log", [LogBounds(0, 19), LogBounds(21, 30)])
+def test_one_whose_offset_is_outside_of_the_log_there_is_stuck(log: LogBounds) -> None:
+    lost = replace(HELD, reason="it has lost records.")
+    found = looked(lost, committed=20, log=log)
+    assert found.state == "stuck"
+    assert found.reason == (
+        f"orders-0 would begin by auto.offset.reset: its offset 20 is outside of the log there, [{log.start}, "
+        f"{log.end}): it has lost records."
+    )
+    assert looked(lost, committed=20, log=LogBounds(20, 20)).state == "ready"
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_one_that_would_never_get_what_it_has_not_read_is_stuck(is_done: bool) -> None:
+    move = replace(MOVED, kind="clamped", missing=95)
+    found = looked(move, is_done=is_done)
+    assert (found.state, found.not_copied) == ("stuck", 96)
+    assert found.reason == (
+        "95 offsets of orders-0 that it has not read are not on b, where it would begin after them, at 8."
+    )
+    # There it has read further.
+    assert looked(replace(move, action="held"), committed=9).state == "ready"
 
 
 def test_one_without_any_partition_is_stuck() -> None:

@@ -138,6 +138,10 @@ def outlook(
         known = [state for state in states.values() if not isinstance(state, FerryError)]
         committed = target.committed([state for state in known if state.state != "Dead"])
     unknown = [it for it in (*states.values(), *committed.values()) if isinstance(it, FerryError)]
+    topics = {one.target.topic for _, one in moves.partitions() if one.target}
+    control = ClusterControl(flow.target)
+    readable, _ = control.readable_topics(topics)
+    logs = control.log_bounds(readable.values(), "read_uncommitted") if readable else {}
     groups = []
     for move in moves.groups:
         state, offsets = states[move.group.name], committed.get(move.group.name, {})
@@ -147,6 +151,7 @@ def outlook(
                 None if isinstance(state, FerryError) else state,
                 {} if isinstance(offsets, FerryError) else offsets,
                 copied_to,
+                logs,
                 is_done=is_done,
                 goes_to=flow.target.alias,
             )

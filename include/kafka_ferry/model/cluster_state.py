@@ -119,7 +119,8 @@ class Access:
         passwords: the users that ``scram.passwords.file`` has a password for, by their names on the
             target; None if it cannot be read.
         notes: what could not be read, a sentence or two each.
-        other_sources: the aliases of the other sources that flows copy to the target, where ACLs are synced by prefix.
+        other_sources: the aliases of the other sources that flows copy to the target, where ACLs are synced.
+        target_topics: the names of all topics of the target, where ACLs are synced.
     """
 
     source_acls: frozenset[Acl] | None = None
@@ -131,6 +132,7 @@ class Access:
     passwords: frozenset[str] | None = frozenset()
     notes: tuple[str, ...] = ()
     other_sources: frozenset[str] = frozenset()
+    target_topics: frozenset[str] = frozenset()
 
 
 class HeldBack(NamedTuple):

@@ -41,18 +41,20 @@ class Excess:
         names: each of them.
         created: how many of the kind the flow has created.
         allowed: how many of them may be taken away without an approval.
+        emptied: why none may, although they are few; "" where that is not the reason.
     """
 
     kind: RemovalKind
     names: tuple[str, ...]
     created: int
     allowed: int
+    emptied: str = ""
 
     def __str__(self) -> str:
+        why = self.emptied or f"removals.max allows {self.allowed:,} without an approval"
         return (
             f"{counted(self.kind, len(self.names))} of the {self.created:,} that this flow has created would "
-            f"be taken away on the target, and removals.max allows {self.allowed:,} without an approval: "
-            f"{first_of(self.names, _NAMES_SHOWN)}."
+            f"be taken away on the target, and {why}: {first_of(self.names, _NAMES_SHOWN)}."
         )
 
 
@@ -63,10 +65,13 @@ class Removals:
     Attributes:
         offset_deletions: offsets of groups.
         excesses: the kinds of which so much is taken away, in the whole plan, that it needs an approval.
+        emptied: why nothing is taken away without one: the source has none of the topics any more that were
+            copied; "" where it has.
     """
 
     offset_deletions: tuple[OffsetDeletion, ...] = ()
     excesses: tuple[Excess, ...] = ()
+    emptied: str = ""
 
     @property
     def counts(self) -> dict[str, int]:

@@ -45,7 +45,7 @@ from kafka_ferry.plan.offsets.start_offsets import (
     start_of,
     unfilled_to,
 )
-from kafka_ferry.plan.removals import excesses_of, gated
+from kafka_ferry.plan.removals import excesses_of, gated, why_emptied
 from kafka_ferry.plan.retention import retention_notes
 from kafka_ferry.plan.schedule.estimates import estimates
 from kafka_ferry.plan.schedule.priority import with_expiries
@@ -134,7 +134,9 @@ def make_plan(
             user_changes=_all_of(steps, UserChange),
             advised_acls=tuple(advised_acls(flow, choices)),
         ),
-        removals=Removals(excesses=excesses_of(flow, state, steps, at)),
+        removals=Removals(
+            excesses=excesses_of(flow, state, steps, at), emptied=why_emptied(flow, state)
+        ),
         remarks=replace(
             _remarks(steps), risks=tuple(risks(flow, state.source, choices, ranges, at))
         ),

@@ -4,7 +4,9 @@
     alias stands for another cluster, or the ledger does not say for which one the thing was created, it
     stays, and a note says why. ``removals.cluster.id`` names a cluster that has taken the former one's place.
     Nor does another cluster allow anything on copies of the former one's topics.
-(b) If more of a kind is to go than ``removals.max`` allows, none of that kind goes without an approval.
+(b) If more of a kind is to go than ``removals.max`` allows, none of that kind goes without an approval. Nor
+    does anything if the source has none of several topics any more that were copied: a cluster that was
+    rebuilt may have its old id.
 
 Offsets of groups come to the plan later (``runs.sync_groups.delete_offsets``), by the same rules. What is
 bound to a topic's id needs no gate here: with positions of another topic, or of another cluster's where
@@ -189,12 +191,43 @@ def excesses_of(
         kind = _kind_of(step)
         if kind and not (isinstance(step, Retirement) and not step.is_due(at)):
             names[kind].append(_name_of(step))
-    created = _created(state)
-    found = (excess_of(flow, kind, names[kind], created[kind]) for kind in KINDS if kind in names)
+    created, emptied = _created(state), why_emptied(flow, state)
+    found = (
+        excess_of(flow, kind, names[kind], created[kind], emptied=emptied)
+        for kind in KINDS
+        if kind in names
+    )
     return tuple(excess for excess in found if excess)
 
 
-def excess_of(flow: Flow, kind: RemovalKind, names: Sequence[str], created: int) -> Excess | None:
+def why_emptied(flow: Flow, state: ClusterState) -> str:
+    """Why what the source lacks may be nobody's decision: it lacks all topics that were copied, too; "" if not.
+
+    Of one topic only, and without ids, that says nothing.
+    """
+    topics = {remote: topic for topic, remote in state.ledger.copied.items()}
+    ids = {
+        topics[tp.topic]: position.topic_id
+        for tp, position in state.positions.known.items()
+        if tp.topic in topics and tp.topic in state.target.topics
+    }
+    if len(ids) < 2 or any(_is_left(state, topic, id_) for topic, id_ in ids.items()):
+        return ""
+    return f"{flow.source.alias} has none of the {len(ids):,} topics any more that were copied"
+
+
+def _is_left(state: ClusterState, topic: str, topic_id: str) -> bool:
+    """Whether the source still has a topic, as far as the flow may see."""
+    source = state.source
+    if topic in source.invisible or topic in source.refused:
+        return True
+    here = source.topics.get(topic)
+    return topic in source.names and (here is None or not topic_id or here.topic_id == topic_id)
+
+
+def excess_of(
+    flow: Flow, kind: RemovalKind, names: Sequence[str], created: int, *, emptied: str = ""
+) -> Excess | None:
     """The excess if so many things of a kind are to go; None if they may go without an approval.
 
     Args:
@@ -202,7 +235,12 @@ def excess_of(flow: Flow, kind: RemovalKind, names: Sequence[str], created: int)
         kind: their kind.
         names: each of them.
         created: how many of them the flow has created.
+        emptied: why none may go without an approval, as ``why_emptied`` says it.
     """
+    if flow.removals_max == 1 or not names:
+        return None
+    if emptied:
+        return Excess(kind, tuple(names), created, 0, emptied)
     allowed = max(_ALWAYS_ALLOWED, int(flow.removals_max * created))
     return Excess(kind, tuple(names), created, allowed) if len(names) > allowed else None
 

@@ -65,7 +65,7 @@ KEYS = (
     *("creations", "growths", "config_changes", "set_configs", "drifts", "misplacements"),
     *("retirements", "acl_changes", "relied_on", "quota_changes", "user_changes", "advised_acls"),
     *("schema_registrations", "subject_settings", "translated_ids"),
-    *("offset_deletions", "excesses"),
+    *("offset_deletions", "excesses", "emptied"),
     *("skipped", "refused", "notes", "risks", "unapplied"),
 )
 CHANGES: list[tuple[dict[str, Any], str]] = [

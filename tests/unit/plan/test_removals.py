@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from kafka_ferry.model import Mark, Plan, Topic
+from kafka_ferry.model import Mark, Plan, Position, Topic, TopicPartition
 from kafka_ferry.model.changes import Acl, Entity
-from kafka_ferry.model.cluster_state import Access, ClusterState
+from kafka_ferry.model.cluster_state import Access, ClusterState, FlowPositions
 from kafka_ferry.model.removals import Excess, RemovalKind
 from kafka_ferry.plan.removals import excess_of, held_back, may_remove, withhold
 from tests.unit.plan.builders import a_flow, a_source, a_state, applied_here, planned, said
@@ -135,6 +135,43 @@ def test_what_the_same_cluster_lacks_is_taken_away() -> None:
     assert plan.removals.excesses == ()
     assert not plan.remarks.notes
     assert withhold(plan) == plan
+
+
+def copied_before(state: ClusterState, *ids: str) -> ClusterState:
+    """The state with positions of topics of the source with these ids: first of ``kept-000``, and so on."""
+    positions = {
+        TopicPartition(f"primary.kept-{number:03}", 0): Position(9, id_, f"id {number}")
+        for number, id_ in enumerate(ids)
+    }
+    copied = {tp.topic.removeprefix("primary."): tp.topic for tp in positions}
+    return replace(
+        state,
+        positions=FlowPositions(positions, ledger_end=9),
+        ledger=replace(state.ledger, copied={**state.ledger.copied, **copied}),
+    )
+
+
+def test_all_that_a_source_lacks_that_has_no_topic_any_more_that_was_copied_needs_an_approval() -> (
+    None
+):
+    """As after it was rebuilt under the same cluster id."""
+    plan = plan_of(copied_before(emptied(2), "rebuilt", "rebuilt"))
+    kinds = {excess.kind for excess in plan.removals.excesses}
+    assert kinds == {"ACL", "client quota", "SCRAM user", "topic"}
+    assert plan.removals.emptied
+    assert removed(withhold(plan)) == [0] * 5
+    assert "primary has none of the 2 topics any more that were copied" in held_back(plan)[0]
+    allowed = plan_of(copied_before(emptied(2), "rebuilt", "rebuilt"), removals_max=1.0)
+    assert allowed.removals.excesses == ()
+
+
+@pytest.mark.parametrize("ids", [("rebuilt", "id of kept-001"), ("rebuilt",), ("", "")])
+def test_a_source_that_has_one_of_them_or_had_only_one_is_not_taken_for_rebuilt(
+    ids: tuple[str, ...],
+) -> None:
+    plan = plan_of(copied_before(emptied(2), *ids))
+    assert plan.removals.excesses == ()
+    assert not plan.removals.emptied
 
 
 def of_another(state: ClusterState, cluster: str) -> ClusterState:

@@ -55,6 +55,8 @@ class WantedRules:
             that source: they are by name there.
         excesses: ACLs that are left out because they would give a principal more rights than it has on
             the source, each with such a right.
+        on_others: ACLs that allow something on a topic of the target that is not, or will not be, a copy by this
+            flow, and are left out; each with the reason.
     """
 
     acls: set[Acl] = field(default_factory=set)
@@ -66,10 +68,19 @@ class WantedRules:
     too_wide: set[tuple[Acl, str]] = field(default_factory=set)
     shared: set[tuple[Acl, str]] = field(default_factory=set)
     excesses: Mapping[Acl, ExcessRight] = field(default_factory=dict)
+    on_others: Mapping[Acl, str] = field(default_factory=dict)
 
 
-def wanted_rules(flow: Flow, state: ClusterState) -> WantedRules:
-    """Translates the source's ACLs to the target."""
+def wanted_rules(
+    flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice] = ()
+) -> WantedRules:
+    """Translates the source's ACLs to the target.
+
+    Args:
+        flow: the flow.
+        state: the state of both clusters.
+        choices: the topics that the plan copies.
+    """
     wanted = WantedRules()
     source = state.access.source_acls or frozenset()
     names = _Names(flow, state)
@@ -92,6 +103,15 @@ def wanted_rules(flow: Flow, state: ClusterState) -> WantedRules:
     for acl in _against_everybody(wanted.acls, under_old_names):
         (wanted.against_the_flow if acl.principal in own else wanted.acls).add(acl)
     _leave_out_excesses(wanted, rights, names, names.resources(source))
+    copies = names.copies | {choice.remote_topic for choice in choices}
+    wanted.on_others = {
+        acl: why
+        for acl in wanted.acls
+        if (acl.resource_type, acl.permission, acl.pattern_type) == ("TOPIC", "ALLOW", "LITERAL")
+        and acl.name not in (EVERY, *copies)
+        and (why := names.why_another(acl.name))
+    }
+    wanted.acls -= wanted.on_others.keys()
     return wanted
 
 
@@ -133,7 +153,11 @@ def _leave_out_excesses(
 
 
 class _Names:
-    """The names of topics, and of topic name prefixes, on the target."""
+    """The names of topics, and of topic name prefixes, on the target.
+
+    Attributes:
+        copies: the remote topics that earlier runs have copied to.
+    """
 
     def __init__(self, flow: Flow, state: ClusterState) -> None:
         self._policy = policy_of(flow)
@@ -147,8 +171,11 @@ class _Names:
         # A topic's ACLs may exist before the topic does, and after it.
         self._selected = selection_of(flow, state, self._known | named).names
         self._copies: dict[str, set[str]] = defaultdict(set)
-        for topic, remote in (*self._selected.items(), *_earlier_copies(state)):
+        earlier = list(_earlier_copies(state))
+        self.copies = {remote for _, remote in earlier}
+        for topic, remote in (*self._selected.items(), *earlier):
             self._copies[topic].add(remote)
+        self._target, self._there = flow.target.alias, state.access.target_topics
 
     @property
     def known_remote(self) -> list[str]:
@@ -180,6 +207,15 @@ class _Names:
             begin = f"{alias}{self._policy.separator}"
             if begin.startswith(remote_prefix) or remote_prefix.startswith(begin):
                 return alias
+        return ""
+
+    def why_another(self, remote: str) -> str:
+        """Why a topic's name on the target may be that of another one than a copy by this flow; "" if it is free."""
+        if remote in self._there:
+            return f"{remote} is on {self._target}, and this flow does not copy to it."
+        for alias in self._other_sources:
+            if remote.startswith(f"{alias}{self._policy.separator}"):
+                return f"{remote} may be a copy from {alias}."
         return ""
 
     def strangers(self, prefix: str, remote_prefix: str) -> Iterator[str]:

@@ -49,7 +49,8 @@ def _acl_steps(
     access = state.access
     if access.source_acls is None or access.target_acls is None:
         return
-    wanted = wanted_rules(flow, state)
+    choices = list(choices)
+    wanted = wanted_rules(flow, state, choices)
     for sentence in _sentences(flow, wanted):
         yield Note("", sentence)
     yield from _foreign_writers(flow, wanted, choices)
@@ -94,6 +95,8 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
             f"Held back: {acl}. On {target} it would let {excess.principal or 'other principals'} "
             f"{excess.operation} {excess.resource.remote}, which {source} does not."
         )
+    for acl, why in sorted(wanted.on_others.items()):
+        yield f"Held back: {acl}. {why}"
     if wanted.inexpressible:
         resources = {
             f"{acl.principal} on the {acl.resource_type.lower().replace('_', ' ')} {acl.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -41,8 +41,9 @@ def discover_access(flow: Flow, source_cluster_id: str) -> Access:
     if flow.sync_topic_acls_enabled:
         rules = looking.at_both("ACLs", ("DESCRIBE", "ALTER"), AccessControl.acls)
         found = replace(found, source_acls=rules[0], target_acls=rules[1])
-        if flow.acls_mode == "exact":
-            found = replace(found, other_sources=_other_sources(flow))
+        names = frozenset(ClusterControl(flow.target).topic_names())
+        others = _other_sources(flow, names)
+        found = replace(found, target_topics=names, other_sources=others)
     if flow.sync_client_quotas_enabled:
         quotas = looking.at_both(
             "client quotas", ("DESCRIBE_CONFIGS", "ALTER_CONFIGS"), AccessControl.quotas
@@ -56,9 +57,8 @@ def discover_access(flow: Flow, source_cluster_id: str) -> Access:
     return replace(found, notes=tuple(looking.notes))
 
 
-def _other_sources(flow: Flow) -> frozenset[str]:
-    """The aliases of the other sources of the target, by their ledgers: a request to one broker."""
-    names = ClusterControl(flow.target).topic_names()
+def _other_sources(flow: Flow, names: Iterable[str]) -> frozenset[str]:
+    """The aliases of the other sources of the target, by their ledgers among its topics."""
     aliases = {source_of_ledger(name) for name in names if is_ledger_topic(name)}
     return frozenset(aliases - {flow.source.alias})
 

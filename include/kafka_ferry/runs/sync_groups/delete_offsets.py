@@ -75,7 +75,8 @@ def planned_deletions(run: RunContext, plan: Plan) -> Plan:
         for topic, partitions in groupby(found.deletable(move), attrgetter("topic"))
     ]
     names = sorted({deletion.group for deletion in due})
-    excess = excess_of(flow, "group's offsets", names, len(synced))
+    emptied = plan.removals.emptied
+    excess = excess_of(flow, "group's offsets", names, len(synced), emptied=emptied)
     removals = replace(
         plan.removals,
         offset_deletions=tuple(due),

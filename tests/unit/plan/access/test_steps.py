@@ -388,3 +388,63 @@ def test_without_both_sides_nothing_changes() -> None:
 def test_a_plan_with_changed_acls_can_be_stored() -> None:
     plan = plan_with(["topic orders: anna ALLOW READ"])
     assert Plan.from_json(plan.to_json()) == plan
+
+
+SPARE = ("topic orders: anna ALLOW READ", "topic spare: anna ALLOW READ")
+
+
+def plan_beside(*there: str, topics: Iterable[str] = ("orders",), **more: Any) -> Plan:
+    """A plan of a source with an ACL on the topic ``spare``, which may not exist; ``there`` is what the target has."""
+    options = {name: more.pop(name) for name in ("acls_mode", "replication_policy_class") if name in more}
+    access = Access(
+        source_acls=some_acls(*SPARE),
+        target_acls=more.pop("target_acls", frozenset()),
+        target_topics=frozenset(there),
+        other_sources=more.pop("other_sources", frozenset()),
+    )
+    target = list(map(a_remote, there))
+    state = a_state(*map(a_source, topics), target=target, access=access, **more)
+    return planned(state, a_flow(topics=["orders", "spare"], **options))
+
+
+@pytest.mark.parametrize("mode", ["read-only", "exact"])
+@pytest.mark.parametrize(
+    ("policy", "prefix"), [("DefaultReplicationPolicy", "primary."), ("IdentityReplicationPolicy", "")]
+)
+def test_nothing_is_allowed_on_a_topic_of_the_target_that_the_flow_does_not_copy_to(
+    mode: str, policy: str, prefix: str
+) -> None:
+    how = {"acls_mode": mode, "replication_policy_class": policy}
+    orders, spare = f"{prefix}orders", f"{prefix}spare"
+    right = some_acls(f"topic {spare}: anna ALLOW READ")
+    both = some_acls(f"topic {orders}: anna ALLOW READ") | right
+
+    # A topic's ACLs may exist before the topic does.
+    assert granted(plan_beside(orders, **how)) == both
+    plan = plan_beside(orders, spare, **how)
+    assert granted(plan) == both - right
+    assert f"{spare} is on backup, and this flow does not copy to it" in said(plan)
+    # Nor if the plan refuses it, since it holds another producer's records.
+    refused = plan_beside(orders, spare, topics=("orders", "spare"), foreign=frozenset({spare}), **how)
+    assert granted(refused) == both - right
+    # An earlier release has allowed it.
+    earlier = plan_beside(
+        *(orders, spare), target_acls=both, applied=applied_here(acls=both), **how
+    )
+    assert (granted(earlier), revoked(earlier)) == (frozenset(), right)
+
+    assert granted(plan_beside(orders, spare, topics=("orders", "spare"), **how)) == both
+    assert granted(plan_beside(orders, spare, copied={"spare": spare}, **how)) == both
+
+
+def test_nothing_is_allowed_on_what_will_be_a_copy_from_another_source() -> None:
+    acl = "topic eu.orders: anna ALLOW READ"
+    access = Access(
+        source_acls=some_acls(acl), target_acls=frozenset(), other_sources=frozenset({"primary.eu"})
+    )
+    state = a_state(a_source(), access=access)
+    flow = a_flow(topics=["orders", "eu.orders"])
+    plan = planned(state, flow)
+    assert granted(plan) == frozenset()
+    assert "primary.eu.orders may be a copy from primary.eu" in said(plan)
+    assert granted(planned(a_state(a_source(), a_source("eu.orders"), access=access), flow))

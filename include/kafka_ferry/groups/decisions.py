@@ -72,7 +72,11 @@ def translated(
     move = replace(move, offset=found.offset, kind=found.kind)
     is_at_start = found.kind == "clamped" and found.offset == log.start
     here = logs[0]
-    return replace(move, missing=_missing(move, route, here, log, home)) if is_at_start and here else move
+    return (
+        replace(move, missing=_missing(move, route, here, log, home))
+        if is_at_start and here
+        else move
+    )
 
 
 def _missing(

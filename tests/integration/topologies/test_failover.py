@@ -291,7 +291,9 @@ def test_no_group_passes_what_others_wrote_there_before_anything_was_copied_back
         """What its members would read on the new cluster."""
         found = committed(pair.backup, this.group)
         read = read_all(pair.backup.bootstrap, this.orders)
-        unread = (it for n, some in read.items() for it in some if it.offset >= found[this.orders, n])
+        unread = (
+            it for n, some in read.items() for it in some if it.offset >= found[this.orders, n]
+        )
         return {it.value.decode() for it in unread if it.value}
 
     run(there, "second")

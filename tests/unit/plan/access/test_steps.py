@@ -395,7 +395,9 @@ SPARE = ("topic orders: anna ALLOW READ", "topic spare: anna ALLOW READ")
 
 def plan_beside(*there: str, topics: Iterable[str] = ("orders",), **more: Any) -> Plan:
     """A plan of a source with an ACL on the topic ``spare``, which may not exist; ``there`` is what the target has."""
-    options = {name: more.pop(name) for name in ("acls_mode", "replication_policy_class") if name in more}
+    options = {
+        name: more.pop(name) for name in ("acls_mode", "replication_policy_class") if name in more
+    }
     access = Access(
         source_acls=some_acls(*SPARE),
         target_acls=more.pop("target_acls", frozenset()),
@@ -409,7 +411,8 @@ def plan_beside(*there: str, topics: Iterable[str] = ("orders",), **more: Any) -
 
 @pytest.mark.parametrize("mode", ["read-only", "exact"])
 @pytest.mark.parametrize(
-    ("policy", "prefix"), [("DefaultReplicationPolicy", "primary."), ("IdentityReplicationPolicy", "")]
+    ("policy", "prefix"),
+    [("DefaultReplicationPolicy", "primary."), ("IdentityReplicationPolicy", "")],
 )
 def test_nothing_is_allowed_on_a_topic_of_the_target_that_the_flow_does_not_copy_to(
     mode: str, policy: str, prefix: str
@@ -425,7 +428,9 @@ def test_nothing_is_allowed_on_a_topic_of_the_target_that_the_flow_does_not_copy
     assert granted(plan) == both - right
     assert f"{spare} is on backup, and this flow does not copy to it" in said(plan)
     # Nor if the plan refuses it, since it holds another producer's records.
-    refused = plan_beside(orders, spare, topics=("orders", "spare"), foreign=frozenset({spare}), **how)
+    refused = plan_beside(
+        orders, spare, topics=("orders", "spare"), foreign=frozenset({spare}), **how
+    )
     assert granted(refused) == both - right
     # An earlier release has allowed it.
     earlier = plan_beside(

@@ -177,6 +177,8 @@ class _Rule:
                 tree = repeatable(self._spark, expression, found)
                 self._searches[what] = list(deep_searches(self._spark, tree))
             used |= {str(it.fields["name"]) for it in tree.nodes if it.kind == "AttributeReference"}
+            # Those that nothing comes of have to be there too.
+            used |= {name[0].lower() for name in expression.names}
         used = {"secrets" if name == SECRETS_COLUMN else name for name in used}
         return frozenset(column for column in COLUMNS if column in used)
 

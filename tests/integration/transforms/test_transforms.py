@@ -274,8 +274,7 @@ def test_a_python_function_does_what_sql_does_not(
     create_topic(pair.primary.bootstrap, other)
     countries = (b"eu", b"us", b"uk")
     records = [
-        Record(value=b"ann %d" % i, headers=(("country", countries[i % 3]),), timestamp=1_000 + i)
-        for i in range(30)
+        Record(value=b"ann %d" % i, headers=(("country", countries[i % 3]),)) for i in range(30)
     ]
     pair.produce(topic, records, compression="zstd")
     eu = (("country", b"eu"),)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.groups.translation import Kind
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
+
+_KEPT_MS: Final = 7 * 24 * 60 * 60 * 1000
 
 Action = Literal["shown", "written", "unchanged", "held", "refused", "deleted"]
 """``shown``: only translated, since nothing was to be committed; ``written``: committed on the target;
@@ -89,6 +91,8 @@ class GroupMoves(AsJson):
         done_at: when the run had written everything for groups, in milliseconds since 1970; 0 where
             nothing was to be written.
         source_cluster_id: the id of the cluster that the offsets come from, "" if unknown.
+        gone: offsets that an earlier run has found and this one has not: of each group, with the time when they
+            were found. Only in what is kept for when the source is gone.
     """
 
     WHAT: ClassVar = "a record of groups"
@@ -100,6 +104,7 @@ class GroupMoves(AsJson):
     transient: bool = True
     done_at: int = 0
     source_cluster_id: str = ""
+    gone: tuple[GroupMove, ...] = ()
 
     def partitions(self, *actions: Action) -> Iterator[tuple[GroupMove, PartitionMove]]:
         """Each partition of each group, or those with one of these actions."""
@@ -107,3 +112,22 @@ class GroupMoves(AsJson):
             for move in group.partitions:
                 if not actions or move.action in actions:
                     yield group, move
+
+
+def gone_since(earlier: GroupMoves, now: GroupMoves) -> tuple[GroupMove, ...]:
+    """The offsets that ``earlier`` has and ``now`` has not: of each group, with the time when they were found.
+
+    Brokers delete offsets with their topic, and those of a group without members after a while. After seven
+    days, their usual time, they are forgotten here too.
+    """
+    here = {
+        move.group.name: {one.source for one in move.partitions} | {tp for tp, _ in move.outside}
+        for move in now.groups
+    }
+    found = []
+    for move in (*earlier.groups, *earlier.gone):
+        at, there = move.at or earlier.at, here.get(move.group.name, set())
+        lost = tuple(it for it in move.partitions if it.committed and it.source not in there)
+        if lost and now.at - at <= _KEPT_MS:
+            found.append(GroupMove(move.group, lost, at=at))
+    return tuple(found)

@@ -31,7 +31,14 @@ from tests.support.records.application import (
     process_until,
     running_application,
 )
-from tests.support.records.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.records.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    delete_topic,
+    produce,
+    read_all,
+)
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry, ferry_process
 from tests.support.runs.flows import copy_now, failures
@@ -362,6 +369,71 @@ def test_a_group_that_would_miss_records_there_is_stuck(
     # What it has not read is gone on the source as well.
     delete_before(pair.primary, this.orders, 4)
     assert the_group(failover(this.there)).state == "ready"
+
+
+@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_what_is_gone_from_the_source_since_the_last_run_is_named_and_moves_nothing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, runs: int
+) -> None:
+    """As when a topic was deleted by mistake, which is why one fails over."""
+    recount_here(monkeypatch)
+    this, other, alone = (
+        place(pair, DEFAULT),
+        pair.topic("other", partitions=2),
+        pair.unique("alone"),
+    )
+    there = this.there.model_copy(
+        update={"topics": (this.orders, other), "groups": (this.group, alone)}
+    )
+    for topic in there.topics:
+        write(pair.primary, topic, "a", range(8))
+    commit_alone(pair.primary, this.group, at(this.orders, 2, 3) | at(other, 1, 1))
+    commit_alone(pair.primary, alone, at(this.orders, 1, 1))
+    run(there, "first")
+    delete_topic(pair.primary, this.orders)
+    wait_until(lambda: len(committed(pair.primary, this.group)) == 2)
+    for number in range(1, runs):
+        run(there, f"run-{number}")
+
+    found = failover(there)
+    group = the_group(found)
+    assert group.state == "stuck"
+    assert (
+        f"{this.orders}-0 and 1 more would begin by auto.offset.reset: its offset is gone"
+        in group.reason
+    )
+    assert any(f"and not moved: {alone}. " in note for note in found.notes)
+
+    moved = failover(there, [this.group], source_down=True)
+    assert the_group(moved).state == "ready"
+    remotes = [f"{pair.folder.name}.{topic}" for topic in there.topics]
+    assert committed(pair.backup, this.group) == {
+        (tp.topic, tp.partition): offset
+        for tp, offset in (at(remotes[0], 2, 3) | at(remotes[1], 1, 1)).items()
+    }
+    assert the_group(failover(there)).state == "ready"
+    assert the_group(failover(there, [alone], source_down=True)).state == "ready"
+
+
+def test_another_cluster_behind_the_alias_does_not_say_what_groups_have_read(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    this = place(pair, DEFAULT)
+    write(pair.primary, this.orders, "a", range(4))
+    commit_alone(pair.primary, this.group, at(this.orders, 1, 1))
+    run(this.there, "first")
+    moved = this.there.source.model_copy(update={"properties": this.there.target.properties})
+    elsewhere = this.there.model_copy(update={"source": moved})
+
+    found = failover(elsewhere)
+
+    assert the_group(found).state == "ready"
+    assert "it was not asked" in found.notes[0]
+    shutil.rmtree(this.there.state_path)
+    unknown = failover(this.there.model_copy(update={"groups": ("nobody",)}), source_down=True)
+    assert not unknown.all_can_start
+    assert "Nothing is known of any group" in unknown.failures[0]
 
 
 def test_a_group_that_reads_only_what_no_flow_copies_is_stuck_where_it_is_asked_for(

@@ -26,8 +26,14 @@ from kafka_ferry.groups.outlook import (
 )
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.runs.failover.last_known import known_groups, translate_known
+from kafka_ferry.runs.failover.last_known import (
+    known_groups,
+    seen_groups,
+    translate_known,
+    with_gone,
+)
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
@@ -65,31 +71,46 @@ def failover(
     at = now_ms()
     with step_time(flow):
         ledger = projected_ledger(flow)
-        silence = "it was not asked." if source_down else _why_silent(flow.source)
-        notes: tuple[str, ...] = ()
+        silence = "does not answer: it was not asked." if source_down else _why_silent(flow)
         if not silence:
             try:
                 moves = move_groups(
                     flow, ledger, run=run, write=not dry_run, only=groups, home=True
                 )
+                moves = with_gone(flow, ledger, moves, groups)
             except (ClusterUnreachable, AccessDenied) as error:
-                silence = _why_silent(flow.source)
+                silence = _why_silent(flow)
                 if not silence:
                     error.advice = error.advice or "With --source-down the source is not asked."
                     raise
                 log.warning("%s stopped answering: %s", flow.source.alias, error)
+        notes: tuple[str, ...] = ()
         if silence:
-            known = known_groups(flow, ledger, groups)
-            moves = translate_known(flow, ledger, known)
-            if not dry_run and moves.groups:
-                moves = commit_moves(flow, ledger, moves, run=run)
-            notes = (_told(flow, silence, known, at),)
-            missing = sorted(set(groups) - {move.group.name for move in known.groups})
-            failures = tuple(f"Nothing is known of the group {name}." for name in missing)
-            moves = replace(moves, failures=(*moves.failures, *failures))
+            moves, notes = _without_source(
+                flow, ledger, groups, run=run, write=not dry_run, why=silence
+            )
         copied_to = {} if silence else copied_through(flow, ledger)
         found = outlook(flow, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
         return replace(found, source_answers=not silence)
+
+
+def _without_source(
+    flow: Flow, ledger: LedgerTable, groups: Collection[str], *, run: str, write: bool, why: str
+) -> tuple[GroupMoves, tuple[str, ...]]:
+    """The groups, moved as they are known without the source, and what is less certain."""
+    known = known_groups(flow, ledger, groups)
+    moves = translate_known(flow, ledger, known)
+    if write and moves.groups:
+        moves = commit_moves(flow, ledger, moves, run=run)
+    missing = sorted(set(groups) - {move.group.name for move in known.groups})
+    failures = [f"Nothing is known of the group {name}." for name in missing]
+    if not (groups or known.groups):
+        failures.append(
+            f"Nothing is known of any group: no run has stored in {flow.state_path} what groups have committed, and "
+            "the ledger has no offset of a group."
+        )
+    moves = replace(moves, failures=(*moves.failures, *failures))
+    return moves, (_told(flow, why, known),)
 
 
 def projected_ledger(flow: Flow) -> LedgerTable:
@@ -169,20 +190,23 @@ def outlook(
     )
 
 
-def _why_silent(source: Cluster) -> str:
-    """Why the source cannot be reached, "" where it can."""
+def _why_silent(flow: Flow) -> str:
+    """Why the source cannot say what its groups have committed, "" where it can."""
+    seen = seen_groups(flow).source_cluster_id
     try:
         with retry_for(_SOURCE_RETRY_S):
-            ClusterControl(source).cluster_id()
+            now = ClusterControl(flow.source).cluster_id()
     except (ClusterUnreachable, AccessDenied) as error:
-        return error.message
+        return f"does not answer: {error.message.rstrip('.')}."
+    if seen and not may_remove(flow, seen, now):
+        return f"is the cluster {now}, and the groups are of the cluster {seen}: it was not asked."
     return ""
 
 
-def _told(flow: Flow, silence: str, known: GroupMoves, at: int) -> str:
-    """What is less certain because the source could not be reached."""
+def _told(flow: Flow, why: str, known: GroupMoves) -> str:
+    """What is less certain because the source could not be asked."""
     if known.at:
-        age = duration_text(max(0, at - known.at) / 1000)
+        age = duration_text(max(0, now_ms() - known.at) / 1000)
         since = (
             f"The groups' offsets are those of the last run that read them, {age} ago "
             f"({moment_text(known.at)}): what they have read since, they read again."
@@ -192,8 +216,7 @@ def _told(flow: Flow, silence: str, known: GroupMoves, at: int) -> str:
             "No run has stored the groups' offsets: those in the ledger are used. What the groups have "
             "read in other topics, such as those that came from the target, is unknown."
         )
-    alias, why = flow.source.alias, silence.rstrip(".")
-    return f"{alias} does not answer: {why}. {since} How many records are not copied is unknown."
+    return f"{flow.source.alias} {why} {since} How many records are not copied is unknown."
 
 
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.clock import moment_text, now_ms
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, gone_since
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.removals import first_of
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.sync_groups.sync import translate_groups
@@ -18,6 +21,71 @@ from kafka_ferry.runs.sync_groups.sync import translate_groups
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.ledger import LedgerTable
+
+_SHOWN: Final = 10
+
+
+def seen_groups(flow: Flow) -> GroupMoves:
+    """The groups as the newest run that read any found them, and what earlier runs had found; none without a run."""
+    return RunFolder(flow_state(flow).folder("runs"), "").groups_seen() or GroupMoves(0)
+
+
+def with_gone(
+    flow: Flow, ledger: LedgerTable, moves: GroupMoves, only: Collection[str] = ()
+) -> GroupMoves:
+    """The groups of a source that answers, with their offsets that it no longer has.
+
+    Those of groups that it still has are ``held``: such a group continues where it is on the target, or begins
+    by ``auto.offset.reset``. The other groups are named.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        moves: the groups as the source has them.
+        only: names of groups; all that the flow chooses where empty.
+    """
+    now, wanted = {move.group.name: move for move in moves.groups}, flow.group_filter
+    gone: dict[str, GroupMove] = {}
+    for move in gone_since(seen_groups(flow), replace(moves, at=now_ms())):
+        name = move.group.name
+        if name in only if only else wanted.matches(name):
+            gone[name] = _together(gone.get(name), move)
+    lost = tuple(move for name, move in gone.items() if name in now)
+    known = translate_known(flow, ledger, GroupMoves(0, lost)) if lost else GroupMoves(0)
+    topics = {one.target.topic for _, one in known.partitions() if one.target}
+    there = ClusterControl(flow.target).topic_ids(topics) if topics else {}
+    for move in known.groups:
+        held = [
+            _held(flow, one, move)
+            for one in move.partitions
+            if one.target and one.target.topic in there
+        ]
+        name = move.group.name
+        now[name] = _together(now[name], replace(move, partitions=tuple(held)))
+    notes = moves.notes
+    if others := sorted(gone.keys() - now.keys()):
+        notes += (
+            f"Gone from {flow.source.alias} since a run has seen them, and not moved: {first_of(others, _SHOWN)}. "
+            "With `--source-down --group NAME` one is moved as it was seen.",
+        )
+    return replace(moves, groups=tuple(now[name] for name in sorted(now)), notes=notes)
+
+
+def _together(first: GroupMove | None, more: GroupMove) -> GroupMove:
+    """A group with the partitions of both."""
+    if first is None:
+        return more
+    partitions = sorted((*first.partitions, *more.partitions), key=lambda one: one.source)
+    return replace(first, partitions=tuple(partitions))
+
+
+def _held(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
+    """An offset that the source no longer has."""
+    reason = (
+        f"its offset is gone from {flow.source.alias} since {moment_text(move.at)}, with its topic or because it has "
+        "expired. `--source-down` continues with it."
+    )
+    return replace(one, offset=None, kind=None, missing=0, action="held", reason=reason)
 
 
 def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) -> GroupMoves:
@@ -32,13 +100,16 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
         The groups as they were then, each with the time; without a time where only the ledger has
         the group, with what was committed on the target for which offset.
     """
-    runs = flow_state(flow).folder("runs")
-    last = RunFolder(runs, "").groups_seen() or GroupMoves(0)
+    last = seen_groups(flow)
     by_name = {
         move.group.name: replace(move, at=move.at or last.at)
         for move in last.groups
         if move.partitions
     }
+    for move in last.gone:
+        name = move.group.name
+        if name in by_name or name in only:
+            by_name[name] = _together(by_name.get(name), move)
     by_name |= _from_ledger(ledger, flow.target, by_name.keys())
     wanted = flow.group_filter
     chosen = [

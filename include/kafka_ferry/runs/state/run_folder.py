@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from time import monotonic
@@ -16,7 +16,7 @@ import regex
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFailed
-from kafka_ferry.groups.moves import GroupMoves
+from kafka_ferry.groups.moves import GroupMoves, gone_since
 from kafka_ferry.model import Plan, read_plan, save_plan
 from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.report.run_report import RunReport
@@ -200,10 +200,11 @@ class RunFolder:
 
     def save_groups(self, moves: GroupMoves) -> None:
         """Store what became of the groups; also next to the runs, for when the source is gone."""
-        stored = moves.to_json()
-        self.files.write(_GROUPS, stored)
+        self.files.write(_GROUPS, moves.to_json())
         if moves.groups:
-            self._runs.write(GROUPS_SEEN, stored)
+            earlier = self.groups_seen()
+            seen = replace(moves, gone=gone_since(earlier, moves)) if earlier else moves
+            self._runs.write(GROUPS_SEEN, seen.to_json())
 
     def groups(self) -> GroupMoves | None:
         """What became of the groups, None if no step has read them."""

@@ -311,6 +311,19 @@ class QuotaChange:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaEnd:
+    """A client quota that the flow has set and that is no longer its own: the source has none, the target another.
+
+    Attributes:
+        entity: its entity.
+        key: such as ``producer_byte_rate``.
+    """
+
+    entity: Entity
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class UserChange:
     """A SCRAM credential to create on the target, or to delete there (KIP-554).
 

@@ -16,6 +16,7 @@ from kafka_ferry.model.changes import (
     Drift,
     Misplacement,
     QuotaChange,
+    QuotaEnd,
     Retirement,
     RuleChange,
     SetConfigs,
@@ -192,6 +193,7 @@ class AccessChanges:
         relied_on: ACLs that deny something on the target already, and without which one of the changes
             would widen rights.
         quota_changes: client quotas to set or to delete.
+        ended_quotas: client quotas that the flow has set and that are no longer its own; none is changed.
         user_changes: SCRAM users to create or to delete.
         advised_acls: the ACLs that remote topics with preserved offsets should have; none is set.
     """
@@ -199,6 +201,7 @@ class AccessChanges:
     acl_changes: tuple[AclChange, ...] = ()
     relied_on: tuple[Acl, ...] = ()
     quota_changes: tuple[QuotaChange, ...] = ()
+    ended_quotas: tuple[QuotaEnd, ...] = ()
     user_changes: tuple[UserChange, ...] = ()
     advised_acls: tuple[AdvisedAcl, ...] = ()
 

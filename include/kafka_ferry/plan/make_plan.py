@@ -14,6 +14,7 @@ from kafka_ferry.model.changes import (
     Drift,
     Misplacement,
     QuotaChange,
+    QuotaEnd,
     Retirement,
     SetConfigs,
     UserChange,
@@ -83,6 +84,7 @@ _Step = (
     | AclChange
     | Acl
     | QuotaChange
+    | QuotaEnd
     | UserChange
 )
 _Kind = TypeVar("_Kind")
@@ -131,6 +133,7 @@ def make_plan(
             acl_changes=_all_of(steps, AclChange),
             relied_on=_all_of(steps, Acl),
             quota_changes=_all_of(steps, QuotaChange),
+            ended_quotas=_all_of(steps, QuotaEnd),
             user_changes=_all_of(steps, UserChange),
             advised_acls=tuple(advised_acls(flow, choices)),
         ),

@@ -565,6 +565,22 @@ def test_another_clients_quota_is_named_and_kept_unless_the_flow_says_otherwise(
     wait_until(lambda: quotas_of(pair.backup)[client, RATE] == value)
 
 
+def test_a_quota_that_was_deleted_on_both_clusters_is_no_longer_the_flows(
+    pair: Pair, topic: str, client: Entity
+) -> None:
+    flow = quota_flow(pair, topic)
+    set_quota(pair.primary, client, RATE, 1024)
+    plan_now(flow)
+    for broker in (pair.primary, pair.backup):
+        set_quota(broker, client, RATE, None)
+    plan_now(flow, "run-2")
+
+    set_quota(pair.backup, client, RATE, 1024)
+
+    assert plan_now(flow, "run-3").access.quota_changes == ()
+    assert quotas_of(pair.backup)[client, RATE] == 1024
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
     when: str, pair: Pair, topic: str, client: Entity, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@ is the flow's own, or never set    another             is set
 is the flow's own                  none                is deleted
 was set or deleted by another      another             is drift: reported, and kept or set as on the
 client                                                 source by ``on.config.drift``
-was set by another client          none                nothing: it is not the flow's
+was set by another client          none                nothing: it is not the flow's, or no longer
 =================================  ==================  =============================================
 """
 
@@ -21,7 +21,15 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.principal_mapping import PrincipalRules, principal_rules
-from kafka_ferry.model.changes import Applied, Entity, QuotaChange, Quotas, amount, quota_name
+from kafka_ferry.model.changes import (
+    Applied,
+    Entity,
+    QuotaChange,
+    QuotaEnd,
+    Quotas,
+    amount,
+    quota_name,
+)
 from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.model.remarks import Note
 
@@ -29,14 +37,18 @@ _NEVER_SET: Final = frozenset({None})
 _USER: Final = "User:"
 
 
-def quota_steps(flow: Flow, access: Access, applied: Applied) -> Iterator[QuotaChange | Note]:
-    """The quotas to set or to delete on the target, and notes on drift."""
+def quota_steps(
+    flow: Flow, access: Access, applied: Applied
+) -> Iterator[QuotaChange | QuotaEnd | Note]:
+    """The quotas to set or to delete on the target, those that are no longer the flow's, and notes on drift."""
     if access.source_quotas is None or access.target_quotas is None:
         return
     wanted = _on_target(access.source_quotas, principal_rules(flow.acls_principals))
     for what in sorted(wanted.keys() | applied.quotas.keys(), key=repr):
         value, now = wanted.get(what), access.target_quotas.get(what)
         change = QuotaChange(*what, value, before=now)
+        if value is None and now not in applied.quotas.get(what, (now,)):
+            yield QuotaEnd(*what)
         if value == now:
             continue
         if now in applied.quotas.get(what, _NEVER_SET):

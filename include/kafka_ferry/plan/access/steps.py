@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafka_ferry.config import Flow
-from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
+from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, QuotaEnd, UserChange
 from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.remarks import Note
@@ -27,7 +27,7 @@ _WRITING: Final = frozenset({"ALL", "WRITE"})
 
 def access_steps(
     flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice]
-) -> Iterator[AclChange | Acl | QuotaChange | UserChange | Note]:
+) -> Iterator[AclChange | Acl | QuotaChange | QuotaEnd | UserChange | Note]:
     """All changes of access on the target, the ACLs there that they rely on, and notes on them.
 
     Args:

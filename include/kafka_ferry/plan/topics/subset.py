@@ -15,6 +15,7 @@ from kafka_ferry.model.changes import (
     Acl,
     AclChange,
     QuotaChange,
+    QuotaEnd,
     UserChange,
     needed_denials,
 )
@@ -25,7 +26,7 @@ from kafka_ferry.plan.topics.topic_filter import Selection
 
 _NAMES_SHOWN: Final = 10
 
-_AccessStep = AclChange | Acl | QuotaChange | UserChange | Note
+_AccessStep = AclChange | Acl | QuotaChange | QuotaEnd | UserChange | Note
 
 
 def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selection, Note]:

@@ -113,6 +113,11 @@ class _Granting:
         claimed = self.applied.quotas
         unsure = {what for what, ours in claimed.items() if len(ours) > 1}
         planned = {(it.entity, it.key): it for it in self.planned.quota_changes}
+        ended = {(it.entity, it.key) for it in self.planned.ended_quotas} & claimed.keys()
+        if self.flow.sync_client_quotas_enabled:
+            self._record(
+                quotas=[QuotaChange(*what, None, None) for what in sorted(ended, key=repr)]
+            )
         if not self.flow.sync_client_quotas_enabled or not (planned or unsure):
             return []
         alias = self.flow.target.alias

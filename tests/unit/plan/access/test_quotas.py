@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.model import Plan
-from kafka_ferry.model.changes import Entity, QuotaChange
+from kafka_ferry.model.changes import Entity, QuotaChange, QuotaEnd
 from kafka_ferry.model.cluster_state import Access
 from tests.unit.plan.builders import a_flow, a_source, a_state, applied_here, planned
 
@@ -66,6 +66,9 @@ def test_a_quota_is_set_unless_another_client_set_it(
     expected = (QuotaChange(ANNA, RATE, source, before=target),) if changed else ()
     assert plan.access.quota_changes == expected
     assert len(plan.remarks.notes) == (becomes == "drift")
+    # Neither the source's nor as the flow has set it: whoever sets the same value later has set it.
+    ended = source is None and bool(ours) and target not in ours
+    assert plan.access.ended_quotas == ((QuotaEnd(ANNA, RATE),) if ended else ())
 
 
 def test_drift_of_a_quota_says_who_has_what() -> None:

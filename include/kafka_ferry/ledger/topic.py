@@ -200,21 +200,27 @@ def is_settled(cluster: Cluster, ledger: str) -> bool:
     return control.log_bounds(topics) == control.log_bounds(topics, "read_uncommitted")
 
 
-def require_settled(source: Cluster, ledger: str) -> None:
+def require_settled(cluster: Cluster, ledger: str) -> None:
     """Wait until no open transaction hides records of ``ledger`` that are there now.
+
+    Flows of one source share a ledger: the transaction may be of any of their writers, or of another client.
 
     A transaction's end reaches the ledger's partition a moment after the one with its data, or before.
 
     Raises:
         ClusterUnreachable: if one is still open after a minute, or no broker answers.
     """
-    control = ClusterControl(source)
+    control = ClusterControl(cluster)
     topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
     wanted = control.log_bounds(topics, "read_uncommitted")
 
     def ask() -> None:
         shown = control.log_bounds(topics)
         if any(shown[tp].end < bounds.end for tp, bounds in wanted.items()):
-            raise ClusterUnreachable(f"An open transaction hides the newest records of {ledger}.")
+            raise ClusterUnreachable(
+                f"An open transaction hides the newest records of {ledger}.",
+                advice="That of a killed writer ends by itself after two minutes. For any other look with "
+                f"kafka-transactions.sh find-hanging --topic {ledger} --partition 0, and end it.",
+            )
 
     retry(ask)

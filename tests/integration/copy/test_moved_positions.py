@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
-from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.errors import ClusterUnreachable, VerificationFailed
+from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import Plan, TopicPartition
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic
@@ -122,6 +126,41 @@ def test_a_position_that_is_committed_as_it_is_loses_its_metadata_and_nothing_el
     assert not failures(copy_planned(copied, plan))
     run.verify(NO_SPARK)
     assert_same(primary, copied.topics[0], backup, target_of(copied).topic)
+
+
+@pytest.mark.short("lost-translated")
+@pytest.mark.parametrize("copied", ["translated"], indirect=True)
+@pytest.mark.parametrize("is_lost", [False, True], ids=["kept", "lost"])
+def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(
+    copied: Flow, primary: KafkaCluster, backup: KafkaCluster, is_lost: bool
+) -> None:
+    """As by another flow of the same source whose writer was killed, until its transaction times out."""
+    flow = with_policy(copied, "ledger")
+    settings = {"bootstrap.servers": backup.bootstrap, "transactional.id": flow.name}
+    stranger = Producer(settings)
+    stranger.init_transactions()
+    stranger.begin_transaction()
+    stranger.produce(ledger_topic(flow.source.alias), b"open")
+    stranger.flush()
+    assert not failures(copy_now(flow, "run-3"))
+    assert position(flow) == 250
+    if is_lost:
+        group = f"ferry.{flow.name}"
+        client = AdminClient({"bootstrap.servers": backup.bootstrap})
+        client.delete_consumer_groups([group])[group].result()
+    before = read_positions(flow.target, flow.name)
+
+    with retry_for(1), pytest.raises(ClusterUnreachable, match="hides the newest records") as error:
+        planned(flow, "run-4")
+
+    assert "kafka-transactions.sh" in error.value.advice
+    assert read_positions(flow.target, flow.name) == before
+    stranger.abort_transaction()
+    run, plan = planned(flow, "run-5")
+    assert plan.remarks.refused == ()
+    assert not any(map(len, plan.ranges))
+    run.verify(NO_SPARK)
+    assert_same(primary, flow.topics[0], backup, target_of(flow).topic)
 
 
 def test_a_position_of_which_the_ledger_knows_nothing_skips_nothing(pair: Pair) -> None:

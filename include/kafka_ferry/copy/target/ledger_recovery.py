@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 from kafka_ferry.batches.epochs import EpochHistory
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import (
     BackfillEntry,
     CopiedRange,
@@ -19,7 +17,7 @@ from kafka_ferry.ledger import (
     read_ledger,
 )
 from kafka_ferry.ledger.epochs import epoch_history
-from kafka_ferry.model import Topic
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -38,7 +36,6 @@ class LedgerRecovery:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
-        self._target = ClusterControl(flow.target)
 
     def outcomes(
         self, open_: Mapping[TopicPartition, int], last: TransactionOutcome
@@ -103,7 +100,7 @@ class LedgerRecovery:
         self, partitions: Collection[TopicPartition], *, backfills: bool = False
     ) -> Iterator[CopiedRange]:
         """The ranges that went into the current topics of the partitions' names, in the ledger's order."""
-        retry(self._require_stable)
+        require_settled(self._flow.target, self._ledger.topic)
         found: dict[TopicPartition, list[CopiedRange]] = {}
         for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
             if not isinstance(entry, CopyingEntry):
@@ -120,13 +117,3 @@ class LedgerRecovery:
                     incarnation.append(copied)
         for incarnation in found.values():
             yield from incarnation
-
-    def _require_stable(self) -> None:
-        ids = self._target.topic_ids([self._ledger.topic])
-        topics = [Topic(name, topic_id, 1) for name, topic_id in ids.items()]
-        written = self._target.log_bounds(topics, "read_uncommitted")
-        shown = self._target.log_bounds(topics)
-        if not shown or shown[self._ledger].end < written[self._ledger].end:
-            raise ClusterUnreachable(
-                f"Open transactions hide the newest records of the ledger {self._ledger.topic}."
-            )

@@ -10,7 +10,8 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.errors import ClusterUnreachable, Fenced, RangesFailed
-from kafka_ferry.ledger import RunEntry, append_entry
+from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan.schedule.sharding import writers_of
@@ -140,6 +141,8 @@ class Copying:
         if forgotten():
             # A writer that still ran could commit a later position meanwhile.
             fence_writers(flow, flow.writers)
+            # A position from the part that shows would copy again what the hidden one has.
+            require_settled(flow.target, ledger_topic(flow.source.alias))
             self._run.project_ledger()
             restore_positions(flow, self._run.run_id, forgotten())
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.target.preserved.partition_queue import begun
 from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
@@ -31,12 +32,43 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
 
     Raises:
         AccessDenied: without READ on the flow's group or its ledger.
-        ClusterUnreachable: if the target does not answer.
+        ClusterUnreachable: if the target does not answer, or if the two differ while an open transaction hides
+            the ledger's newest records, for a minute.
     """
     topic = ledger_topic(flow.source.alias)
-    committed = read_positions(flow.target, flow.name)
     if not target.topic_ids([topic]):
-        return FlowPositions(committed, unconfirmed=frozenset(committed))
+        unknown = read_positions(flow.target, flow.name)
+        return FlowPositions(unknown, unconfirmed=frozenset(unknown))
+    found = _compare(flow, ledger, topic)
+    if found.moved:
+        # The ledger's record of a position may be hidden: then no other client has committed it.
+        require_settled(flow.target, topic)
+        found = _compare(flow, ledger, topic)
+    committed, written, moved, end = found
+    if moved and _is_pending(flow, moved):
+        moved = frozenset()
+    return FlowPositions(
+        known={
+            tp: _merged(committed.get(tp), written.get(tp)) for tp in committed.keys() | written
+        },
+        moved={tp: committed[tp].offset for tp in moved},
+        unconfirmed=frozenset(committed.keys() - written.keys()),
+        ledger_end=end,
+    )
+
+
+class _Compared(NamedTuple):
+    """A flow's positions in its group and in its ledger, those in which they differ, and the ledger's end."""
+
+    committed: Mapping[TopicPartition, Position]
+    written: Mapping[TopicPartition, Position]
+    moved: frozenset[TopicPartition]
+    ledger_end: int
+
+
+def _compare(flow: Flow, ledger: LedgerTable, topic: str) -> _Compared:
+    """Read both, and once more for a while where they differ."""
+    committed = read_positions(flow.target, flow.name)
     end = ledger.project(flow.target, topic)
     before: Mapping[TopicPartition, Position] = {}
     written = ledger.positions()
@@ -48,17 +80,7 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
         committed = read_positions(flow.target, flow.name)
         end = ledger.project(flow.target, topic)
         written = ledger.positions()
-    moved = _moved(before, committed, written)
-    if moved and _is_pending(flow, moved):
-        moved = frozenset()
-    return FlowPositions(
-        known={
-            tp: _merged(committed.get(tp), written.get(tp)) for tp in committed.keys() | written
-        },
-        moved={tp: committed[tp].offset for tp in moved},
-        unconfirmed=frozenset(committed.keys() - written.keys()),
-        ledger_end=end,
-    )
+    return _Compared(committed, written, _moved(before, committed, written), end)
 
 
 def is_confirmed(committed: Position, written: Position) -> bool:

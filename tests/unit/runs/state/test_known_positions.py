@@ -40,6 +40,7 @@ class Ledger:
 def nothing_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PAUSES_S", (0.0, 0.0))
     monkeypatch.setattr(module, "_is_pending", lambda *_: False)
+    monkeypatch.setattr(module, "require_settled", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,18 @@ def test_a_position_is_moved_if_the_ledger_never_had_it_meanwhile(
     table: Any = Ledger(forever(ledger))
     known = known_positions(a_flow(), target, table)
     assert known.moved == ({} if moved is None else {PARTITION: moved})
+
+
+@pytest.mark.parametrize(("group", "moved"), [(30, {}), (25, {PARTITION: 25})])
+def test_what_an_open_transaction_hides_of_the_ledger_counts_once_it_has_ended(
+    group: int, moved: dict[TopicPartition, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table: Any = Ledger(forever([20]))
+    ended: Any = Ledger(forever([30]))
+    monkeypatch.setattr(module, "read_positions", lambda *_: {PARTITION: Position(group)})
+    monkeypatch.setattr(module, "require_settled", lambda *_: vars(table).update(vars(ended)))
+    target: Any = Target()
+    assert known_positions(a_flow(), target, table).moved == moved
 
 
 def forever(offsets: list[int]) -> Iterator[int]:

@@ -31,11 +31,16 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import committed_values, stored_batches
+from kafka_ferry.wire.partitions.scan import MissingRecords, committed_values, stored_batches
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 
 # Nothing in a ledger may expire: it is the only offset map.
 LEDGER_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+_LOST: Final = (
+    "Set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1 on the topic, and find out who has changed "
+    "them or deleted records. What the ledger has lost can be proved no more: delete the topic, give the copies "
+    "up with `ferry repair`, and the next run copies what the source still has."
+)
 _OfRun: TypeAlias = (
     AppliedEntry
     | GroupsEntry
@@ -64,7 +69,7 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
     Records that were set aside, by an entry after them, are passed over.
 
     Raises:
-        LedgerError: if another record cannot be read.
+        LedgerError: if another record cannot be read, or if the topic has lost some from ``start`` on.
         ClusterUnreachable: if the target does not answer for a minute.
     """
     aside: Mapping[int, str] | None = None
@@ -91,13 +96,19 @@ def ledger_values(
         only: what the values have in them that are given.
 
     Raises:
+        LedgerError: if the topic has lost records from ``start`` on.
         ClusterUnreachable: if the target does not answer for a minute.
     """
     # Not by librdkafka, which believes whatever a broker lists as aborted (``TransactionFates``).
     with connected(cluster) as wire:
-        for at, value in committed_values(wire, TopicPartition(topic, 0), start):
-            if only in (value or b""):
-                yield at, value, _entry_or_error(topic, at, value)
+        try:
+            for at, value in committed_values(
+                wire, TopicPartition(topic, 0), start, keeps_all=True
+            ):
+                if only in (value or b""):
+                    yield at, value, _entry_or_error(topic, at, value)
+        except MissingRecords as error:
+            raise LedgerError(f"The ledger has lost records: {error}.", advice=_LOST) from error
 
 
 def _entry_or_error(topic: str, at: int, value: bytes | None) -> Entry | LedgerError:

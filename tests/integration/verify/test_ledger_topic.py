@@ -1,24 +1,37 @@
 """What is appended to the ledger's topic is there once; what is no entry is named, with topic and offset."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import RunEntry, append_entry, decode, ledger_topic
-from kafka_ferry.ledger.record import LedgerError
+from kafka_ferry.ledger import LedgerTable, RunEntry, append_entry, decode, ledger_topic
+from kafka_ferry.ledger.record import LedgerError, VerificationEntry
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.model import ranges
 from kafka_ferry.runs.repair.ledger_records import LedgerRecords
+from kafka_ferry.state import StateFolder
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.scan import committed_values
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.builders import Record, create_topic, delete_topic, produce
+from tests.support.records.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    delete_topic,
+    produce,
+    read_all,
+    set_config,
+)
 from tests.support.records.histories import named
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_now, failures, ledger_of
 from tests.support.runs.pair import Pair
+from tests.support.waiting import wait_until
 
 FOREIGN = [
     Record(b"another client's", b"not json"),
@@ -119,6 +132,49 @@ def test_what_an_unreadable_record_hides_is_shown(pair: Pair) -> None:
     assert first.is_newer and second.is_newer
     assert [sentence for sentence in first.hides if f"{topic}-" in sentence]
     assert [sentence for sentence in second.hides if f"{topic}-" in sentence]
+
+
+@pytest.mark.short("compacted")
+@pytest.mark.parametrize("how", ["compacted", "deleted"])
+def test_a_ledger_that_has_lost_records_is_named_and_its_table_is_kept(
+    pair: Pair, how: str, tmp_path: Path
+) -> None:
+    topic = pair.topic("orders", [Record(b"k", b"v")])
+    flow = pair.flow([topic])
+    ledger = ledger_topic(flow.source.alias)
+    for number in range(3):
+        pair.produce(topic, [Record(b"k", b"v")])
+        assert not failures(copy_now(flow, f"run-{number}"))
+        append_entry(flow, _verification(flow))
+    before = ledger_of(flow).read()
+
+    if how == "deleted":
+        delete_before(pair.backup, ledger, _end(pair.backup, ledger))
+    else:
+        compacting = {"segment.ms": "1", "min.cleanable.dirty.ratio": "0.01"}
+        for name, value in (compacting | {"cleanup.policy": "compact"}).items():
+            set_config(pair.backup, ledger, name, value)
+        # The cleaner leaves the newest record of a key outside of the active segment.
+        for _ in range(3):
+            append_entry(flow, _verification(flow))
+        wait_until(lambda: len(read_all(pair.backup.bootstrap, ledger)[0]) < 3)
+
+    anew = LedgerTable(StateFolder(str(tmp_path)), flow.name)
+    for table in (anew, _table_of(flow)):
+        with pytest.raises(LedgerError, match=f"lost records: {ledger}-0 lacks the off") as error:
+            table.project(flow.target, ledger)
+        assert "retention.ms=-1" in error.value.advice
+    assert _table_of(flow).read() == before
+
+
+def _verification(flow: Flow) -> VerificationEntry:
+    return VerificationEntry(
+        flow=flow.name, run="run-2", at=now_ms(), through=0, ranges=0, records=0
+    )
+
+
+def _table_of(flow: Flow) -> LedgerTable:
+    return LedgerTable(StateFolder(flow.state_path).folder(f"{flow.slug}/ledger"), flow.name)
 
 
 def test_runs_that_append_at_the_same_time_all_come_to_it(pair: Pair) -> None:

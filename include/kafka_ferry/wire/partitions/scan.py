@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Final
@@ -30,8 +30,17 @@ FETCH_BYTES: Final = 8 * 1024 * 1024
 """At most so much is asked for at a time."""
 
 
+class MissingRecords(FerryError):
+    """A log that keeps everything lacks offsets that it once had."""
+
+
 def committed_batches(
-    cluster: WireCluster, log: PartitionLog, start: int, *, max_bytes: int = FETCH_BYTES
+    cluster: WireCluster,
+    log: PartitionLog,
+    start: int,
+    *,
+    max_bytes: int = FETCH_BYTES,
+    keeps_all: bool = False,
 ) -> Iterator[Batch]:
     """The committed data batches of a log from ``start`` to its last stable offset.
 
@@ -40,18 +49,43 @@ def committed_batches(
         log: the log.
         start: the first offset to read, not before the log's start.
         max_bytes: about how much to ask for at a time.
+        keeps_all: whether nothing is ever removed from the log, by compaction for example.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
+        MissingRecords: on a gap between batches or in one, where the log keeps everything.
         FerryError: if the partition cannot be read.
     """
-    for batch, is_aborted in ended_batches(cluster, log, start, max_bytes=max_bytes):
+    every = ended_batches(cluster, log, start, max_bytes=max_bytes)
+    for batch, is_aborted in _unbroken(log.partition, start, every) if keeps_all else every:
         if not (is_aborted or batch.header.is_control):
             yield batch
 
 
+def _unbroken(
+    partition: TopicPartition, start: int, batches: Iterable[tuple[Batch, bool]]
+) -> Iterator[tuple[Batch, bool]]:
+    """The batches as they are, which have to follow each other and to be whole.
+
+    A broker that removes records keeps the offsets of the batch that they were in, or removes it too.
+    """
+    at = start
+    for batch, is_aborted in batches:
+        header = batch.header
+        _require_up_to(partition, at, header.base_offset)
+        if header.records < header.next_offset - header.base_offset:
+            raise MissingRecords(f"{partition} lacks records from offset {header.base_offset} on")
+        at = header.next_offset
+        yield batch, is_aborted
+
+
+def _require_up_to(partition: TopicPartition, at: int, following: int) -> None:
+    if following > at:
+        raise MissingRecords(f"{partition} lacks the offsets [{at}, {following})")
+
+
 def committed_values(
-    cluster: WireCluster, partition: TopicPartition, start: int
+    cluster: WireCluster, partition: TopicPartition, start: int, *, keeps_all: bool = False
 ) -> Iterator[tuple[int, bytes | None]]:
     """The values of a partition's committed records from ``start`` on, with their offsets.
 
@@ -62,20 +96,26 @@ def committed_values(
         cluster: the cluster, with no request on its way.
         partition: the partition.
         start: the first offset to read.
+        keeps_all: whether nothing is ever removed from the log.
 
     Raises:
         CorruptBatch: on bytes that are no valid batch.
+        MissingRecords: where the log keeps everything, if it begins after ``start``, or has a gap.
         FerryError: if the partition cannot be read for a minute.
     """
     log = retry(partial(partition_log, cluster, partition))
     at = start if log.start <= start <= log.end else log.start
+    if keeps_all:
+        _require_up_to(partition, start, log.start)
     if at == log.end:
         return
 
     def open_at(at: int) -> Iterator[Batch]:
-        return committed_batches(cluster, partition_log(cluster, partition), at)
+        found = partition_log(cluster, partition)
+        return committed_batches(cluster, found, at, keeps_all=keeps_all)
 
-    for batch in retried_batches(open_at, at, committed_batches(cluster, log, at)):
+    first = committed_batches(cluster, log, at, keeps_all=keeps_all)
+    for batch in retried_batches(open_at, at, first):
         try:
             for record in read_records(batch):
                 if record[0] >= at:

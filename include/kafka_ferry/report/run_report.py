@@ -248,7 +248,7 @@ class RunReport(Flat, AsJson):
             return "nothing was read"
         if self.proof.verdict.ranges:
             read = f"{self.proof.verdict.records:,} records in {self.proof.verdict.ranges:,} ranges"
-            return f"{read}{self._evaluated}{self._witnessed}"
+            return f"{read}{self.proof.verdict.not_there}{self._evaluated}{self._witnessed}"
         looked_at = len(self.measures.partitions) if self.measures else 0
         nothing = f"nothing new in {count(looked_at, 'partition')}"
         if not self.proof.proved_by:

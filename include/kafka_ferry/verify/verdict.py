@@ -71,6 +71,8 @@ class Verdict(AsJson):
         warnings: the same for what is worth knowing but does not make the copy incomplete.
         ranges: ranges checked.
         records: records that were found on the target in these ranges.
+        compacted: copied records of these ranges that are not there, which the cleaner of a compacted topic may
+            have removed: nothing else is known of them.
         docs: the index page of the Data Docs, None where none were written.
     """
 
@@ -82,6 +84,7 @@ class Verdict(AsJson):
     warnings: tuple[str, ...] = ()
     ranges: int = 0
     records: int = 0
+    compacted: int = 0
     docs: Path | None = None
 
     @property
@@ -92,7 +95,21 @@ class Verdict(AsJson):
         if not self.ranges:
             return f"Nothing new was read back: {checks}"
         state = "Proved complete" if self.success else "Not proved complete"
-        return f"{state}: {self.records:,} records in {self.ranges:,} ranges read back, {checks}"
+        read = f"{self.records:,} records in {self.ranges:,} ranges read back{self.not_there}"
+        return f"{state}: {read}, {checks}"
+
+    @property
+    def not_there(self) -> str:
+        """How many records a cleaner may have removed, in brackets; "" for none.
+
+        A lost segment leaves the same: only an audit, which reads keys, can tell.
+        """
+        if not self.compacted:
+            return ""
+        return (
+            f" ({self.compacted:,} more are not there any more, which the target's log compaction may explain; "
+            "ferry audit compares keys)"
+        )
 
     def joined_by(self, results: Iterable[ExpectationResult]) -> Verdict:
         """The verdict with the results of other expectations, added later."""

@@ -17,7 +17,7 @@ from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.own_brokers import own_pair
-from tests.support.brokers.segments import read_batches, write_log
+from tests.support.brokers.segments import base_offset, read_batches, write_log
 from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
@@ -182,6 +182,27 @@ def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_clea
     target.start().wait_ready()
     with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
         verified(flow, "run-2")
+
+
+def test_records_missing_within_a_compacted_log_are_counted_in_the_headline(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """A cleaner and a lost segment leave the same; here no key has a newer record."""
+    source, target = own
+    topic = unique("holed")
+    flow = flow_with_run(tmp_path / topic, own, topic, cleanup_policy="compact")
+    produce(source.bootstrap, topic, keyed("second", 20))
+    assert failures(copy_now(flow, "run-2")) == []
+    remote_topic = remote(flow, topic)
+    batches = read_batches(target, remote_topic)
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, remote_topic, [it for it in batches if base_offset(it) != 31])
+    target.start().wait_ready()
+
+    report = verified(flow, "run-2")
+
+    assert report.found.startswith("0 records in 1 ranges (20 more are not there any more, which")
 
 
 def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anything_new(

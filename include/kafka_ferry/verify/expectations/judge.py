@@ -71,6 +71,7 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
         success=True,
         ranges=sum(row.recount.is_read for row in ranges),
         records=sum(row.recount.target_records for row in ranges),
+        compacted=sum(row.recount.target_compacted for row in ranges),
     )
     return _judged(SUITES, rows, terms, verdict)
 

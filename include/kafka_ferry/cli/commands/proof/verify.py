@@ -56,7 +56,7 @@ def verify(
 
 
 def _show(flow: Flow, run_id: str, verdict: Verdict, *, named: bool) -> None:
-    found = f"{verdict.records:,} records in {verdict.ranges:,} ranges"
+    found = f"{verdict.records:,} records in {verdict.ranges:,} ranges{verdict.not_there}"
     where = f"{flow.name}: " if named else ""
     if verdict.ranges:
         out.print(f"{where}verified: {found} ({run_id})")

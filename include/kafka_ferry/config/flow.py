@@ -167,7 +167,8 @@ class Flow(
         lt=_FIFTEEN_MINUTES_MS,
         description="How long a run waits for a partition without a leader or with too few in-sync "
         "replicas, and for a coordinator that moves, before it reports the partition as failed, in "
-        "milliseconds. The writer's other partitions are copied meanwhile.",
+        "milliseconds. The writer's other partitions are copied meanwhile. What a broker reads from remote storage "
+        "has five times as long.",
     )
     fetch_max_bytes: Bytes = Field(
         default=8 * MIB,

@@ -62,11 +62,16 @@ class Run:
             FerryError: if there is none.
         """
         context = RunContext.of(flow, "")
+        never = f"{flow.name} has never been run"
         with step_time(flow):
+            name = ledger_topic(flow.source.alias)
+            if not ClusterControl(flow.target).topic_ids([name]):
+                why = f"{never}: {flow.target.alias} has no topic {name}."
+                raise FerryError(why, advice="Run it first.")
             context.project_ledger()
         last = context.ledger.last_run()
         if last is None:
-            raise FerryError(f"{flow.name} has never been run.", advice="Run it first.")
+            raise FerryError(f"{never}.", advice="Run it first.")
         return cls(flow, last["run"])
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from kafka_ferry.config import Flow
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import STEPS, Run
@@ -268,3 +269,9 @@ def test_so_it_does_beside_any_of_them_whatever_the_options(
     else:
         recount_here(monkeypatch)
     compare(pair, monkeypatch, kinds, spark if has_rules else None, **options)
+
+
+def test_a_flow_that_was_never_run_has_nothing_to_verify(pair: Pair) -> None:
+    flow = pair.flow([pair.topic("orders")])
+    with pytest.raises(FerryError, match="has never been run: backup has no topic ferry-ledger"):
+        Run.latest(flow)

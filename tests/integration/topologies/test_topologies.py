@@ -22,6 +22,7 @@ from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.model import Plan, TopicPartition
+from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.publish.lag import lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
@@ -33,6 +34,7 @@ from tests.support.records.builders import (
     read_all,
     recreate_topic,
 )
+from tests.support.records.groups import commit_alone
 from tests.support.records.offsets import assert_same_offsets
 from tests.support.runs.flows import assert_same, copy_now, plan_now
 from tests.support.runs.proof import recount_here, verified
@@ -141,6 +143,9 @@ def test_aggregation_into_one_topic(
 
     assert topics_of(c) == {"orders"}
     assert values(c, "orders") == ["a0", "b0", "a1", "b1"]
+    commit_alone(a, "app", {TopicPartition("orders", 0): 2})
+    (note,) = failover(flows[0], ["app"], dry_run=True).notes
+    assert note.startswith("B->C copies to orders too. Of its records, a group gets those after")
     back = between(folder, clusters, ["C->A", "C->B"], IDENTITY, ADOPT, name="back")
     assert [list(skipped(plan)) for plan in copy_all(back, "back")] == [["orders"], ["orders"]]
     assert values(a, "orders") == ["a0", "a1"]

@@ -7,7 +7,7 @@ Every step may be repeated; no offset is ever moved backwards.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +38,7 @@ from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
+from kafka_ferry.runs.sync_topics.retire import other_flows_into
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
@@ -90,8 +91,29 @@ def failover(
                 flow, ledger, groups, run=run, write=not dry_run, why=silence
             )
         copied_to = {} if silence else copied_through(flow, ledger)
+        notes += tuple(_of_other_sources(flow, moves))
         found = outlook(flow, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
         return replace(found, source_answers=not silence)
+
+
+def _of_other_sources(flow: Flow, moves: GroupMoves) -> Iterator[str]:
+    """What cannot be told of groups in topics that other flows copy to as well.
+
+    One offset there is about the records of all sources, and this flow's ledger knows those of its own.
+    """
+    topics = {one.target.topic for _, one in moves.partitions() if one.target}
+    if flow.on_foreign_records != "adopt" or not topics:
+        return
+    try:
+        others = other_flows_into(flow, ClusterControl(flow.target), topics)
+    except AccessDenied as error:
+        yield f"Which other flows copy to {', '.join(sorted(topics))} is unknown. {error}"
+        return
+    for topic, other in sorted(others.items()):
+        yield (
+            f"{other} copies to {topic} too. Of its records, a group gets those after its offset, whatever it has "
+            "read of them on their source: compare before it starts."
+        )
 
 
 def _without_source(

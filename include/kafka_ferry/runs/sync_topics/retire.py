@@ -37,7 +37,7 @@ def with_missing(
     there, refused = target.readable_topics(missing.values())
     unknown = state.unknown
     try:
-        shared = _shared(flow, target, there) if there else {}
+        shared = other_flows_into(flow, target, there) if there else {}
     except FerryError as error:
         shared = dict.fromkeys(there, NOBODY_KNOWS)
         unknown += (f"Which other flows copy to {', '.join(sorted(there))} is unknown. {error}",)
@@ -105,8 +105,14 @@ def _note_missed(run: RunContext, plan: Plan) -> None:
         run.project_ledger()
 
 
-def _shared(flow: Flow, target: ClusterControl, topics: Iterable[str]) -> Mapping[str, str]:
-    """Which other flows have positions in ``topics``."""
+def other_flows_into(
+    flow: Flow, target: ClusterControl, topics: Iterable[str]
+) -> Mapping[str, str]:
+    """By topic of ``topics`` that another flow has positions in, that flow.
+
+    Raises:
+        AccessDenied: if the flow may not see all groups of the target, or their offsets.
+    """
     own = position_group(flow.name)
     shared: dict[str, str] = {}
     for group in target.all_group_names():

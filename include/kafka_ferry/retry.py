@@ -26,7 +26,8 @@ _T = TypeVar("_T")
 _K = TypeVar("_K")
 _P = ParamSpec("_P")
 RETRY_S: Final = 60
-# A request that follows failed ones may take so long at least: the cluster may have come back.
+# A request may take so long at least: one that follows failed ones, since the cluster may have come back, and
+# any other, since librdkafka tries again what it does a second later.
 _LEAST_S: Final = 5.0
 # A request is given up a moment before its time is over, and another try would only wait again.
 _MOMENT_S: Final = 1.5
@@ -117,7 +118,7 @@ def at_most(seconds: float) -> float:
     shared = _shared.get()
     if shared is None:
         return seconds
-    return min(seconds, shared.limit_s, max(shared.left_s, _LEAST_S))
+    return min(seconds, max(shared.left_s, _LEAST_S))
 
 
 def is_over(spent_s: float, limit_s: float) -> bool:

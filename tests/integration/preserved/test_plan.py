@@ -325,7 +325,7 @@ def test_a_topic_that_was_recreated_is_not_appended_to(pair: Pair, topic: str) -
 
     refusal = refusal_of(plan_now(flow, "run-3"))
     assert "deleted and recreated" in refusal.reason
-    assert f"delete {remote(flow, topic)} on the target" in refusal.advice
+    assert f"`ferry repair --topic {remote(flow, topic)}` shows what is lost" in refusal.advice
 
     delete_topic(pair.backup, remote(flow, topic))
     plan = plan_now(flow, "run-4")

@@ -138,7 +138,7 @@ class SyncOptions(Options):
         default=60_000,
         gt=0,
         description="How long a step of a run waits for a cluster that does not answer, in milliseconds, all of "
-        "the step's requests together. Copying waits partition.wait.ms.",
+        "the step's requests together; a single one has five seconds at least. Copying waits partition.wait.ms.",
     )
 
     @field_validator("auto_offset_reset", mode="before")

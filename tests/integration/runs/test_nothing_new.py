@@ -168,7 +168,11 @@ class Steps:
         for name, is_down in (("up", False), ("down", True)):
             outlook = failover(self.flow, dry_run=True, source_down=is_down)
             (group,) = outlook.groups
-            assert (group.state, outlook.problems) == ("ready", ()), (name, group)
+            # What came before the first run is not on the target then, and the group has read a part of it.
+            if self.flow.auto_offset_reset == "latest":
+                assert (group.state, "are not on backup" in group.reason) == ("stuck", True), group
+            else:
+                assert (group.state, outlook.problems) == ("ready", ()), (name, group)
             found[name] = {
                 one.source: (one.offset, one.first and one.first.key) for one in group.partitions
             }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import xxhash
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Plan, Topic
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.spark.session import SparkSource
-    from kafka_ferry.verify import RangeRow
 
 MOST_OFFSETS: Final = 10_000
 """So many offsets of a range are evaluated at most, unless everything is."""
@@ -104,16 +102,6 @@ def evaluate_chosen(
     is_whole = flow.verify_transforms == "all"
     asked = [range_to_evaluate(flow, run.run_id, entry, whole=is_whole) for entry in chosen]
     return evaluate_all(spark(), flow, asked, schemas)
-
-
-def with_evaluations(rows: Iterable[RangeRow], evaluated: _Evaluated) -> list[RangeRow]:
-    """The rows of the ledger's ranges with what came of evaluating their rules again."""
-    return [
-        replace(row, rule=found)
-        if (found := evaluated.get((row.ledger.ledger_offset, row.topic, row.partition, row.start)))
-        else row
-        for row in rows
-    ]
 
 
 def range_to_evaluate(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import xxhash
@@ -27,7 +27,6 @@ from kafka_ferry.wire.partitions.scan import ended_batches
 if TYPE_CHECKING:
     from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
     from kafka_ferry.runs.state.run_context import RunContext
-    from kafka_ferry.verify import RangeRow
     from kafka_ferry.wire import WireCluster
 
 log = logging.getLogger(__name__)
@@ -101,16 +100,6 @@ def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
     except FerryError as error:
         log.warning("What has no record on the target was not looked up on the source: %s", error)
     return found
-
-
-def with_witness(rows: Iterable[RangeRow], found: _Found) -> list[RangeRow]:
-    """The rows of the ledger's ranges with what the source says of their offsets without a record."""
-    return [
-        replace(row, witness=said)
-        if (said := found.get((row.ledger.ledger_offset, row.topic, row.partition, row.start)))
-        else row
-        for row in rows
-    ]
 
 
 def _source(copied: CopiedRange) -> TopicPartition:

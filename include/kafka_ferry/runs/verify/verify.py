@@ -21,11 +21,10 @@ from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_top
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
     ranges_to_evaluate,
-    with_evaluations,
 )
 from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
 from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
-from kafka_ferry.runs.verify.source_witness import ask_source, with_witness
+from kafka_ferry.runs.verify.source_witness import ask_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
@@ -162,11 +161,22 @@ def _read_due(
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
+    witnessed = ask_source(run, due.ranges)
     rows = [
-        replace(row, compaction_expected=row.topic in compacted)
-        for row in with_evaluations((*recounted.present, *recounted.gone), evaluated)
+        replace(
+            row,
+            compaction_expected=row.topic in compacted,
+            rule=evaluated.get(_key_of(row), row.rule),
+            witness=witnessed.get(_key_of(row), row.witness),
+        )
+        for row in (*recounted.present, *recounted.gone)
     ]
-    return with_witness(rows, ask_source(run, due.ranges)), partitions
+    return rows, partitions
+
+
+def _key_of(row: RangeRow) -> RangeKey:
+    """What identifies the range of a row in the ledger."""
+    return row.ledger.ledger_offset, row.topic, row.partition, row.start
 
 
 def _oldest_proof(rotation: Rotation, *, is_proved: bool) -> int:

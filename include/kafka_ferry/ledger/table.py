@@ -322,6 +322,24 @@ class LedgerTable:
         rows = self.read(self._own("ownership"), ["run", "remote_topic_id"]).to_pylist()
         return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])
 
+    def created_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
+        """The remote topics that other runs of the flow than ``but_by`` have created, and marked since then."""
+        since = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
+        rows = self.read(self._own("ownership") & since, ["remote_topic", "created"]).to_pylist()
+        return frozenset(row["remote_topic"] for row in rows if row["created"])
+
+    def creators(self) -> dict[str, frozenset[str]]:
+        """By remote topic that is about to be created, the runs that have said so."""
+        rows = self.read(pc.field("type") == "applied", ["run", "applied"]).to_pylist()
+        by_run: dict[str, list[str]] = {}
+        for row in rows:
+            by_run.setdefault(row["run"], []).append(row["applied"])
+        creators: dict[str, frozenset[str]] = {}
+        for run, entries in by_run.items():
+            for name in fold_applied(entries).creations:
+                creators[name] = creators.get(name, frozenset()) | {run}
+        return creators
+
     def other_owners(self) -> dict[str, str]:
         """By remote topic's id, the other flow that copies to it: the first in this ledger that has marked it.
 

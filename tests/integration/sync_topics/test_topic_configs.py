@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -688,3 +689,29 @@ def test_a_topic_that_another_client_has_created_since_the_plan_is_left_to_the_n
     (drift,) = plan_now(flow, "run-2").topics.drifts
     assert (drift.wanted, drift.found) == ("1000000", "9000000")
     delete_topic(pair.backup, remote(flow, topic))
+
+
+def test_a_topic_that_another_run_of_the_flow_has_created_since_the_plan_is_its_own(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a backfill beside a scheduled run."""
+    topics = [pair.topic(it, [Record(b"k", b"v")]) for it in ("first", "second")]
+    flow = pair.flow(topics)
+    hasty = flow.model_copy(update={"admin_timeout_ms": 1_000})
+    runs = [Run(flow, "run-1"), Run(hasty, "run-2"), Run(flow, "run-3")]
+    plans = [run.plan() for run in runs]
+    assert {len(plan.topics.creations) for plan in plans} == {2}
+
+    with dying(monkeypatch, Death(3, before=True)), pytest.raises(Killed):
+        runs[0].sync_topics()
+    # Nobody has said yet whose they are.
+    assert len(runs[1].sync_topics().remarks.refused) == 2
+    # What has created them goes on, and the others wait for it.
+    with ThreadPoolExecutor() as pool:
+        later = pool.submit(runs[2].sync_topics)
+        first = runs[0].sync_topics()
+    for plan in (first, later.result()):
+        assert (plan.remarks.refused, plan.remarks.unapplied) == ((), ())
+        assert not failures(copy_planned(flow, plan))
+    for topic in topics:
+        pair.assert_same(flow, topic)

@@ -38,6 +38,7 @@ from kafka_ferry.plan.topics.configs import (
     refused_values,
 )
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.sync_topics.siblings import created_by_siblings
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 200
@@ -98,8 +99,9 @@ class ConfigChanges:
         """Record in the ledger what is about to be set, and what the flow had set before."""
         self._leave_to_newer_runs()
         if self.changes.creations:
-            # An interrupted run may have created them.
-            self._announced = self.run.ledger.applied().creations.keys()
+            # An earlier attempt of this run may have created them.
+            creators = self.run.ledger.creators()
+            self._announced = {name for name, runs in creators.items() if self.plan.run in runs}
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
         overwritten = {(drift.remote_topic, drift.name) for drift in self.changes.drifts}
         for change in self.changes.config_changes:
@@ -124,6 +126,9 @@ class ConfigChanges:
         left = list(self.changes.creations)
         while left:
             failed, again = self.target.create_topics(left, must_be_new=new), []
+            there = [name for name, error in failed.items() if exists_already(error)]
+            for name in created_by_siblings(self.run, self.plan, there):
+                del failed[name]
             for creation in left:
                 name = creation.remote_topic
                 if name not in failed:

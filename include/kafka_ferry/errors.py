@@ -58,6 +58,31 @@ class ConfigError(FerryError):
         self.reason = masked(reason)
 
 
+class InputError(FerryError):
+    """What a person asked for does not exist, or is no value that may be given."""
+
+    exit_code = ConfigError.exit_code
+
+
+class JavaNeeded(FerryError):
+    """This machine has no Java that Spark could start with."""
+
+    exit_code = ConfigError.exit_code
+
+
+class StateUnwritable(FerryError):
+    """A flow's state folder takes no file."""
+
+    exit_code = ConfigError.exit_code
+
+    def __init__(self, message: str, *, transient: bool) -> None:
+        advice = (
+            "Does state.dir name a folder that this user may write to, and is there room in it?"
+        )
+        super().__init__(message, advice=advice)
+        self.transient = transient
+
+
 class ClusterUnreachable(FerryError):
     """No broker of a cluster answers, or the cluster stopped answering."""
 

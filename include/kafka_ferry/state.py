@@ -5,6 +5,7 @@ It is never the source of truth (the target cluster is): it may be deleted at an
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,10 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import fs
 
+from kafka_ferry.errors import StateUnwritable
+
 _LOCAL_SCHEME: Final = "file"
+_FINAL: Final = (PermissionError, FileNotFoundError, NotADirectoryError)
 
 
 class StateFolder:
@@ -67,8 +71,20 @@ class StateFolder:
         """Write a file atomically: a reader sees the old content or the new one, never a part.
 
         On a local path that holds even after a power cut; elsewhere it is as durable as the store.
+
+        Raises:
+            StateUnwritable: there is no room, no right, or no answer.
         """
         data = content.encode() if isinstance(content, str) else content
+        try:
+            self._write(name, data)
+        except OSError as error:
+            raise StateUnwritable(
+                f"{self.location} cannot be written to: {error}",
+                transient=not isinstance(error, _FINAL) and error.errno != errno.EROFS,
+            ) from error
+
+    def _write(self, name: str, data: bytes) -> None:
         target = self._at(name)
         self._files.create_dir(target.rpartition("/")[0], recursive=True)
         unfinished = f"{target}.{uuid.uuid4().hex}.part"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import typer
 
@@ -14,6 +14,9 @@ from kafka_ferry.config import Flow, load_flow, load_flows
 from kafka_ferry.errors import ConfigError, FerryError, FlowsFailed
 
 _Result = TypeVar("_Result")
+
+# A person waits.
+_PATIENCE_MS: Final = 15_000
 
 
 def one_flow(config: Path, name: str | None) -> Flow:
@@ -45,6 +48,15 @@ def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> 
         raise ConfigError(str(config), "file", f"enables no flow{into}", advice=advice)
     _tell_ignored(config, flows)
     return flows
+
+
+def with_timeout(flows: Iterable[Flow], seconds: int | None) -> tuple[Flow, ...]:
+    """The flows of a command that a person waits for, with the time for clusters that do not answer."""
+
+    def limit_ms(flow: Flow) -> int:
+        return min(_PATIENCE_MS, flow.admin_timeout_ms) if seconds is None else seconds * 1000
+
+    return tuple(flow.model_copy(update={"admin_timeout_ms": limit_ms(flow)}) for flow in flows)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,15 @@ TopicsOption = Annotated[
         help="Only these topics of the flow, by their names on the source or by Java regular expressions.",
     ),
 ]
+TimeoutOption = Annotated[
+    int | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=1,
+        help="How long to try a cluster that does not answer; 15 without it, or less where admin.timeout.ms is less.",
+    ),
+]
 DryRunOption = Annotated[
     bool,
     typer.Option("--dry-run", help="Plan only, and show the plan: nothing is changed or copied."),

@@ -21,7 +21,7 @@ from kafka_ferry.certificates.chain import (
 )
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import create_compacted
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.runs.state.certificate_files import certificate_files, save_file
 from kafka_ferry.runs.state.run_context import RunContext
@@ -215,7 +215,7 @@ def _certified(
             is_own = (row.get("topic"), row.get("partition")) == (source.topic, source.partition)
             if is_own and row["start"] <= offset < row["end"]:
                 return one, row
-    raise FerryError(
+    raise InputError(
         f"No certificate names the offset {offset} of {source}",
         advice="ferry certificate show lists the ranges of a certificate.",
     )
@@ -281,4 +281,4 @@ def of_serial(certificates: Sequence[Certificate], serial: int | None) -> Certif
         if serial in (None, one.header.serial):
             return one
     first, last = (certificates[at].header.serial for at in (0, -1))
-    raise FerryError(f"There is no certificate {serial}", advice=f"There are {first} to {last}.")
+    raise InputError(f"There is no certificate {serial}", advice=f"There are {first} to {last}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# A flow that runs every minute has had no whole run for half a day then.
+_LOOK_BACK: Final = 1_000
+
 
 class Run:
     """A run of ``flow``, identified by ``run_id`` in the ledger, the positions and the state folder.
@@ -55,8 +58,12 @@ class Run:
         self._has_waited = False
 
     @classmethod
-    def latest(cls, flow: Flow) -> Run:
+    def latest(cls, flow: Flow, *, whole: bool = False) -> Run:
         """The newest run of ``flow`` that has begun to copy.
+
+        Args:
+            flow: the flow.
+            whole: whether only a run counts that was for all that the flow copies.
 
         Raises:
             FerryError: if there is none.
@@ -69,10 +76,24 @@ class Run:
                 why = f"{never}: {flow.target.alias} has no topic {name}."
                 raise FerryError(why, advice="Run it first.")
             context.project_ledger()
-        last = context.ledger.last_run()
-        if last is None:
+        last = context.ledger.last_runs(_LOOK_BACK if whole else 1)
+        if not last:
             raise FerryError(f"{never}.", advice="Run it first.")
-        return cls(flow, last["run"])
+        for row in last:
+            run = cls(flow, row["run"])
+            if not whole or run._is_whole():
+                return run
+        raise FerryError(
+            f"The state folder has none of the last {len(last)} runs of {flow.name} with all of its topics.",
+            advice="ferry run --verify-all reads all of it again.",
+        )
+
+    def _is_whole(self) -> bool:
+        """Whether the state folder has the run, and it was for all that the flow copies."""
+        try:
+            return self._folder.plan().options.is_whole
+        except FerryError:
+            return False
 
     @property
     def report_path(self) -> Path | None:
@@ -385,7 +406,12 @@ class Run:
         return note_moved_checkpoint(self._context, plan)
 
     def _check_rules(self, plan: Plan, spark: SparkSource | None) -> None:
-        """Raise ``ConfigError`` where a new rule cannot be."""
+        """Raise ``ConfigError`` where a new rule cannot be, or a secret of one that the run needs is not there."""
+        if any(self.flow.transform_of(range_.topic) for range_ in plan.ranges):
+            from kafka_ferry.transform.secrets import look_up_secret
+
+            for name, _ in self.flow.transform_secrets:
+                look_up_secret(self.flow, name)
         new = [self.flow.transform_of(change.topic) for change in plan.rules]
         if any(rule and rule.function for rule in new):
             from kafka_ferry.transform import load_functions

@@ -8,7 +8,6 @@ part of its name; a JVM that finds that it does not fit starts without it.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -16,8 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from kafka_ferry.spark.java import java_version
+
 _NAME: Final = "kafka-ferry-java-{}.jsa"
-_VERSION: Final = "JAVA_VERSION="
 
 
 def found_archive() -> Path | None:
@@ -28,7 +28,7 @@ def found_archive() -> Path | None:
 
 def _archive() -> Path | None:
     """Where the archive for this Java and this Spark is to be; None without one of them."""
-    home, version = _spark_home(), _java_version()
+    home, version = _spark_home(), java_version()
     return home / _NAME.format(version) if home and version else None
 
 
@@ -38,21 +38,6 @@ def _spark_home() -> Path | None:
         return Path(home)
     spec = find_spec("pyspark")
     return Path(spec.origin).parent if spec and spec.origin else None
-
-
-def _java_version() -> str | None:
-    """The version of the Java that Spark's scripts start, from the release file of its installation."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=f"{home}/bin" if home else None)
-    release = Path(java).resolve().parents[1] / "release" if java else None
-    try:
-        lines = release.read_text().splitlines() if release else []
-    except OSError:
-        return None
-    versions = (
-        line.removeprefix(_VERSION).strip('"') for line in lines if line.startswith(_VERSION)
-    )
-    return next(versions, None)
 
 
 def make_archive(archive: Path) -> None:

@@ -13,9 +13,9 @@ import io
 import pickle
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.config.options.transform import TRANSFORM_SECRETS
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import remember
+from kafka_ferry.transform.secrets import look_up_secret
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,8 +66,7 @@ def packed(flow: Flow) -> bytes:
         "source": flow.source.resolved(),
         "target": flow.target.resolved(),
         "transform_secrets": tuple(
-            (name, flow.target.looked_up(f"{TRANSFORM_SECRETS}.{name}", reference))
-            for name, reference in flow.transform_secrets
+            (name, look_up_secret(flow, name)) for name, _ in flow.transform_secrets
         ),
     }
     pack = io.BytesIO()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.spark.driver_output import driver_stderr
+from kafka_ferry.spark.java import require_java
 from kafka_ferry.spark.properties import EVERY_JOB, driver_options, set_environment
 
 if TYPE_CHECKING:
@@ -107,7 +108,11 @@ def terminal_spark(name: str, tasks: int | None = None) -> SparkOnDemand:
         name: the application's name.
         tasks: how many tasks run at a time, on this machine; None leaves where and how many to Spark's
             own settings.
+
+    Raises:
+        JavaNeeded: it could never start.
     """
+    require_java()
     return SparkOnDemand(partial(_terminal_session, name, tasks))
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import ConvertedBatch, Record, TopicLimits, records_of
 from kafka_ferry.batches.record_format.content import Content, read_content
-from kafka_ferry.config.options.transform import TRANSFORM_SECRETS
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import without
 from kafka_ferry.transform.apply import TransformedBatch, rebuilt
+from kafka_ferry.transform.secrets import look_up_secret
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -175,9 +175,9 @@ def _shown(error: BaseException, secrets: Iterable[str]) -> str:
 
 def _looked_up(flow: Flow) -> Iterator[str]:
     """The secrets of a flow's rules, as far as they can be looked up."""
-    for name, reference in flow.transform_secrets:
+    for name, _ in flow.transform_secrets:
         with suppress(ConfigError):
-            yield flow.target.looked_up(f"{TRANSFORM_SECRETS}.{name}", reference)
+            yield look_up_secret(flow, name)
 
 
 def _given(record: Record, partition: TopicPartition) -> TransformRecord:

@@ -22,7 +22,7 @@ _Address = tuple[str, int]
 
 
 def silent_brokers(cluster: Cluster) -> list[str]:
-    """The brokers that do not answer within two seconds: ``host:port``, and whether the host's name is unknown.
+    """The brokers that do not answer within two seconds: ``host:port``, and what can be told of why.
 
     Asked are the bootstrap servers, and the brokers that those which answer know.
 
@@ -40,20 +40,22 @@ def silent_brokers(cluster: Cluster) -> list[str]:
             answers = zip(left, pool.map(partial(_known_to, settings), left), strict=True)
             known_to.update(answers)
             left = {it for known in known_to.values() for it in known or ()} - known_to.keys()
-    return sorted(
-        f"{host}:{port}{_unresolved(host)}"
-        for (host, port), known in known_to.items()
-        if known is None
-    )
+        silent = sorted(address for address, known in known_to.items() if known is None)
+        symptoms = pool.map(_symptom, silent)
+    return [
+        f"{host}:{port}{symptom}" for (host, port), symptom in zip(silent, symptoms, strict=True)
+    ]
 
 
-def _unresolved(host: str) -> str:
-    """What is said of a host whose name has no address; "" where it has one."""
+def _symptom(address: _Address) -> str:
+    """What is said of a host without an address, or of a port that something listens on; "" for nothing."""
     try:
-        socket.getaddrinfo(host, None)
-    except (OSError, ValueError):
+        with socket.create_connection(address, _PROBE_MS / 1000):
+            return " (it accepts connections, and does not answer as a Kafka broker)"
+    except (socket.gaierror, ValueError):
         return " (this machine cannot resolve the name; is it the one that advertised.listeners should give?)"
-    return ""
+    except OSError:
+        return ""
 
 
 def _known_to(settings: Mapping[str, Any], address: _Address) -> set[_Address] | None:

@@ -32,7 +32,8 @@ def test_a_broker_that_is_gone_or_silent_is_told_from_one_that_answers(
         silent = f"{HOST}:{mute.getsockname()[1]}"
         servers = f"{gone},{primary.bootstrap},{silent}"
         cluster = Cluster(alias="a", properties={"bootstrap.servers": servers})
-        assert silent_brokers(cluster) == sorted([gone, silent])
+        mute_symptom = f"{silent} (it accepts connections, and does not answer as a Kafka broker)"
+        assert set(silent_brokers(cluster)) == {gone, mute_symptom}
 
 
 @pytest.mark.long
@@ -52,8 +53,9 @@ def test_a_step_waits_once_for_brokers_that_are_frozen_and_names_them(
             began = time.monotonic()
             with pytest.raises(ClusterUnreachable) as caught:
                 run.plan()
-            names = ", ".join(sorted(broker.bootstrap for broker in dead))
-            assert f"Brokers of backup that do not answer: {names}." in str(caught.value)
+            assert "Brokers of backup that do not answer: " in str(caught.value)
+            # The system still accepts its connections.
+            assert all(f"{broker.bootstrap} (it accepts" in str(caught.value) for broker in dead)
             # Five times what it is to take: each call that asks again would add fifteen seconds.
             assert time.monotonic() - began < 100
 

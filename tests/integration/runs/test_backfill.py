@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.batches import Absent, Reason, left_out
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control import ClusterControl, read_positions
@@ -21,6 +22,7 @@ from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.plan.backfill import pin_positions
+from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
@@ -42,7 +44,7 @@ from tests.support.runs.flows import (
 )
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.proof import NO_SPARK, recount_here, verified
 
 DAY = 24 * 60 * 60 * 1000
 NEW_YEAR = 1_767_225_600_000
@@ -487,6 +489,28 @@ def test_a_position_that_was_set_back_stops_the_backfill_by_name(
     (failure,) = failures(copy_planned(latest, plan))
     assert "position was set back to 2" in failure
     assert texts(backup, remote(latest, orders)) == []
+
+
+def test_a_proof_of_everything_is_not_that_of_the_backfill_which_ran_last(
+    primary: KafkaCluster, latest: Flow, orders: str
+) -> None:
+    three_days(primary, orders)
+    ordinary(latest, "first")
+    write(primary, orders, ("n0", at(9)))
+    ordinary(latest, "second")
+    backfill(latest, EVER)
+    for run in ("second", "backfill"):
+        this = Run(latest, run)
+        this._copying().begin(this._planned())
+    assert Run.latest(latest).run_id == "backfill"
+
+    whole = Run.latest(latest, whole=True)
+
+    assert whole.run_id == "second"
+    everything = len(texts(primary, orders))
+    assert whole.verify(NO_SPARK, everything=True, afresh=True).records == everything
+    (row,) = lag(latest)
+    assert (row.lag, 0 < (row.complete_until or 0) < now_ms()) == (0, True)
 
 
 def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_after_it(

@@ -179,7 +179,7 @@ def test_what_has_no_answer_is_said_to_have_none(
 
     assert nobody.status == 10
     assert f"There is no group nobody-knows-me on {folder.name}" in nobody.err
-    assert unknown.status == 1
+    assert unknown.status == 9
     assert f"has never copied payments from {folder.name}" in unknown.err
     assert no_partition.status == 2
     assert no_partition.offsets()[0]["to_offset"] is None

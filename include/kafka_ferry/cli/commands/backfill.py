@@ -20,7 +20,7 @@ from kafka_ferry.cli.options import (
     run_options,
 )
 from kafka_ferry.clock import read_moment
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import InputError
 from kafka_ferry.model import Window
 
 _FORMS = (
@@ -58,7 +58,7 @@ def window_of(since: str, until: str) -> Window:
     """
     first, after = moment_ms("--since", since), moment_ms("--until", until)
     if first >= after:
-        raise FerryError(
+        raise InputError(
             f"--until {until} is not after --since {since}.",
             advice="The window includes --since and excludes --until.",
         )
@@ -74,4 +74,4 @@ def moment_ms(option: str, text: str) -> int:
     try:
         return read_moment(text)
     except ValueError:
-        raise FerryError(f"{option} {text} is not a moment.", advice=f"Write {_FORMS}.") from None
+        raise InputError(f"{option} {text} is not a moment.", advice=f"Write {_FORMS}.") from None

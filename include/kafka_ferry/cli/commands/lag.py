@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafka_ferry.cli.flows import flows_of, for_each
+from kafka_ferry.cli.flows import flows_of, for_each, with_timeout
 from kafka_ferry.cli.options import (
     ClustersOption,
     ConfigOption,
     FlowOption,
     JsonOption,
+    TimeoutOption,
     TopicsOption,
     run_options,
 )
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
-from kafka_ferry.clock import duration_text, now_ms
+from kafka_ferry.clock import duration_text, moment_text, now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.model import RunOptions
@@ -43,12 +44,13 @@ def lag(
     clusters: ClustersOption = None,
     topics: TopicsOption = None,
     group: GroupOption = None,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show how far each partition of the target is behind its source, or groups behind their logs there."""
     from kafka_ferry.runs.state.step_time import step_time
 
-    flows = flows_of(config, flow, clusters)
+    flows = with_timeout(flows_of(config, flow, clusters), timeout)
     several = len(flows) > 1
     options = run_options(topics)
     refused: list[FerryError] = []
@@ -81,6 +83,7 @@ def _lag_of_partitions(
 
     rows, refused = readable_lag(flow, options)
     if show:
+        out.print(_age(rows))
         _show(rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
@@ -128,6 +131,18 @@ def _lag_of_groups(
         note = f"{name} has committed nothing in a topic that is asked for."
         warn(note)
     return rows
+
+
+def _age(rows: Sequence[Lag]) -> str:
+    """How old the copy is, for somebody who has to answer that now."""
+    behind = f"{sum(row.lag for row in rows):,} offsets behind"
+    proved = [row.complete_until for row in rows if row.complete_until]
+    if not proved:
+        return f"Nothing is proved complete yet; {behind}."
+    until = min(proved)
+    but = f", but for {len(rows) - len(proved)} partitions" if len(proved) < len(rows) else ""
+    ago = duration_text(max(0, now_ms() - until) / 1000)
+    return f"Complete until {moment_text(until)} ({ago} ago){but}; {behind}."
 
 
 def _show(rows: Sequence[Lag]) -> None:

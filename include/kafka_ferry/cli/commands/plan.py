@@ -7,12 +7,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kafka_ferry.cli.flows import flows_of, for_each
+from kafka_ferry.cli.flows import flows_of, for_each, with_timeout
 from kafka_ferry.cli.options import (
     ClustersOption,
     ConfigOption,
     FlowOption,
     JsonOption,
+    TimeoutOption,
     TopicsOption,
     run_options,
 )
@@ -34,13 +35,14 @@ def plan(
     clusters: ClustersOption = None,
     topics: TopicsOption = None,
     verbose: VerboseOption = False,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would do, and change nothing on either cluster. Exits with 2 if it would do anything."""
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
-    flows = flows_of(config, flow, clusters)
+    flows = with_timeout(flows_of(config, flow, clusters), timeout)
 
     def planned(flow: Flow) -> Plan:
         with terminal_spark(f"rules of {flow.name}", 1) as spark:

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import InputError
 from kafka_ferry.model.changes import (
     Acl,
     AclChange,
@@ -44,7 +44,7 @@ def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Sel
     asked = ", ".join(options.topics[:_NAMES_SHOWN])
     if not names and not refused:
         why = "; ".join(f"{skip.topic} is left out: {skip.reason}" for skip in skipped[:1])
-        raise FerryError(
+        raise InputError(
             f"{flow.name} has no topic on {flow.source.alias} that matches {asked}"
             f"{f' ({why})' if why else ''}.",
             advice="Name topics of the flow by their names on the source, or by patterns.",

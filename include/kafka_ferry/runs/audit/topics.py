@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kafka_ferry.audit.result import SkippedTopic
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import InputError
 from kafka_ferry.model import RunOptions, Topic
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.plan import select, select_topics
@@ -98,7 +98,7 @@ def _require_some(
         return
     asked = ", ".join(patterns) or "the topics of the flow"
     left_out = [f"{it.topic}: {it.reason}" for it in by_policy.skipped] if by_policy else []
-    raise FerryError(
+    raise InputError(
         f"{flow.source.alias} has no topic that matches {asked}.",
         advice="; ".join(
             ["Name topics by their names on the source, by patterns, or by --map", *left_out]

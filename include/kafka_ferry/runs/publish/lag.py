@@ -22,8 +22,9 @@ from kafka_ferry.runs.plan.discover import held_back_from
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
-from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.wire import WireCluster, connected, fetch
 from kafka_ferry.wire.error_codes import NONE
@@ -48,6 +49,8 @@ class Lag:
         moved_to: the group's offset where the ledger has another position, None where they agree.
         proved_at: when the target's records were last read back, of those that were not read for the longest
             time, in milliseconds since 1970; None where none is proved.
+        complete_until: all that could be read of the partition at that time is proved to be on the target, by the
+            state folder, in milliseconds since 1970; None where nothing is.
         held_back: how many offsets after ``log_end`` an open transaction keeps from the flow; not in its lag.
         held_since: when that transaction began, in milliseconds since 1970; None where there is none.
         held_by: the producer id of that transaction; None where there is none.
@@ -62,6 +65,7 @@ class Lag:
     log_end: int
     moved_to: int | None = None
     proved_at: int | None = None
+    complete_until: int | None = None
     held_back: int = 0
     held_since: int | None = None
     held_by: int | None = None
@@ -127,6 +131,7 @@ def readable_lag(
     positions = known_positions(flow, target, ledger)
     proved = proof_ages(ledger, target).by_partition()
     held = held_back_from(flow, bounds)
+    complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
     rows = []
     for tp, log in sorted(bounds.items()):
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
@@ -140,6 +145,7 @@ def readable_lag(
                 log.end,
                 positions.moved.get(remote),
                 proved.get(remote),
+                complete.get(str(remote)) or None,
                 *held.get(tp, ()),
             )
         )

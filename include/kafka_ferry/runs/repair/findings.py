@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.clock import run_id_now
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.ledger import AcceptedRange
 from kafka_ferry.runs.repair.accept import accept_ranges
 from kafka_ferry.runs.repair.append_missing import AppendMissing
@@ -133,7 +133,7 @@ class Findings:
         for name in names:
             if name not in self._rows:
                 listed = ", ".join(self._rows) or "nothing"
-                raise FerryError(
+                raise InputError(
                     f"The verification of {self.run_id} found nothing wrong with {name}.",
                     advice=f"It found: {listed}.",
                 )

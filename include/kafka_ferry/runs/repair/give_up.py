@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import CorruptBatch, FerryError
+from kafka_ferry.errors import CorruptBatch, FerryError, InputError
 from kafka_ferry.ledger import (
     ReleasedTopic,
     ledger_creation,
@@ -139,7 +139,7 @@ class Repair:
         names = {tp.topic for tp in positions} | known.marks.keys() | set(known.copied.values())
         names = (names | leftover) & topics.keys()
         if unknown := sorted(set(named) - names):
-            raise FerryError(
+            raise InputError(
                 f"{flow.name} has never copied to {', '.join(unknown)}.",
                 advice="Name topics by their names on the target.",
             )

@@ -10,7 +10,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError, InputError
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.groups.routes import Route, copied_topic_ids, routes
 from kafka_ferry.groups.translation import Kind
@@ -98,7 +98,7 @@ class Translator:
                 if self._reverse
                 else (f"{', '.join(unknown)} from {here}")
             )
-            raise FerryError(
+            raise InputError(
                 f"{self._flow.name} has never copied {way}.",
                 advice=f"Name topics by their names on {there if self._reverse else here}.",
             )

@@ -12,7 +12,7 @@ from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, place_of
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,7 @@ def show(
         try:
             output.write_bytes(one.content())
         except OSError as error:
-            raise FerryError(f"{output} cannot be written: {error.strerror}") from None
+            raise InputError(f"{output} cannot be written: {error.strerror}") from None
     if as_json:
         show_json([_told(one) | {"ranges": one.ranges()}], several=False)
     elif not output:
@@ -191,7 +191,7 @@ def _public_key(file: Path) -> Ed25519PublicKey:
     try:
         return public_key(file.read_bytes(), str(file))
     except OSError as error:
-        raise FerryError(f"{file} cannot be read: {error.strerror}") from None
+        raise InputError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def _told(one: Certificate) -> dict[str, Any]:

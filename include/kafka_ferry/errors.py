@@ -133,15 +133,35 @@ class RangesFailed(FerryError):
     """Some partitions were not copied to their end; the others were.
 
     Attributes:
-        failures: one sentence per partition, each naming topic, partition, offset and reason.
+        failures: one sentence per partition, each naming topic, partition, offset and reason; first those of
+            ``refused``.
+        refused: sentences about topics and partitions that the run's plan refuses.
+
+    Args:
+        failures: the other sentences.
+        transient: as for ``FerryError``.
+        refused: as the attribute.
     """
 
     exit_code = 6
 
-    def __init__(self, failures: Sequence[str], *, transient: bool) -> None:
-        listed = "\n  ".join(failures)
-        super().__init__(f"{len(failures)} partition(s) not copied to the end:\n  {listed}")
-        self.failures = tuple(failures)
+    def __init__(
+        self, failures: Sequence[str], *, transient: bool, refused: Sequence[str] = ()
+    ) -> None:
+        sentences = (*refused, *failures)
+        counts = []
+        if refused:
+            counts.append(f"{len(refused)} refused by the plan")
+        if failures:
+            counts.append(f"{len(failures)} partition(s) not copied to the end")
+        advice = (
+            "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, "
+            "or in Airflow clear the task plan."
+        )
+        listed = "\n  ".join(sentences)
+        super().__init__(f"{', '.join(counts)}:\n  {listed}", advice=advice if refused else "")
+        self.failures = sentences
+        self.refused = tuple(refused)
         self.transient = transient
 
 

@@ -17,11 +17,14 @@ from kafka_ferry.errors import (
     FerryError,
     FlowsFailed,
     GroupsFailed,
+    InputError,
+    JavaNeeded,
     NotApplied,
     RangesFailed,
     SameCluster,
     SparkFailed,
     SparkNeeded,
+    StateUnwritable,
     StepFailed,
     VerificationFailed,
 )
@@ -62,6 +65,15 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         11,
         "The checkpoint old is not translated:\n  orders-0 stopped.\n  orders-1 stopped. Look there.",
     ),
+    (InputError("No such thing."), False, 9, "No such thing."),
+    (JavaNeeded("No java.", advice=ADVICE), False, 9, f"No java. {ADVICE}"),
+    (
+        StateUnwritable("x cannot be written to: full", transient=True),
+        True,
+        9,
+        "x cannot be written to: full. Does state.dir name a folder that this user may write to, and is there room "
+        "in it?",
+    ),
     (
         RangesFailed(SENTENCES, transient=True),
         True,
@@ -73,6 +85,14 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         False,
         6,
         "1 partition(s) not copied to the end:\n  orders-0 stopped.",
+    ),
+    (
+        RangesFailed(SENTENCES[:1], transient=False, refused=["clicks: refused."]),
+        False,
+        6,
+        "1 refused by the plan, 1 partition(s) not copied to the end:\n  clicks: refused.\n  orders-0 stopped. "
+        "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, or in "
+        "Airflow clear the task plan.",
     ),
     (
         NotApplied(["retention.ms could not be set."]),

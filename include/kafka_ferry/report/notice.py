@@ -171,7 +171,10 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
     told = set(refused)
     if refused:
         what = count(len(refused), "topic or partition", "topics or partitions")
-        advice = f"Each sentence says what to change. ({_GUIDE}KafkaFerryRunFailed)"
+        advice = (
+            "Each sentence says what to change; then let the next run copy it, or clear the task plan. "
+            f"({_GUIDE}KafkaFerryRunFailed)"
+        )
         yield fact("failure", f"{what} cannot be mirrored as things are", refused, advice)
     for end in (_judged(end, report) for end in ends):
         sentences = end.sentences

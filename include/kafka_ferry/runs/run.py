@@ -234,8 +234,11 @@ class Run:
             except RangesFailed as error:
                 failed.append(error)
         if failed:
-            sentences = [sentence for error in failed for sentence in error.failures]
-            raise RangesFailed(sentences, transient=all(error.transient for error in failed))
+            raise RangesFailed(
+                [said for error in failed for said in error.failures[len(error.refused) :]],
+                transient=all(error.transient for error in failed),
+                refused=[said for error in failed for said in error.refused],
+            )
         return outcomes
 
     def _shards(self) -> int:

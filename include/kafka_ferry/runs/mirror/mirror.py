@@ -163,9 +163,12 @@ class Copying:
         # Refused partitions belong to no shard: the first shard fails for them.
         refused = () if shard else plan.remarks.refused
         of_shard = "" if shard is None else f"Shard {shard}: "
-        sentences = [*map(str, refused), *(f"{of_shard}{failure}" for failure in failures)]
-        if sentences:
+        if refused or failures:
             # Fenced without a newer run: by another attempt of this run, or by a coordinator whose
             # transaction timeout has passed. The next attempt continues.
             may_pass = all(failure.transient or failure.fenced for failure in failures)
-            raise RangesFailed(sentences, transient=may_pass and not refused)
+            raise RangesFailed(
+                [f"{of_shard}{failure}" for failure in failures],
+                transient=may_pass and not refused,
+                refused=[str(refusal) for refusal in refused],
+            )

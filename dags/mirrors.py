@@ -1,4 +1,4 @@
-"""Airflow's DAGs: ``mirror_{source}_to_{target}`` for each flow file in ``include/configs``.
+"""Airflow's DAGs ``mirror_{source}_to_{target}`` and ``plan_{source}_to_{target}`` for each flow file.
 
 ``flow_problems.py`` reports errors in flow files.
 """

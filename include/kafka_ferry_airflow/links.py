@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_DAGS: Final = ("mirror_", "failover_", "failback_")
+_DAGS: Final = ("mirror_", "plan_", "failover_", "failback_")
 _SPARK_STEPS: Final = ("mirror", "verify")
 _HISTORY_EXTRA: Final = "history-url"
 _DEFAULT_BASE: Final = "http://localhost:8080/"
@@ -140,7 +140,7 @@ class _Spark(_FlowLink):
 
 
 def _is_run(key: TaskInstanceKey) -> bool:
-    """Whether a task belongs to a run of the flow itself, and not to an emergency DAG."""
+    """Whether a task belongs to a run of the flow itself, and not to a DAG that a person triggers."""
     return key.dag_id.startswith(_DAGS[0])
 
 

@@ -28,19 +28,28 @@ log = logging.getLogger(__name__)
 
 _GROUPS: Final = Param(
     [],
-    type="array",
+    # Airflow marks what may not be empty with a red star.
+    type=["null", "array"],
     items={"type": "string"},
-    description="Only these groups; all groups if empty.",
+    title="Groups",
+    description="Only these groups, one a line; all groups if empty.",
 )
 _DRY_RUN: Final = Param(
-    False, type="boolean", description="Show what the run would do; change nothing."
+    False,
+    type=["null", "boolean"],
+    title="Dry run",
+    description="Show where each group would continue; change nothing.",
 )
 _SOURCE_DOWN: Final = Param(
-    False, type="boolean", description="The source cluster is down: do not try to ask it."
+    False,
+    type=["null", "boolean"],
+    title="Source is down",
+    description="Do not try to ask the source cluster.",
 )
 _COPY_ONLY: Final = Param(
     False,
-    type="boolean",
+    type=["null", "boolean"],
+    title="Copy only",
     description="Only copy, and move no groups: use it while applications still run on the target.",
 )
 _FAILOVER: Final = """\
@@ -59,9 +68,9 @@ _FAILBACK: Final = """\
 **Use this DAG when the cluster {source} is back: it copies what is new on {target} to {source}, and moves the
 groups back.**
 
-1. Trigger this DAG with **copy_only** while the applications still run on {target}: this copies most of the records.
+1. Trigger this DAG with **Copy only** while the applications still run on {target}: this copies most of the records.
 2. Stop the applications on {target}, consumers and producers.
-3. Trigger it again, without copy_only. Read the log of the task **move_groups**.
+3. Trigger it again, without Copy only. Read the log of the task **move_groups**.
 4. Start the applications on {source}.
 """
 
@@ -81,9 +90,9 @@ def failover_dag(flow: Flow) -> DAG:
                 return _shown(
                     failover(
                         flow,
-                        params["groups"],
-                        dry_run=params["dry_run"],
-                        source_down=params["source_down"],
+                        params["groups"] or (),
+                        dry_run=bool(params["dry_run"]),
+                        source_down=bool(params["source_down"]),
                     )
                 )
 
@@ -116,7 +125,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
                 return {"ready": 0, "stuck": 0}
             provide_connections(flow)
             with airflow_errors():
-                return _shown(failback(flow, back, params["groups"]))
+                return _shown(failback(flow, back, params["groups"] or ()))
 
         add_tasks(back) >> move_groups()
     show_form(dag, _form(groups=_GROUPS, copy_only=_COPY_ONLY))

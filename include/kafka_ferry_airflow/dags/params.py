@@ -25,6 +25,14 @@ def run_params() -> ParamsDict:
     return ParamsDict(_form())
 
 
+def plan_params() -> ParamsDict:
+    """Those of them that a plan depends on."""
+    form = _form()
+    return ParamsDict(
+        {name: form[name] for name in ("topics", "approve_removals", "since", "until")}
+    )
+
+
 def show_form(dag: DAG, form: ParamsDict) -> None:
     """Gives a DAG whose tasks are made the form of its manual runs.
 
@@ -53,7 +61,8 @@ def _form() -> dict[str, Param]:
             False,
             type=["null", "boolean"],
             title="Dry run",
-            description="Only plan: the log of the task plan says what a run would do.",
+            description="Only plan: the log of the task plan says what a run would do. If this DAG is paused, "
+            "trigger plan_… instead: Unpause starts the scheduled run too.",
         ),
         "verify_all": Param(
             False,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from kafka_ferry.config import Flow
+    from kafka_ferry.model import Plan
     from kafka_ferry.runs import Run
 
 log = logging.getLogger(__name__)
@@ -57,20 +58,35 @@ class StepOperator(BaseOperator):
         raise NotImplementedError
 
 
+def planned_run(run: Run, context: Context, *, save: bool = True) -> Plan:
+    """The plan of what a run's form or a backfill's interval asks for, which the task's log shows."""
+    from kafka_ferry.spark.session import terminal_spark  # noqa: PLC0415  (pyspark)
+
+    with terminal_spark(f"rules of {run.flow.name}", 1) as spark:
+        planned = run.plan(options_of(context), save=save, spark=spark)
+    log_plan(log, planned)
+    return planned
+
+
 class PlanOperator(StepOperator):
     """Shows what the run copies, what it does not copy, and why."""
 
     def step(self, run: Run, context: Context) -> Any:
         """Plans what the run's form, or a backfill's interval, asks for."""
-        from kafka_ferry.spark.session import terminal_spark  # noqa: PLC0415  (pyspark)
-
-        with terminal_spark(f"rules of {self.flow.name}", 1) as spark:
-            planned = run.plan(options_of(context), spark=spark)
-        log_plan(log, planned)
+        planned = planned_run(run, context)
         if self.flow.shards > 1:
             # Airflow can only map over a list that a task returns.
             names = enumerate(planned.shard_names)
             return [{"shard": number, "shard_name": name} for number, name in names]
+        return {"ranges": len(planned.ranges), "offsets": planned.offsets}
+
+
+class ShowPlanOperator(StepOperator):
+    """Shows what a run would do; stores nothing, and changes nothing."""
+
+    def step(self, run: Run, context: Context) -> dict[str, int]:
+        """Plans what the form asks for."""
+        planned = planned_run(run, context, save=False)
         return {"ranges": len(planned.ranges), "offsets": planned.offsets}
 
 

@@ -88,7 +88,12 @@ def test_the_projects_own_flow_is_a_dag_without_asking_a_broker(load: Load) -> N
     bag = load()
 
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == [f"failback_{FLOW}", f"failover_{FLOW}", DAG_ID]
+    assert sorted(bag.dags) == [
+        f"failback_{FLOW}",
+        f"failover_{FLOW}",
+        DAG_ID,
+        f"plan_{FLOW}",
+    ]
 
 
 def test_a_dag_runs_the_steps_in_order(load: Load) -> None:
@@ -119,6 +124,17 @@ def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
         "{{ run_id }}",
         "--reverse-flow",
     ]
+
+
+def test_a_flow_that_is_paused_can_be_planned(load: Load) -> None:
+    """The plan's own DAG needs no unpausing, which would start a run of the flow."""
+    dag = load().dags[f"plan_{FLOW}"]
+
+    assert not dag.timetable.can_be_scheduled
+    assert dag.is_paused_upon_creation is False
+    assert [task.task_id for task in dag.tasks] == ["plan"]
+    assert set(dag.params) == {"topics", "approve_removals", "since", "until"}
+    assert f"mirror_{FLOW}" in dag.doc_md
 
 
 def test_a_dag_is_tagged_with_its_clusters(load: Load) -> None:
@@ -322,7 +338,7 @@ def test_the_process_of_a_task_makes_its_own_dag_only(
 ) -> None:
     (configs / "good.yaml").write_text(GOOD)
     (configs / "mm2.properties").write_text(TWO_WAYS)
-    for asked in ("mirror_a_to_b", "failback_left_to_right"):
+    for asked in ("mirror_a_to_b", "plan_a_to_b", "failback_left_to_right"):
         # As Airflow's task runner does.
         monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", asked)
         dags = load().dags

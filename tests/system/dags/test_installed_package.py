@@ -108,7 +108,9 @@ def test_an_airflow_with_the_wheel_has_provider_plugin_dags_and_pools(
     assert found["provider"] == "0.1.0"
     assert "kafka_ferry_airflow.plugin:KafkaFerryPlugin" in found["plugins"]["kafka_ferry"]
     assert found["errors"] == found["import errors"] == {}
-    assert found["dags"] == [f"{kind}_left_to_right" for kind in ("failback", "failover", "mirror")]
+    assert found["dags"] == [
+        f"{kind}_left_to_right" for kind in ("failback", "failover", "mirror", "plan")
+    ]
     assert "kafka_ferry_right" in found["pools"]
     assert all(Path(file).is_relative_to(site) for file in found["files"])
     assert all(Path(file).is_file() for file in found["files"])

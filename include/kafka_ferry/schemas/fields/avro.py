@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from kafka_ferry.schemas.fields.avro_walk import AvroWalk
+from kafka_ferry.schemas.fields.limits import Budget, check_nesting, record_budget, schema_budget
 from kafka_ferry.schemas.fields.record_schema import (
     DEEPEST,
     TEXT,
@@ -59,14 +61,17 @@ class AvroSchema:
         self._fastavro = fastavro
         self._named: dict[str, Any] = {}
         self._root: Any
+        self._types: dict[int, str] = {}
         plain: dict[str, Any] = {}
         try:
             # What two schemas refer to by other names is one schema here.
             referred = {it.schema.at: it.schema for it in references}
             for one in (*referred.values(), schema):
                 text = json.loads(one.text)
+                check_nesting(text)
                 self._root = fastavro.parse_schema(text, named_schemas=self._named)
                 self._codec = fastavro.parse_schema(_without_logical(text), named_schemas=plain)
+            self._walk = AvroWalk(self._codec, plain)
         except Exception as error:
             raise NotReadable(f"{schema.at} is no schema of Avro: {error}") from error
 
@@ -76,13 +81,17 @@ class AvroSchema:
 
     def fields(self, words: Collection[str]) -> dict[Names, SchemaField]:
         """See ``RecordSchema``."""
-        return dict(self._fields(self._root, words, ()))
+        return dict(self._fields(self._root, words, (), schema_budget()))
 
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
         """See ``RecordSchema``."""
-        record = self._decoded(payload)
+        record, budget = self._decoded(payload), record_budget(payload)
         types = {field["name"]: field["type"] for field in self._root["fields"]}
-        found = {name: self._readable(record[name], types[name]) for name in names if name in types}
+        found = {
+            name: self._readable(record[name], types[name], budget)
+            for name in names
+            if name in types
+        }
         return json.dumps(found).encode()
 
     def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
@@ -95,6 +104,7 @@ class AvroSchema:
         return self._encoded(record)
 
     def _decoded(self, payload: bytes) -> dict[str, Any]:
+        self._walk.check(payload)
         stream = io.BytesIO(payload)
         try:
             found = self._fastavro.schemaless_reader(
@@ -151,17 +161,18 @@ class AvroSchema:
         return default
 
     def _fields(
-        self, node: Any, words: Collection[str], above: Names
+        self, node: Any, words: Collection[str], above: Names, budget: Budget
     ) -> Iterator[tuple[Names, SchemaField]]:
         if self._kind(node) != "record" or len(above) >= DEEPEST:
             return
         for field in node["fields"]:
             if field["name"] not in words:
                 continue
+            budget.spend()
             names = (*above, field["name"])
-            yield names, SchemaField(self._sql_type(field["type"]), "default" in field)
+            yield names, SchemaField(self._type_or_text(field["type"]), "default" in field)
             if inner := self._only(field["type"]):
-                yield from self._fields(inner, words, names)
+                yield from self._fields(inner, words, names, budget)
 
     def _only(self, node: Any) -> Any:
         """The type itself, or the only one of a union besides null; None if there are several."""
@@ -170,18 +181,30 @@ class AvroSchema:
         others = [it for it in map(self._resolved, node) if self._kind(it) != "null"]
         return others[0] if len(others) == 1 else None
 
-    def _sql_type(self, node: Any, depth: int = 0) -> str:
+    def _type_or_text(self, node: Any) -> str:
+        """Spark's type; text for one that has no end, or is as good as without."""
+        # By identity: a field that many paths lead to has its type once.
+        if id(node) not in self._types:
+            try:
+                self._types[id(node)] = self._sql_type(node, schema_budget())
+            except NotReadable:
+                self._types[id(node)] = TEXT
+        return self._types[id(node)]
+
+    def _sql_type(self, node: Any, budget: Budget, depth: int = 0) -> str:
+        budget.spend()
         only = self._only(node)
         kind = self._kind(only) if only is not None else ""
         if depth > DEEPEST:
             return TEXT
         if kind == "array":
-            return f"array<{self._sql_type(only['items'], depth + 1)}>"
+            return f"array<{self._sql_type(only['items'], budget, depth + 1)}>"
         if kind == "map":
-            return f"map<string,{self._sql_type(only['values'], depth + 1)}>"
+            return f"map<string,{self._sql_type(only['values'], budget, depth + 1)}>"
         if kind == "record":
             fields = (
-                f"`{it['name']}`: {self._sql_type(it['type'], depth + 1)}" for it in only["fields"]
+                f"`{it['name']}`: {self._sql_type(it['type'], budget, depth + 1)}"
+                for it in only["fields"]
             )
             return f"struct<{', '.join(fields)}>"
         if _is_decimal(only) and only["precision"] <= _MOST_DIGITS:
@@ -207,8 +230,9 @@ class AvroSchema:
             )
         return next(it for it in branches if _fits(value, self._kind(it)))
 
-    def _readable(self, value: Any, node: Any) -> Any:  # noqa: PLR0911  (a table of types)
+    def _readable(self, value: Any, node: Any, budget: Budget) -> Any:  # noqa: PLR0911  (a table of types)
         """A value as what JSON has."""
+        budget.spend()
         if value is None:
             return None
         type_, value = self._branch(value, node), _named_value(value)
@@ -218,12 +242,14 @@ class AvroSchema:
         if kind in ("bytes", "fixed"):
             return base64.b64encode(value).decode()
         if kind == "array":
-            return [self._readable(it, type_["items"]) for it in value]
+            return [self._readable(it, type_["items"], budget) for it in value]
         if kind == "map":
-            return {key: self._readable(it, type_["values"]) for key, it in value.items()}
+            return {key: self._readable(it, type_["values"], budget) for key, it in value.items()}
         if kind == "record":
+            budget.spend(sum(len(it["name"]) for it in type_["fields"]))
             return {
-                it["name"]: self._readable(value[it["name"]], it["type"]) for it in type_["fields"]
+                it["name"]: self._readable(value[it["name"]], it["type"], budget)
+                for it in type_["fields"]
             }
         return value
 

@@ -16,6 +16,7 @@ TEXT: Final = "string"
 """Spark's type of what has none of its own."""
 DEEPEST: Final = 8
 """How many names a path within a schema has at most."""
+_MOST_REFERENCES: Final = 200
 Names = tuple[str, ...]
 
 
@@ -99,6 +100,8 @@ def _referred(
         if reference in seen:
             continue
         seen.add(reference)
+        if len(seen) > _MOST_REFERENCES:
+            raise NotReadable(f"it refers to more than {_MOST_REFERENCES} schemas")
         name, at = reference
         found = registry.schema(at)
         yield from _referred(registry, found, seen)

@@ -5,7 +5,8 @@ The id, or the schema's GUID, may stand in a header instead, with its magic byte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.schemas.fields.record_schema import (
@@ -72,7 +73,8 @@ class RegistryRecords:
         """
         try:
             found = self._located(content, headers)
-            return found.schema.as_json(found.payload, self._names)
+            with _failure_of_record():
+                return found.schema.as_json(found.payload, self._names)
         except NotReadable:
             return _NO_JSON
 
@@ -89,7 +91,8 @@ class RegistryRecords:
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
         found = self._located(content, headers)
-        changed = found.schema.changed(found.payload, changes)
+        with _failure_of_record():
+            changed = found.schema.changed(found.payload, changes)
         return found.before + changed[found.elsewhere :]
 
     def _located(self, content: bytes, headers: Sequence[Header]) -> _Located:
@@ -131,6 +134,17 @@ class RegistryRecords:
         if found is None:
             raise NotReadable(f"the schema {wanted} is not known")
         return record_schema(registry, found, self._form)
+
+
+@contextmanager
+def _failure_of_record() -> Iterator[None]:
+    """Whatever a decoder makes of a record's bytes is that record's failure, and not the worker's."""
+    try:
+        yield
+    except NotReadable:
+        raise
+    except Exception as error:
+        raise NotReadable(f"it cannot be read: {type(error).__name__}") from error
 
 
 def record_schema(

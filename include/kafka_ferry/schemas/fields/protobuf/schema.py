@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from google.protobuf.message_factory import GetMessageClass
 
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.varint import decode_varint
+from kafka_ferry.schemas.fields.limits import Budget, record_budget, schema_budget
 from kafka_ferry.schemas.fields.protobuf.files import ProtobufFiles
 from kafka_ferry.schemas.fields.protobuf.values import (
     is_map,
@@ -87,10 +89,9 @@ class ProtobufSchema:
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
         """See ``RecordSchema``."""
         descriptor, at = self._message(payload)
-        message = _parsed(descriptor, payload[at:])
-        return json.dumps(
-            {it.name: readable(message, it) for it in descriptor.fields if it.name in names}
-        ).encode()
+        message, budget = _parsed(descriptor, payload[at:]), record_budget(payload)
+        wanted = [it for it in descriptor.fields if it.name in names]
+        return json.dumps({it.name: readable(message, it, budget) for it in wanted}).encode()
 
     def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
         """See ``RecordSchema``; null clears a field, as leaving it out does."""
@@ -171,8 +172,9 @@ def _parts(message: Any) -> Iterator[str]:
 
 def _merged(messages: Iterable[Any], words: Collection[str]) -> dict[Names, SchemaField]:
     found: dict[Names, set[SchemaField]] = defaultdict(set)
+    budget, types = schema_budget(), cache(sql_type)
     for message in messages:
-        for names, field in _paths(message, words, ()):
+        for names, field in _paths(message, words, (), budget, types):
             found[names].add(field)
     return {
         names: SchemaField(
@@ -184,15 +186,20 @@ def _merged(messages: Iterable[Any], words: Collection[str]) -> dict[Names, Sche
 
 
 def _paths(
-    message: Any, words: Collection[str], above: Names
+    message: Any,
+    words: Collection[str],
+    above: Names,
+    budget: Budget,
+    type_of: Callable[[Any], str],
 ) -> Iterator[tuple[Names, SchemaField]]:
     for field in message.fields:
         if field.name not in words:
             continue
+        budget.spend()
         names = (*above, field.name)
-        yield names, SchemaField(sql_type(field), not field.is_required)
+        yield names, SchemaField(type_of(field), not field.is_required)
         if is_message(field) and len(names) < DEEPEST:
-            yield from _paths(field.message_type, words, names)
+            yield from _paths(field.message_type, words, names, budget, type_of)
 
 
 def _parsed(descriptor: Any, record: bytes) -> Any:

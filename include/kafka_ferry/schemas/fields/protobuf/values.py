@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import FieldDescriptor
 
+from kafka_ferry.schemas.fields.limits import Budget, record_budget, schema_budget
 from kafka_ferry.schemas.fields.record_schema import TEXT, NotReadable
 
 _F: Final = FieldDescriptor
@@ -69,21 +70,25 @@ def is_message(field: Any) -> bool:
     return within is not None and not field.is_repeated and within.full_name != TIMESTAMP
 
 
-def sql_type(field: Any, above: frozenset[str] = frozenset()) -> str:
-    """Spark's type of a field, as DDL; a message within itself is text.
+def sql_type(field: Any) -> str:
+    """Spark's type of a field, as DDL; a message within itself is text, and so is a field of too many parts."""
+    try:
+        return _sql_type(field, frozenset(), schema_budget())
+    except NotReadable:
+        return TEXT
 
-    Args:
-        field: its descriptor.
-        above: the messages that it is within.
-    """
+
+def _sql_type(field: Any, above: frozenset[str], budget: Budget) -> str:
+    """The same, within the messages ``above``."""
+    budget.spend()
     if is_map(field):
         value = field.message_type.fields_by_name["value"]
-        return f"map<string,{sql_type(value, above)}>"
-    one = _type_of_one(field, above)
+        return f"map<string,{_sql_type(value, above, budget)}>"
+    one = _type_of_one(field, above, budget)
     return f"array<{one}>" if field.is_repeated else one
 
 
-def _type_of_one(field: Any, above: frozenset[str]) -> str:
+def _type_of_one(field: Any, above: frozenset[str], budget: Budget) -> str:
     message = field.message_type
     if message is None:
         whole = _WHOLE.get(field.type)
@@ -93,34 +98,37 @@ def _type_of_one(field: Any, above: frozenset[str]) -> str:
     if message.full_name in above:
         return TEXT
     above |= {message.full_name}
-    fields = (f"`{it.name}`: {sql_type(it, above)}" for it in message.fields)
+    fields = (f"`{it.name}`: {_sql_type(it, above, budget)}" for it in message.fields)
     return f"struct<{', '.join(fields)}>"
 
 
-def readable(message: Any, field: Any) -> Any:
+def readable(message: Any, field: Any, budget: Budget | None = None) -> Any:
     """A field's value as what JSON has; None where it has presence and is absent.
 
     Raises:
-        NotReadable: it has a value that Spark cannot have.
+        NotReadable: it has a value that Spark cannot have, or far more values than bytes: a message may have any
+            number of fields that are not written.
     """
+    budget = budget or record_budget(message.SerializePartialToString())
+    budget.spend(1 + len(field.name))
     value = getattr(message, field.name)
     if is_map(field):
         of_value = field.message_type.fields_by_name["value"]
         # Protobuf's own order changes from one process to the next.
-        return {_key_text(it): _readable_one(value[it], of_value) for it in sorted(value)}
+        return {_key_text(it): _readable_one(value[it], of_value, budget) for it in sorted(value)}
     if field.is_repeated:
-        return [_readable_one(it, field) for it in value]
+        return [_readable_one(it, field, budget) for it in value]
     if field.has_presence and not message.HasField(field.name):
         return None
-    return _readable_one(value, field)
+    return _readable_one(value, field, budget)
 
 
-def _readable_one(value: Any, field: Any) -> Any:
+def _readable_one(value: Any, field: Any, budget: Budget) -> Any:
     message = field.message_type
     if message is not None:
         if message.full_name == TIMESTAMP:
             return _time_text(value)
-        return {it.name: readable(value, it) for it in message.fields}
+        return {it.name: readable(value, it, budget) for it in message.fields}
     if field.type == _F.TYPE_BYTES:
         return base64.b64encode(value).decode()
     if field.type == _F.TYPE_ENUM:

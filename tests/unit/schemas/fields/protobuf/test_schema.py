@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from random import Random
+from time import process_time
 from typing import Any
 
 import pytest
@@ -309,3 +310,26 @@ def clear_and_copy(message: Any, wanted: Any, name: str) -> None:
     else:
         setattr(one, name, value)
     message.MergeFrom(one)
+
+
+def test_a_schema_is_walked_once() -> None:
+    """Messages that name each other have a path for each order of them."""
+    names = [f"M{number}" for number in range(12)]
+    fields = " ".join(
+        f"optional {name} f{number} = {number + 1};" for number, name in enumerate(names)
+    )
+    text = 'syntax = "proto2"; ' + " ".join(f"message {name} {{ {fields} }}" for name in names)
+    tangled = ProtobufSchema(RegisteredSchema(SchemaVersion("s", 1), 1, text, "PROTOBUF"), [])
+    began = process_time()
+    with pytest.raises(NotReadable, match="paths"):
+        tangled.fields([f"f{number}" for number in range(12)])
+    assert tangled.fields(["f1"])["f1",].sql_type == "string"
+    assert process_time() - began < 20
+
+
+def test_a_record_is_not_spread_by_the_fields_that_it_lacks() -> None:
+    wide = " ".join(f"int32 {'n' * 200}{number} = {number};" for number in range(1, 2_000))
+    text = f'syntax = "proto3"; message R {{ repeated W w = 1; }} message W {{ {wide} }}'
+    schema = ProtobufSchema(RegisteredSchema(SchemaVersion("s", 1), 1, text, "PROTOBUF"), [])
+    with pytest.raises(NotReadable, match="more values than bytes"):
+        schema.as_json(b"\0" + b"\x0a\0" * 10_000, ["w"])

@@ -1,0 +1,174 @@
+"""A walk over a record in Avro before fastavro reads it, which recurses in C and takes any number of empty values.
+
+(a) A record within itself is followed ``MOST_NESTED`` deep: deeper, the C stack of the process would end.
+(b) Values that take no byte, such as nulls in an array, are counted against the record's length.
+
+Schemas in which neither can happen are read without a walk: their records have at least a byte for each value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafka_ferry.schemas.fields.limits import MOST_NESTED, Budget, record_budget
+from kafka_ferry.schemas.fields.record_schema import NotReadable
+
+_FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_VARINT_BYTES: Final = 10
+_SHORT: Final = "it ends within a value"
+
+
+class _Blocks(NamedTuple):
+    """The rest of an array or a map: how many items of its block are left, and their type."""
+
+    items: Any
+    is_map: bool
+    left: int
+
+
+class AvroWalk:
+    """Checks records of a schema.
+
+    Args:
+        root: the schema, as fastavro has parsed it.
+        named: the types that it names, as fastavro has parsed them.
+    """
+
+    def __init__(self, root: Any, named: Mapping[str, Any]) -> None:
+        self._root, self._named = root, named
+        self.is_needed = _is_recursive(named) or _has_empty_values(root, named)
+
+    def check(self, payload: bytes) -> None:
+        """Does nothing if a record is neither nested too deep nor has far more values than bytes.
+
+        Raises:
+            NotReadable: it is or has, or does not fit its schema.
+        """
+        if self.is_needed:
+            self._walk(payload, record_budget(payload))
+
+    def _walk(self, payload: bytes, budget: Budget) -> None:
+        waiting: list[tuple[Any, int]] = [(self._root, 0)]
+        at = 0
+        while waiting:
+            node, depth = waiting.pop()
+            budget.spend()
+            if depth > MOST_NESTED:
+                raise NotReadable(f"it is nested deeper than {MOST_NESTED}")
+            if isinstance(node, _Blocks):
+                node, at = _next_item(payload, at, node)
+                if node:
+                    waiting += ((node, depth), (node.items, depth + 1))
+                continue
+            node = self._named.get(node, node) if isinstance(node, str) else node
+            if isinstance(node, list):
+                branch, at = _varint(payload, at)
+                if not 0 <= branch < len(node):
+                    raise NotReadable("it does not fit its schema: a union has no such branch")
+                waiting.append((node[branch], depth))
+                continue
+            kind = node["type"] if isinstance(node, dict) else node
+            if kind in ("record", "error"):
+                waiting += ((field["type"], depth + 1) for field in reversed(node["fields"]))
+            elif kind in ("array", "map"):
+                items = node["items" if kind == "array" else "values"]
+                waiting.append((_Blocks(items, kind == "map", 0), depth))
+            else:
+                at = _after(payload, at, kind, node)
+
+
+def _next_item(payload: bytes, at: int, blocks: _Blocks) -> tuple[_Blocks | None, int]:
+    """What is left of an array or a map without its next item, None after the last one; and where that item is."""
+    left = blocks.left
+    if not left:
+        left, at = _varint(payload, at)
+        if left < 0:
+            left, at = -left, _varint(payload, at)[1]
+        if not left:
+            return None, at
+    if blocks.is_map:
+        at = _after(payload, at, "string", None)
+    return blocks._replace(left=left - 1), at
+
+
+def _after(payload: bytes, at: int, kind: str, node: Any) -> int:
+    """Where a value without parts ends."""
+    if kind in ("bytes", "string"):
+        size, at = _varint(payload, at)
+        if size < 0:
+            raise NotReadable("it does not fit its schema: a length is negative")
+        at += size
+    elif kind == "fixed":
+        at += int(node["size"])
+    elif kind in _FIXED:
+        at += _FIXED[kind]
+    elif kind in ("int", "long", "enum"):
+        return _varint(payload, at)[1]
+    elif isinstance(kind, (dict, list)):
+        # "type" may hold a type; fastavro resolves those of fields itself.
+        raise NotReadable("its schema has a type within a type")
+    else:
+        raise NotReadable(f"its schema has the unknown type {kind}")
+    if at > len(payload):
+        raise NotReadable(_SHORT)
+    return at
+
+
+def _varint(payload: bytes, at: int) -> tuple[int, int]:
+    found = 0
+    for place, byte in enumerate(payload[at : at + _VARINT_BYTES]):
+        found |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return (found >> 1) ^ -(found & 1), at + place + 1
+    raise NotReadable(_SHORT)
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    """The types that a type is made of."""
+    if isinstance(node, list):
+        yield from node
+    elif isinstance(node, dict):
+        if node["type"] in ("record", "error"):
+            yield from (field["type"] for field in node["fields"])
+        elif node["type"] in ("array", "map"):
+            yield node["items" if node["type"] == "array" else "values"]
+
+
+def _within(node: Any) -> Iterator[Any]:
+    """A type and all those in it, up to the names of others."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting += _parts(found)
+
+
+def _is_recursive(named: Mapping[str, Any]) -> bool:
+    """Whether a type of the schema is within itself."""
+    uses = {
+        name: {it for it in _within(type_) if isinstance(it, str) and it in named}
+        for name, type_ in named.items()
+    }
+    while leaves := {name for name, used in uses.items() if not used}:
+        uses = {name: used - leaves for name, used in uses.items() if name not in leaves}
+    return bool(uses)
+
+
+def _has_empty_values(root: Any, named: Mapping[str, Any]) -> bool:
+    """Whether values other than a union's null may take no byte."""
+    return any(
+        _is_empty(part) and not isinstance(node, list)
+        for one in (root, *named.values())
+        for node in _within(one)
+        for part in (node, *_parts(node))
+        if not (part is node and part == "null")
+    )
+
+
+def _is_empty(node: Any) -> bool:
+    if not isinstance(node, dict):
+        return bool(node == "null")
+    if node["type"] in ("record", "error"):
+        return not node["fields"]
+    return bool(node["type"] == "fixed" and not node["size"])

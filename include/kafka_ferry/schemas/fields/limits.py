@@ -1,0 +1,62 @@
+"""What reading a schema or a record may cost: no more than its length explains."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kafka_ferry.schemas.fields.record_schema import NotReadable
+
+MOST_NESTED: Final = 64
+"""How deep values are within values; Protobuf's library takes 100."""
+_NESTED_SCHEMA: Final = 200
+_MOST_PATHS: Final = 10_000
+_BASE: Final = 10_000
+_PER_BYTE: Final = 64
+
+
+class Budget:
+    """Steps that may be taken.
+
+    Args:
+        steps: how many.
+        what: what takes them, for the error.
+    """
+
+    def __init__(self, steps: int, what: str) -> None:
+        self._left, self._what = steps, what
+
+    def spend(self, steps: int = 1) -> None:
+        """Takes steps.
+
+        Raises:
+            NotReadable: there are none left.
+        """
+        self._left -= steps
+        if self._left < 0:
+            raise NotReadable(self._what)
+
+
+def record_budget(payload: bytes) -> Budget:
+    """The budget of a record: a few bytes must not become gigabytes, whatever its schema says."""
+    return Budget(_BASE + _PER_BYTE * len(payload), "it has far more values than bytes")
+
+
+def schema_budget() -> Budget:
+    """The budget for the names and types within a schema, whose parts may name each other in any number of ways."""
+    return Budget(_MOST_PATHS, f"its schema has more than {_MOST_PATHS:,} paths")
+
+
+def check_nesting(node: Any) -> None:
+    """Does nothing if a schema's JSON is nested no deeper than schemas are: libraries walk it by recursion.
+
+    Raises:
+        NotReadable: it is.
+    """
+    waiting = [(node, 0)]
+    while waiting:
+        within, depth = waiting.pop()
+        if depth > _NESTED_SCHEMA:
+            raise NotReadable(f"it is nested deeper than {_NESTED_SCHEMA}")
+        parts = within.values() if isinstance(within, dict) else within
+        if isinstance(within, dict | list):
+            waiting += ((part, depth + 1) for part in parts)

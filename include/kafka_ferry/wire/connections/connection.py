@@ -88,6 +88,8 @@ _LONGEST_QUIET_S: Final = 600.0
 _RENEW_AFTER: Final = (0.85, 0.95)
 # A busy broker may take so long, however short the time is for which calls are tried again.
 _LEAST_TIMEOUT_S: Final = 10.0
+# What a message may take longer for its size, in bytes a second: few lines between data centres are slower.
+_SLOWEST: Final = 64 * 1024
 SILENCE_S: Final = 2.0
 """After so long without a byte, ``on_silence`` is called."""
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
@@ -327,40 +329,47 @@ class Connection:
     def _frame(self) -> memoryview:
         """The next response, undecoded."""
         with self._as_unreachable():
-            size = int.from_bytes(self._read(4), "big", signed=True)
+            deadline = self._deadline(4)
+            size = int.from_bytes(self._read(4, deadline), "big", signed=True)
             if not 4 <= size <= _MAX_RESPONSE:
                 raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
-            return self._read(size)
+            return self._read(size, deadline + size / _SLOWEST)
 
-    def _read(self, size: int) -> memoryview:
+    def _deadline(self, size: int) -> float:
+        """Until when the next ``size`` bytes must have come or gone, however many pieces they come in."""
+        return time.monotonic() + self.timeout + size / _SLOWEST
+
+    def _read(self, size: int, deadline: float) -> memoryview:
         # The announced size is only a claim, but pages that are never written cost nothing.
         buffer = memoryview(
             bytearray(size) if size < _MAPPED_FROM else mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
         )
         at = 0
         while at < size:
-            read = self._wait(partial(self._socket.recv_into, buffer[at:]))
+            read = self._wait(partial(self._socket.recv_into, buffer[at:]), deadline)
             if not read:
                 raise ConnectionResetError("closed by the broker")
             at += read
         return buffer
 
     def _send_all(self, frame: bytes) -> None:
-        left = memoryview(frame)
+        left, deadline = memoryview(frame), self._deadline(len(frame))
         while left:
-            left = left[self._wait(partial(self._socket.send, left)) :]
+            left = left[self._wait(partial(self._socket.send, left), deadline) :]
 
-    def _wait(self, step: Callable[[], int]) -> int:
+    def _wait(self, step: Callable[[], int], deadline: float) -> int:
         """Read or write some bytes, calling ``on_silence`` in every silence."""
+        self._waited_s = self.timeout
+        # A broker that sends a byte now and then would otherwise keep its client for ever.
+        if time.monotonic() >= deadline:
+            raise TimeoutError
         # on_silence takes time too, so that a slice may be a moment shorter than intended.
-        limit_s = self.timeout
-        deadline = time.monotonic() + limit_s - self._slice / 2
+        silent_until = time.monotonic() + self._waited_s - self._slice / 2
         while True:
             try:
                 return step()
             except TimeoutError:
-                if time.monotonic() >= deadline:
-                    self._waited_s = limit_s
+                if time.monotonic() >= silent_until:
                     raise
                 if self._on_silence:
                     self._on_silence()

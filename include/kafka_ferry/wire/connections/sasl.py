@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import regex
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.sasl.scram import SaslMechanismScram, ScramClient
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -24,10 +23,14 @@ from kafka_ferry.wire.connections.kerberos import (
     KerberosExchange,
     see_principal_accepted,
 )
+from kafka_ferry.wire.connections.scram import (
+    FEWEST_ITERATIONS,
+    MOST_ITERATIONS,
+    check_final,
+    check_nonce,
+    iterations_of,
+)
 
-# ScramMechanism.minIterations, which Java's client requires.
-_FEWEST_ITERATIONS: Final = 4096
-_ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
 _TOKEN_EXTENSION: Final = b",tokenauth=true"
 _LONGEST_STATUS: Final = 300
 _PASSWORD_ADVICE: Final = "Check sasl.mechanism, and name and password in sasl.jaas.config."
@@ -73,6 +76,8 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
         return lifetime_ms
     is_token = bool(settings.get(TOKEN_AUTH))
     mechanism = (_DelegationToken if is_token else get_sasl_mechanism(name))(host=host, **settings)
+    if name.startswith("SCRAM-"):
+        mechanism = _Scram(mechanism, address, name)
     advice = _TOKEN_ADVICE if is_token else _PASSWORD_ADVICE
     return _prove(call, address, mechanism, name, advice)
 
@@ -146,9 +151,10 @@ def _prove(call: Callable[[Any], Any], address: str, mechanism: Any, name: str, 
             said = (answer.error_message or "it gives no reason").rstrip(".")
             raise AccessDenied(f"{address} refused the login: {said}.", advice=advice)
         lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
-        _refuse_few_iterations(address, name, answer.auth_bytes)
         try:
-            mechanism.receive(answer.auth_bytes)
+            mechanism.receive(bytes(answer.auth_bytes or b""))
+        except AccessDenied:
+            raise
         except Exception as error:  # value, key and index errors, from parsing any content
             raise AccessDenied(
                 f"{address} sent no {name} message, or did not prove that it knows {what}: {error}."
@@ -158,12 +164,34 @@ def _prove(call: Callable[[Any], Any], address: str, mechanism: Any, name: str, 
     return lifetime_ms
 
 
-def _refuse_few_iterations(address: str, mechanism: str, message: bytes) -> None:
-    """With few iterations, an impostor could derive the password from the proof."""
-    told = _ITERATIONS.search(message) if mechanism.startswith("SCRAM-") else None
-    if told and int(told[1]) < _FEWEST_ITERATIONS:
-        raise AccessDenied(
-            f"{address} asks for {int(told[1])} iterations of {mechanism}; the minimum is "
-            f"{_FEWEST_ITERATIONS}.",
-            advice="Set the user's password again with --add-config 'SCRAM-...=[iterations=8192,...]'.",
-        )
+class _Scram:
+    """A mechanism of kafka-python's, which is given the broker's messages only as RFC 5802 has them."""
+
+    def __init__(self, mechanism: SaslMechanismScram, address: str, name: str) -> None:
+        self._mechanism, self._address, self._name = mechanism, address, name
+        self._is_first = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mechanism, name)
+
+    def receive(self, message: bytes) -> None:
+        """Takes the broker's next message.
+
+        Raises:
+            AccessDenied: it asks for so few iterations that an impostor could derive the password from the proof, or
+                for so many that it only keeps the client busy.
+            ValueError: it is none of SCRAM's.
+        """
+        if not self._is_first:
+            check_final(message)
+        else:
+            self._is_first = False
+            iterations = iterations_of(message)
+            if not FEWEST_ITERATIONS <= iterations <= MOST_ITERATIONS:
+                raise AccessDenied(
+                    f"{self._address} asks for {iterations} iterations of {self._name}; the minimum is "
+                    f"{FEWEST_ITERATIONS}, the maximum {MOST_ITERATIONS}.",
+                    advice="Set the user's password again with --add-config 'SCRAM-...=[iterations=8192,...]'.",
+                )
+            check_nonce(message, self._mechanism._scram_client.nonce)
+        self._mechanism.receive(message)

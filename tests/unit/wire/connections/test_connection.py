@@ -1,6 +1,8 @@
 """A connection gives responses or errors of ours, whatever comes over the wire."""
 
+import contextlib
 import gc
+import socket
 import struct
 import threading
 import time
@@ -112,6 +114,33 @@ def test_a_broker_that_stops_in_the_middle_is_given_up(broker: ScriptedBroker) -
     with pytest.raises(ClusterUnreachable, match=r"did not answer within 0\.3 s"):
         connection.call(METADATA.make_request())
     connection.close()
+
+
+def test_a_broker_that_sends_a_byte_now_and_then_is_given_up() -> None:
+    """The time is that of the answer, not of each piece of it."""
+    ours, theirs = socket.socketpair()
+    ended = threading.Event()
+
+    def drip() -> None:
+        with contextlib.suppress(OSError):
+            theirs.sendall(struct.pack(">i", 1000))
+            while not ended.wait(0.05):
+                theirs.send(b"x")
+
+    with ScriptedBroker() as broker, ours, theirs:
+        connection = broker.connect(request_timeout_ms=500)
+        connection._socket, kept = ours, connection._socket
+        ours.settimeout(0.5)
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        began = time.monotonic()
+        with pytest.raises(ClusterUnreachable, match=r"did not answer within 0\.5 s"):
+            connection.call(METADATA.make_request())
+        assert time.monotonic() - began < 3
+        ended.set()
+        dripping.join()
+        kept.close()
+        connection.close()
 
 
 def test_what_was_only_announced_takes_no_memory(broker: ScriptedBroker) -> None:
@@ -258,7 +287,9 @@ def test_no_login_is_another_error(
         broker.connect(**LOGIN)
 
 
-@pytest.mark.parametrize(("iterations", "asked"), [(1, True), (4095, True), (4096, False)])
+@pytest.mark.parametrize(
+    ("iterations", "asked"), [(1, True), (4095, True), (4096, False), (10**9, True)]
+)
 def test_a_login_with_few_iterations_is_refused(
     broker: ScriptedBroker, iterations: int, asked: bool
 ) -> None:

@@ -6,23 +6,40 @@ It is never the source of truth (the target cluster is): it may be deleted at an
 from __future__ import annotations
 
 import errno
-import os
+import hashlib
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import regex
 from pyarrow import fs
 
 from kafka_ferry.errors import StateUnwritable
+from kafka_ferry.local_files import LocalFiles
 
 _LOCAL_SCHEME: Final = "file"
 _FINAL: Final = (PermissionError, FileNotFoundError, NotADirectoryError)
+_PLAIN: Final = regex.compile(r"(?!\.+\Z)[A-Za-z0-9._-]{1,100}")
+
+
+def folder_name(name: str) -> str:
+    """A folder's name for anything that has one, such as a run: no two have the same.
+
+    A name of up to 100 letters, digits and ``._-`` stays as it is, except ``.`` and ``..``. Of any other one, the
+    name's digest follows what can stay, and a ``~``, which no plain name has.
+    """
+    if _PLAIN.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
+    return f"{regex.sub('[^A-Za-z0-9._-]', '-', name[:80])}~{digest}"
 
 
 class StateFolder:
     """Files below one folder; names are relative and use ``/``.
+
+    On this machine, no symbolic link below the folder is followed (``local_files``).
 
     Args:
         location: a local path, or a URI that Arrow understands (``hdfs://``, ``s3://``, ``gs://``), with the store's
@@ -31,15 +48,25 @@ class StateFolder:
 
     def __init__(self, location: str) -> None:
         self.location = location
+        self._local: LocalFiles | None = None
         if "://" in location:
             self._files, self._root = fs.FileSystem.from_uri(location)
         else:
             self._files, self._root = fs.LocalFileSystem(), str(Path(location).absolute())
+        if isinstance(self._files, fs.LocalFileSystem):
+            self._read_without_links(self._root)
+
+    def _read_without_links(self, base: str) -> None:
+        self._local = LocalFiles(base)
+        self._files = fs.PyFileSystem(self._local)
 
     def folder(self, name: str) -> StateFolder:
         """The folder ``name`` below this one; it need not exist."""
         address, _, query = self._address
-        return StateFolder(f"{address.rstrip('/')}/{name}" + (f"?{query}" if query else ""))
+        folder = StateFolder(f"{address.rstrip('/')}/{name}" + (f"?{query}" if query else ""))
+        if self._local:
+            folder._read_without_links(self._local.base)
+        return folder
 
     @property
     def _address(self) -> tuple[str, str, str]:
@@ -49,7 +76,7 @@ class StateFolder:
     @property
     def local_path(self) -> Path | None:
         """Its path on this machine, None if it is elsewhere."""
-        return Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
+        return Path(self._root) if self._local else None
 
     @property
     def uri(self) -> str:
@@ -90,8 +117,8 @@ class StateFolder:
         unfinished = f"{target}.{uuid.uuid4().hex}.part"
         with self._files.open_output_stream(unfinished) as stream:
             stream.write(data)
-        if self.local_path:
-            _flush(unfinished)
+        if self._local:
+            self._local.flush(unfinished)
         self._files.move(unfinished, target)
 
     def empty_files(self) -> list[str]:
@@ -183,12 +210,3 @@ class StateFolder:
 
 def _stamp(found: fs.FileInfo) -> tuple[int, int]:
     return found.mtime_ns or 0, found.size
-
-
-def _flush(file: str) -> None:
-    """Flush a file's content to disk: renamed before that, it may be empty after a power cut."""
-    opened = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
 
+from kafka_ferry_airflow.page.store_reads import READS
 from kafka_ferry_airflow.page.urls import docs_url, page_url, report_url
 
 if TYPE_CHECKING:
@@ -91,7 +92,10 @@ class _FlowLink(BaseOperatorLink):
             return ""
         try:
             flow = self._flows().get(ti_key.dag_id.removeprefix(kind))
-            return self._of(flow, ti_key) if flow else ""
+            if flow is None:
+                return ""
+            # In the API server: a store that does not answer costs a button, and no thread.
+            return READS.read(flow.state_path, lambda: self._of(flow, ti_key))
         except Exception:
             # A link that fails would remove those of all other plugins.
             log.warning("No link %s for %s", self.name, ti_key, exc_info=True)

@@ -1,12 +1,15 @@
 import os
+import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_ferry.state import StateFolder
+from kafka_ferry.errors import FerryError
+from kafka_ferry.state import StateFolder, folder_name
 
 
 @pytest.fixture(params=["path", "uri"])
@@ -179,3 +182,109 @@ def test_a_folder_is_copied_with_all_that_is_below_it(folder: StateFolder) -> No
         b"two/deep/c",
         b".crc",
     ]
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A folder outside of the state folder, with a file that no reader of the state folder may see."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "page.html").write_text("fernet key")
+    return tmp_path / "elsewhere"
+
+
+@pytest.fixture(params=["path", "uri"])
+def watched(request: pytest.FixtureRequest, tmp_path: Path) -> StateFolder:
+    place = tmp_path / "state"
+    place.mkdir()
+    return StateFolder(place.as_uri() if request.param == "uri" else str(place)).folder("flow")
+
+
+@pytest.mark.parametrize("link", ["flow", "flow/docs", "flow/docs/page.html"])
+def test_no_link_is_followed_in_any_part_below_the_folder(
+    watched: StateFolder, secret: Path, tmp_path: Path, link: str
+) -> None:
+    place = tmp_path / "state" / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(secret / "page.html" if link.endswith("html") else secret)
+    (secret / "docs").mkdir()
+    (secret / "docs" / "page.html").write_text("fernet key")
+
+    docs = watched.folder("docs")
+    uses: list[Callable[[], object]] = [
+        lambda: docs.read("page.html"),
+        lambda: docs.open_parquet("page.html"),
+    ]
+    if not link.endswith("html"):
+        uses += [lambda: docs.write("page.html", "ours"), docs.names, docs.folders, docs.changes]
+        uses += [lambda: watched.delete_folder("docs"), lambda: docs.delete(["page.html"])]
+    for use in uses:
+        with pytest.raises(FerryError, match="symbolic link"):
+            use()
+    assert docs.stamp("page.html") is None
+    assert (secret / "page.html").read_text() == "fernet key"
+    assert (secret / "docs" / "page.html").read_text() == "fernet key"
+
+
+def test_a_link_is_replaced_and_deleted_itself(
+    watched: StateFolder, secret: Path, tmp_path: Path
+) -> None:
+    watched.write("kept.json", "x")
+    for name in ("page.html", "other.html"):
+        (tmp_path / "state" / "flow" / name).symlink_to(secret / "page.html")
+    (tmp_path / "state" / "flow" / "folder").symlink_to(secret)
+
+    watched.write("page.html", "ours")
+    watched.delete(["other.html"])
+
+    assert watched.read("page.html") == b"ours"
+    assert watched.names() == ["kept.json", "page.html"] and watched.folders() == []
+    assert sorted(watched.changes()) == ["kept.json", "page.html"]
+    assert (secret / "page.html").read_text() == "fernet key"
+
+
+def test_what_is_no_file_is_not_waited_for(watched: StateFolder, tmp_path: Path) -> None:
+    watched.write("a", "x")
+    os.mkfifo(tmp_path / "state" / "flow" / "pipe")
+    assert watched.read("pipe") is None
+    assert watched.names() == ["a"]
+
+
+def test_a_name_does_not_lead_out_of_the_folder(watched: StateFolder, secret: Path) -> None:
+    watched.write("a", "x")
+    for name in ("../../elsewhere/page.html", ".."):
+        with pytest.raises(FerryError, match="leads out"):
+            watched.read(name)
+    assert [watched.read(name) for name in ("n" * 300, "a\0b")] == [None, None]
+
+
+def test_the_folder_may_be_a_link_itself(tmp_path: Path, secret: Path) -> None:
+    """A flow's file names it, and whoever writes that file may write anywhere."""
+    (tmp_path / "named").symlink_to(secret)
+    assert StateFolder(str(tmp_path / "named")).read("page.html") == b"fernet key"
+
+
+def test_only_its_owner_may_enter_a_new_folder(tmp_path: Path) -> None:
+    StateFolder(str(tmp_path / "some" / "state")).folder("flow/runs").write("plan.json", "x")
+    assert (tmp_path / "some" / "state").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "theirs").mkdir(mode=0o755)
+    StateFolder(str(tmp_path / "theirs")).folder("flow").write("plan.json", "x")
+    assert (tmp_path / "theirs").stat().st_mode & 0o777 == 0o755
+
+
+NAMES = [
+    "", ".", "..", "...", "../../x", "a/b", "a-b", "a:b", "a\0b", "manual__2026", "é" * 300, "x" * 101, "x" * 102,
+    "scheduled__2026-11-26T00:00:00+00:00", "scheduled__2026-11-26T00-00-00-00-00", "a\ud800",
+]  # fmt: skip
+
+
+def test_no_two_things_have_one_folder() -> None:
+    folders = {folder_name(name) for name in NAMES}
+    assert len(folders) == len(NAMES)
+    # Nor has what is called as the folder of another one is.
+    assert not folders & {folder_name(name) for name in folders - set(NAMES)}
+    for name in folders:
+        assert re.fullmatch(r"[A-Za-z0-9._~-]{1,100}", name) and name.strip(".")
+
+
+def test_a_plain_name_is_its_folders_name() -> None:
+    assert folder_name("run-1.2_x") == "run-1.2_x"

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import pyarrow.compute as pc
+import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.groups.moves import GroupMoves
@@ -43,6 +44,10 @@ from kafka_ferry.runs.state.run_folder import (
 )
 
 _T = TypeVar("_T")
+_DOCS_NAME: Final = r"(?!\.)[A-Za-z0-9._~+-]{1,200}"
+_DOCS_PAGE: Final = regex.compile(
+    rf"index\.html|expectations/{_DOCS_NAME}\.html|runs/{_DOCS_NAME}/{_DOCS_NAME}\.html"
+)
 # Runs for some topics only, or for a window: up to so many newest ones are laid over the last whole run.
 _OVERLAID: Final = 8
 # Without a history file (older releases), the history is made from up to so many reports.
@@ -216,10 +221,9 @@ class FlowViews:
         """A file of the flow's Data Docs, None if there is none.
 
         Args:
-            name: the path below their folder; a path that leads out of it matches no file.
+            name: the path below their folder. Only pages are shown, at the places where ``data_docs`` writes them.
         """
-        parts = name.split("/")
-        if "\\" in name or any(part in ("", ".", "..") for part in parts):
+        if not _DOCS_PAGE.fullmatch(name):
             return None
         return self._state.folder("data_docs").read(name)
 

@@ -8,6 +8,7 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
 from fastapi import Depends, HTTPException, Request
+from pydantic import StringConstraints
 
 from kafka_ferry.config import Flow
 from kafka_ferry_airflow.flow_files import FlowFiles
@@ -62,7 +63,7 @@ def flow_files_of(request: Request) -> FlowFiles:
 
 
 def readable_flow(
-    slug: str,
+    slug: Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1_000)],
     request: Request,
     user: GetUserDep,
     files: Annotated[FlowFiles, Depends(flow_files_of)],

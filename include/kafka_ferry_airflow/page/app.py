@@ -7,12 +7,15 @@ import mimetypes
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from airflow.api_fastapi.common.db.common import SessionDep
-from fastapi import Depends, FastAPI, HTTPException, Query, Response
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
+from pydantic import StringConstraints
 
+from kafka_ferry.config import Flow
+from kafka_ferry.local_files import LinkRefused
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report.offsets import OffsetsRow
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
@@ -39,12 +42,18 @@ from kafka_ferry_airflow.page.answers import (
 )
 from kafka_ferry_airflow.page.dag_runs import dag_run, dag_states, newest_runs, tasks_of
 from kafka_ferry_airflow.page.rows import TableQuery, part_of
+from kafka_ferry_airflow.page.store_reads import READS, StoreSilent
 from kafka_ferry_airflow.project import Project
 
+_T = TypeVar("_T")
 _LOG: Final = logging.getLogger(__name__)
 STATIC: Final = Path(__file__).parent / "static"
 _MOST_ROWS: Final = 500
 _DAG_RUNS: Final = 500
+_LONG: Final = 2**63 - 1
+_INT: Final = 2**31 - 1
+# Neither a file's name nor PostgreSQL's text holds NUL; no topic, run or page has a longer name.
+Name = Annotated[str, StringConstraints(max_length=1_000, pattern=r"^[^\x00]*$")]
 # The page contains foreign text: it loads nothing, and has no login.
 _ALONE: Final = {
     "Content-Security-Policy": "sandbox allow-scripts allow-popups; default-src 'none'; "
@@ -70,6 +79,8 @@ def make_app(project: Project) -> FastAPI:
         openapi_url=None,
     )
     app.state.flow_files = FlowFiles(project, check_flow)
+    app.add_exception_handler(StoreSilent, _silent)
+    app.add_exception_handler(LinkRefused, _not_there)
     app.add_api_route("/static/{name}", _static)
     for path, answer in _API.items():
         app.add_api_route(f"/api{path}", answer, response_model=None)
@@ -77,17 +88,17 @@ def make_app(project: Project) -> FastAPI:
 
 
 def _asked(
-    search: str = "",
-    sort: str = "",
+    search: Name = "",
+    sort: Name = "",
     order: Annotated[str, Query(pattern="^(asc|desc)$")] = "asc",
-    offset: Annotated[int, Query(ge=0)] = 0,
+    offset: Annotated[int, Query(ge=0, le=_LONG)] = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 50,
 ) -> TableQuery:
     return TableQuery(search, sort, order == "desc", offset, limit)
 
 
 AskedPart = Annotated[TableQuery, Depends(_asked)]
-PartitionNumber = Annotated[int | None, Query(ge=0)]
+PartitionNumber = Annotated[int | None, Query(ge=0, le=_INT)]
 
 
 def _table(
@@ -105,6 +116,29 @@ def _table(
     return {"total": part.total, "rows": [asdict(row) for row in part.rows]}
 
 
+def begin(flow: Flow, work: Callable[[FlowViews], _T]) -> Callable[[], _T]:
+    """Begin a read of a flow's state; what it returns waits for it, until the deadline of pages."""
+    return READS.start(flow.state_path, lambda: work(FlowViews(flow)))
+
+
+def stored(flow: Flow, work: Callable[[FlowViews], _T]) -> _T:
+    """What ``work`` reads in a flow's state.
+
+    Raises:
+        StoreSilent: the state store does not answer within the deadline of pages.
+    """
+    return begin(flow, work)()
+
+
+def _silent(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, 503)
+
+
+def _not_there(_: Request, error: Exception) -> JSONResponse:
+    _LOG.warning("%s", error)
+    return JSONResponse({"detail": "A part of its path is a symbolic link."}, 404)
+
+
 def _flows(
     dags: ReadableDags, sees_problems: SeesProblems, files: Files, session: SessionDep
 ) -> dict[str, Any]:
@@ -114,10 +148,15 @@ def _flows(
     states = dag_states(session, readable)
     problems = [str(problem) for problem in found.problems]
     rows = []
+    # All at once: the page waits for the slowest of the stores, and for none beyond the deadline.
+    histories = {id_: begin(flows[id_], FlowViews.history) for id_ in readable}
     for dag_id in sorted(readable):
         flow, state = flows[dag_id], states.get(dag_id)
         try:
-            rows.append(flow_answer(flow, state))
+            rows.append(flow_answer(flow, state, history=histories[dag_id]()))
+        except StoreSilent as error:
+            problems.append(f"{flow.file}: state.dir: {error}")
+            rows.append(flow_answer(flow, state, history=()))
         except Exception as error:
             # A state folder that is missing, or may not be read, hides no other flow.
             _LOG.exception("The files of the runs of %s cannot be read.", flow.name)
@@ -133,17 +172,18 @@ def _flows(
 
 def _flow(flow: ReadableFlow, session: SessionDep) -> dict[str, Any]:
     dag_id = dag_id_of(flow.slug)
-    return details_answer(flow, dag_states(session, [dag_id]).get(dag_id))
+    state = dag_states(session, [dag_id]).get(dag_id)
+    return stored(flow, lambda _: details_answer(flow, state))
 
 
 def _topics(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
-    rows = FlowViews(flow).topics()
+    rows = stored(flow, FlowViews.topics)
     found = _table(rows, asked, TopicView, "topic", "remote_topic", "health")
     return found | {"counts": partition_counts(rows)}
 
 
-def _partitions(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[str, Any]:
-    rows = FlowViews(flow).partitions()
+def _partitions(flow: ReadableFlow, asked: AskedPart, topic: Name = "") -> dict[str, Any]:
+    rows = stored(flow, FlowViews.partitions)
     if topic:
         rows = tuple(row for row in rows if row.topic == topic)
     found = _table(rows, asked, PartitionView, "topic", "partition", "remote_topic", "health")
@@ -151,79 +191,92 @@ def _partitions(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[s
 
 
 def _offsets(
-    flow: ReadableFlow, topic: str = "", partition: PartitionNumber = None
+    flow: ReadableFlow, topic: Name = "", partition: PartitionNumber = None
 ) -> dict[str, Any]:
-    return {"bars": [asdict(bar) for bar in FlowViews(flow).offsets(topic or None, partition)]}
+    return {
+        "bars": [
+            asdict(bar)
+            for bar in stored(flow, lambda views: views.offsets(topic or None, partition))
+        ]
+    }
 
 
-def _offsets_rows(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[str, Any]:
-    return _table(FlowViews(flow).offsets_rows(topic or None), asked, OffsetsRow, "name")
+def _offsets_rows(flow: ReadableFlow, asked: AskedPart, topic: Name = "") -> dict[str, Any]:
+    return _table(
+        stored(flow, lambda views: views.offsets_rows(topic or None)), asked, OffsetsRow, "name"
+    )
 
 
 def _offsets_ranges(
-    flow: ReadableFlow, asked: AskedPart, topic: str, partition: Annotated[int, Query(ge=0)]
+    flow: ReadableFlow,
+    asked: AskedPart,
+    topic: Name,
+    partition: Annotated[int, Query(ge=0, le=_INT)],
 ) -> dict[str, Any]:
-    rows = FlowViews(flow).ranges_of(topic, partition)
+    rows = stored(flow, lambda views: views.ranges_of(topic, partition))
     return _table(rows, asked, RangeView, "run", "start", "end", "reasons")
 
 
 def _offsets_record(
     flow: ReadableFlow,
-    topic: str,
-    partition: Annotated[int, Query(ge=0)],
-    offset: Annotated[int, Query(ge=0)],
+    topic: Name,
+    partition: Annotated[int, Query(ge=0, le=_INT)],
+    offset: Annotated[int, Query(ge=0, le=_LONG)],
 ) -> dict[str, Any]:
-    return record_answer(flow, TopicPartition(topic, partition), offset)
+    record = TopicPartition(topic, partition)
+    return stored(flow, lambda _: record_answer(flow, record, offset))
 
 
 def _history(flow: ReadableFlow) -> dict[str, Any]:
-    return history_answer(flow)
+    return stored(flow, lambda _: history_answer(flow))
 
 
 def _runs(flow: ReadableFlow, asked: AskedPart, session: SessionDep) -> dict[str, Any]:
-    rows = run_rows(flow, newest_runs(session, dag_id_of(flow.slug), _DAG_RUNS))
+    known = newest_runs(session, dag_id_of(flow.slug), _DAG_RUNS)
+    rows = stored(flow, lambda _: run_rows(flow, known))
     return _table(rows, asked, RunRow, "run", "kind", "state", "outcome", "headline")
 
 
-def _run(flow: ReadableFlow, run: str, session: SessionDep) -> dict[str, Any]:
+def _run(flow: ReadableFlow, run: Name, session: SessionDep) -> dict[str, Any]:
     dag_id = dag_id_of(flow.slug)
-    known, view = dag_run(session, dag_id, run), FlowViews(flow).run(run)
+    known = dag_run(session, dag_id, run)
+    view = stored(flow, lambda views: views.run(run))
     if known is None and view is None:
         raise HTTPException(404, f"{flow.name} has no run {run}.")
     return run_answer(view, known, tasks_of(session, dag_id, run) if known else ())
 
 
-def _ranges(flow: ReadableFlow, run: str, asked: AskedPart) -> dict[str, Any]:
-    rows = FlowViews(flow).ranges(run)
+def _ranges(flow: ReadableFlow, run: Name, asked: AskedPart) -> dict[str, Any]:
+    rows = stored(flow, lambda views: views.ranges(run))
     return _table(rows, asked, RangeView, "topic", "partition", "remote_topic", "reasons")
 
 
 def _groups(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
-    rows = FlowViews(flow).groups()
+    rows = stored(flow, FlowViews.groups)
     found = _table(
         rows, asked, GroupView, "group", "topic", "partition", "remote_topic", "action", "reason"
     )
     return found | group_counts(rows)
 
 
-def _report(flow: ReadableFlow, run: str) -> Response:
-    page = FlowViews(flow).report_page(run)
+def _report(flow: ReadableFlow, run: Name) -> Response:
+    page = stored(flow, lambda views: views.report_page(run))
     if page is None:
         raise HTTPException(404, f"There is no report of the run {run} of {flow.name}.")
     return Response(page, media_type="text/html; charset=utf-8", headers=_ALONE)
 
 
-def _docs(flow: ReadableFlow, name: str) -> Response:
+def _docs(flow: ReadableFlow, name: Name) -> Response:
     if not name:
         return RedirectResponse("index.html")
-    page = FlowViews(flow).docs_page(name)
+    page = stored(flow, lambda views: views.docs_page(name))
     if page is None:
         raise HTTPException(404, f"There is no page {name} in the Data Docs of {flow.name}.")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     return Response(page, media_type=kind, headers=_ALONE)
 
 
-def _static(name: str) -> FileResponse:
+def _static(name: Name) -> FileResponse:
     file = STATIC / name
     # Only files directly in the folder: a name has no slash, but may be "..".
     if file.parent != STATIC or not file.is_file():

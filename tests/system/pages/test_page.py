@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
 
+from kafka_ferry.config import load_flow
+from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from tests.support.runs.shown_flows import Past, add_shown_flow, big_topics
@@ -188,3 +193,91 @@ def test_a_file_that_is_no_flow_is_told_to_who_may_see_such_problems(
         assert any("broken.yaml" in problem for problem in got(admin, FLOWS)["problems"])
     finally:
         broken.unlink()
+
+
+@pytest.fixture
+def state(configs: Path, runs: list[str]) -> Path:
+    """The state folder of the flow that is shown."""
+    return flow_state(load_flow(configs / f"{SLUG}.yaml")).local_path or Path()
+
+
+def test_no_link_in_the_state_folder_is_followed(
+    admin: httpx.Client, state: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "report.html").write_text("fernet key")
+    (tmp_path / "x.html").write_text("fernet key")
+    evil, docs = state / "runs" / "evil", state / "data_docs"
+    for link, names in (
+        (evil, tmp_path),
+        (docs / "runs", tmp_path),
+        (docs / "expectations", Path("/")),
+    ):
+        if link.is_dir():
+            link.rename(link.with_name(f"{link.name}-kept"))
+        link.symlink_to(names)
+    (docs / "page.html").symlink_to(tmp_path / "x.html")
+    (docs / "index.html.old").write_text("not a page")
+    paths = (
+        "/runs/evil/report",
+        "/docs/runs/x/x.html",
+        "/docs/expectations/proc/self/environ",
+        "/docs/page.html",
+        "/docs/index.html.old",
+        "/docs/runs/x/run.json",
+    )
+    assert {path: admin.get(f"{FLOW}{path}").status_code for path in paths} == dict.fromkeys(
+        paths, 404
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{FLOW}/offsets/record?topic=orders&partition=0&offset={2**70}",
+        f"{FLOW}/offsets/record?topic=orders&partition={2**40}&offset=1",
+        f"{FLOW}/offsets/ranges?topic=a%00b&partition=0",
+        f"{FLOW}/offsets?topic={'t' * 5_000}&partition=0",
+        f"{FLOW}/topics?offset={2**70}",
+        f"{FLOW}/topics?search=%00",
+        f"{FLOW}/runs/a%00b",
+        f"{FLOW}/runs/{'r' * 5_000}/report",
+        f"{FLOW}/runs/{'r' * 400}/report",
+        f"{FLOW}/docs/a%00b.html",
+        f"{FLOW}/docs/{'d' * 400}.html",
+        f"{FLOWS}/a%00b",
+        "/kafka-ferry/static/a%00b",
+        f"/kafka-ferry/static/{'s' * 400}",
+    ],
+)
+def test_no_input_is_an_error_of_the_server(admin: httpx.Client, path: str) -> None:
+    assert admin.get(path).status_code in (403, 404, 422)
+
+
+def test_a_state_store_that_does_not_answer_is_named_and_nothing_waits_for_it(
+    airflow: Airflow, api: AirflowApi, configs: Path, admin: httpx.Client
+) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=500) as silent:
+        store = f"127.0.0.1:{silent.getsockname()[1]}"
+        file = configs / "silent_to_backup.yaml"
+        file.write_text(
+            "source: {alias: silent, bootstrap.servers: 'a:1'}\n"
+            "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
+            f"state.dir: s3://bucket/ferry?region=a&scheme=http&endpoint_override={store}\n"
+        )
+        try:
+            api.wait_for_dag("mirror_silent_to_backup")
+            with ThreadPoolExecutor(60) as readers:
+                path = f"{FLOWS}/silent_to_backup/topics"
+                refused = [readers.submit(admin.get, path) for _ in range(60)]
+                asked = monotonic()
+                assert admin.get("/api/v2/version").status_code == 200
+                assert got(admin, FLOWS)["flows"]
+                assert monotonic() - asked < 30
+            answers = [one.result() for one in refused]
+            assert {one.status_code for one in answers} == {503}
+            assert all("does not answer" in one.json()["detail"] for one in answers)
+            listed = got(admin, FLOWS)
+            assert any("does not answer" in problem for problem in listed["problems"])
+            assert SLUG in {one["slug"] for one in listed["flows"]}
+        finally:
+            file.unlink()

@@ -6,8 +6,6 @@ import logging
 from pathlib import Path
 from typing import Final
 
-import regex
-
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.outcome_file import decode_outcome, encode_outcome
 from kafka_ferry.audit.result import AuditReport
@@ -18,7 +16,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.audit.plan import AuditPlan
 from kafka_ferry.runs.state.cleanup import DAY_MS, outdated, run_files
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.state import StateFolder
+from kafka_ferry.state import StateFolder, folder_name
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +36,7 @@ class AuditFolder:
     """
 
     def __init__(self, audits: StateFolder, audit: str) -> None:
-        self.files = audits.folder(regex.sub(r"[^A-Za-z0-9._-]", "-", audit))
+        self.files = audits.folder(folder_name(audit))
         self._pairs = self.files.folder(_PAIRS)
 
     @property

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+
+import regex
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.runs.state.flow_state import flow_state
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
 
+_ADDRESS: Final = regex.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,255}(/[A-Za-z0-9._~/-]{0,200})?")
 HISTORY_URL: Final = "spark.ferry.history.url"
 """The property with the history server's address; Spark itself has none for it."""
 
@@ -37,8 +40,9 @@ class SparkApplication(AsJson):
 
     def url(self, *, ended: bool) -> str:
         """The page to look at, "" where there is none."""
-        kept = f"{self.history.rstrip('/')}/history/{quote(self.id)}/" if self.history else ""
-        return kept if ended else self.ui or kept
+        history, ui = _web_address(self.history), _web_address(self.ui)
+        kept = f"{history.rstrip('/')}/history/{quote(self.id, safe='')}/" if history else ""
+        return kept if ended else ui or kept
 
 
 def note_application(flow: Flow, run: str, step: str, session: SparkSession) -> None:
@@ -67,6 +71,21 @@ def application_url(flow: Flow, run: str, step: str) -> str:
     if stored is None:
         return ""
     return SparkApplication.from_json(stored).url(ended=folder.step_record(step) is not None)
+
+
+def _web_address(stored: str) -> str:
+    """An address as Spark or an administrator writes it; "" for any other, which somebody else has stored.
+
+    It opens from a button that users trust: no scheme that runs a script, no login, nothing that hides the host.
+    """
+    if not _ADDRESS.fullmatch(stored):
+        return ""
+    try:
+        split = urlsplit(stored)
+        _ = split.port
+    except ValueError:
+        return ""
+    return stored if split.hostname else ""
 
 
 def _folder(flow: Flow, run: str) -> RunFolder:

@@ -23,7 +23,7 @@ from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.runs.state.history import remember
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
-from kafka_ferry.state import StateFolder
+from kafka_ferry.state import StateFolder, folder_name
 from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class RunFolder:
 
     Args:
         runs: the flow's folder of runs.
-        run: the run's id; characters that a file system forbids are replaced in the folder's name.
+        run: the run's id, of which ``folder_name`` makes the folder's name; "" for the files beside the runs only.
 
     Attributes:
         files: the folder itself.
@@ -97,7 +97,7 @@ class RunFolder:
 
     def __init__(self, runs: StateFolder, run: str) -> None:
         self._runs = runs
-        self.files = runs.folder(regex.sub(r"[^A-Za-z0-9._-]", "-", run))
+        self.files = runs.folder(folder_name(run) if run else "")
         self.recounts = StoredRecounts(self.files)
 
     @property

@@ -27,6 +27,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from kafka_ferry.state import folder_name
 from kafka_ferry.verify.expectations.offline_page import content_of, page
 
 log = logging.getLogger(__name__)
@@ -57,11 +58,6 @@ class Publication:
 
 
 _PUBLICATION: Final = TypeAdapter(Publication)
-
-
-def folder_name(run: str) -> str:
-    """``run`` as part of a path: only letters, digits and ``._+-``, never empty or a dot."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "_", run)[:100].strip(".") or "run"
 
 
 def publish(pages: Path, docs: Path, publication: Publication) -> Path:

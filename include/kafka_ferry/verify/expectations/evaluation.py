@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_ferry.verify.expectations.data_docs import folder_name
+from kafka_ferry.state import folder_name
 from kafka_ferry.verify.expectations.gx import great_expectations
 from kafka_ferry.verify.expectations.tables import ROW, WHERE
 

@@ -1,0 +1,113 @@
+"""Reads of state stores for the API server, which never waits long for a store.
+
+A store that does not answer would keep one of the API server's few threads for each request, and soon all of Airflow
+would wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from time import monotonic
+from typing import Final, TypeVar
+
+from kafka_ferry.errors import FerryError
+
+_T = TypeVar("_T")
+DEADLINE_S: Final = 8.0
+"""How long a page waits for a store."""
+# Of the forty that answer requests, by default.
+_MOST_THREADS: Final = 24
+
+
+class StoreSilent(FerryError):
+    """A state store does not answer."""
+
+    transient = True
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            f"The state store {store.partition('?')[0]} does not answer.",
+            advice="Check it, its address in state.dir, and the network between it and Airflow's API server.",
+        )
+
+
+class StoreReads:
+    """Runs reads of stores in threads of their own, and waits for each until its deadline.
+
+    a. No read makes its caller wait longer than ``seconds``.
+    b. A store with a read beyond its deadline is not asked again before that one has ended: its readers are refused at
+       once, and it never holds more than a few threads.
+    c. A read beyond its deadline ends when the store lets it, without a reader; it does not keep the process alive.
+
+    Args:
+        seconds: the deadline of each read.
+    """
+
+    def __init__(self, seconds: float = DEADLINE_S) -> None:
+        self._seconds = seconds
+        self._late: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def read(self, store: str, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns or raises.
+
+        Args:
+            store: the store that it reads, as the flow's file says.
+            work: reads it.
+
+        Raises:
+            StoreSilent: it took too long, or an earlier one of the same store still does.
+        """
+        return self.start(store, work)()
+
+    def start(self, store: str, work: Callable[[], _T]) -> Callable[[], _T]:
+        """Begin a read; what it returns waits for it as ``read`` does, until the deadline that began now."""
+        deadline = monotonic() + self._seconds
+        found: Future[_T] = Future()
+        with self._lock:
+            if self._late[store] or self._running[store] >= _MOST_THREADS:
+                found.set_exception(StoreSilent(store))
+                return found.result
+            self._running[store] += 1
+        isolated = threading.Thread(
+            target=self._run, args=(store, work, found), name="kafka-ferry-store", daemon=True
+        )
+        isolated.start()
+        return lambda: self._wait(store, found, deadline)
+
+    def _run(self, store: str, work: Callable[[], _T], found: Future[_T]) -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            self._end(store, found, partial(found.set_exception, error))
+        else:
+            self._end(store, found, partial(found.set_result, result))
+
+    def _end(self, store: str, found: Future[_T], tell: Callable[[], None]) -> None:
+        with self._lock:
+            self._running[store] -= 1
+            if found.cancelled():
+                self._late[store] -= 1
+            else:
+                tell()
+
+    def _wait(self, store: str, found: Future[_T], deadline: float) -> _T:
+        try:
+            return found.result(timeout=max(0.0, deadline - monotonic()))
+        except TimeoutError:
+            with self._lock:
+                # A read that raises a TimeoutError itself has ended, too.
+                if not found.done() and found.cancel():
+                    self._late[store] += 1
+            if found.cancelled():
+                raise StoreSilent(store) from None
+            return found.result()
+
+
+READS: Final = StoreReads()
+"""Those of this process."""

@@ -7,7 +7,9 @@ An error is *terminal* (a retry gives the same result until something is changed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from kafka_ferry.secret_values import masked
 
@@ -43,6 +45,33 @@ def _rebuild(kind: type[FerryError], state: dict[str, object]) -> FerryError:
     Exception.__init__(error, state["message"])
     error.__dict__.update(state)
     return error
+
+
+class SecretHidden(FerryError):
+    """An error of a library that would show a secret; the message is its traceback, with the secret masked."""
+
+    transient = True
+
+
+@contextmanager
+def masked_errors() -> Iterator[None]:
+    """Lets no error pass whose traceback shows a secret of this process: Airflow and Spark print it as it is.
+
+    Raises:
+        SecretHidden: instead of such an error of a library.
+    """
+    try:
+        yield
+    except Exception as error:
+        text = "".join(traceback.format_exception(error))
+        shown = masked(text)
+        if shown == text:
+            raise
+        if not isinstance(error, FerryError):
+            raise SecretHidden(shown) from None
+        # Its own message has no secret: those that it comes from have.
+        error.__cause__ = error.__context__ = None
+        raise
 
 
 class ConfigError(FerryError):

@@ -1,23 +1,42 @@
-"""Makes foreign text safe for a terminal or a log: names from a cluster can hold control characters."""
+"""The one way of foreign text to people: on terminals, in logs, pages, messages and Markdown.
+
+Names from a cluster can hold control characters, and what a server says can hold a secret.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import regex
 
-# All except line breaks and tabs, and those that change the direction of writing.
-_CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\u202A-\u202E\u2066-\u2069]")
+from kafka_ferry.secret_values import masked
 
-
+# All except line breaks and tabs; and what has no width, changes the direction of writing, or is half a character.
+_CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}]")
 _LINE_BREAK: Final = regex.compile(r"[\n\t\u2028\u2029]")
 
 
 def one_line(text: str) -> str:
     """``printable``, with line breaks and tabs written as their numbers too: a group's id may hold them."""
-    return printable(_LINE_BREAK.sub(lambda found: ascii(found[0])[1:-1], text))
+    return str(_LINE_BREAK.sub(lambda found: ascii(found[0])[1:-1], printable(text)))
 
 
 def printable(text: str) -> str:
-    """The text with each control character written as its number, such as ``\\x1b``."""
+    """The text without secrets, and with each control character written as its number, such as ``\\x1b``."""
+    text = masked(text)
+    if text.isprintable():
+        return text
     return str(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], text))
+
+
+class Printable(logging.Formatter):
+    """Log lines without control characters and secrets; a name in one does not begin another."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line as it is written."""
+        if isinstance(record.args, tuple):
+            # Texts are names; sentences of several lines come as errors.
+            shown = (one_line(it) if isinstance(it, str) else it for it in record.args)
+            record = logging.makeLogRecord({**record.__dict__, "args": tuple(shown)})
+        return printable(super().format(record))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, masked_errors
 
 
 def as_airflow(error: FerryError) -> AirflowException:
@@ -25,6 +25,7 @@ def airflow_errors() -> Iterator[None]:
         AirflowException: a later try may succeed.
     """
     try:
-        yield
+        with masked_errors():
+            yield
     except FerryError as error:
         raise as_airflow(error) from error

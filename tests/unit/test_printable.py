@@ -14,6 +14,8 @@ from kafka_ferry.printable import one_line, printable
         ("\x1b[2Jall is verified", r"\x1b[2Jall is verified"),
         ("a\rb\x00c\x7f\x9b", r"a\rb\x00c\x7f\x9b"),
         ("\u202egnp.exe", r"\u202egnp.exe"),
+        ("a\u200e\u200f\u061c\u200b\ufeff\u2060b", r"a\u200e\u200f\u061c\u200b\ufeff\u2060b"),
+        ("a\ud800\U000e0041", r"a\ud800\U000e0041"),
     ],
 )
 def test_control_characters_are_shown_as_numbers(text: str, shown: str) -> None:

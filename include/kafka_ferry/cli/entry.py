@@ -25,8 +25,9 @@ from kafka_ferry.cli.commands import (
 )
 from kafka_ferry.cli.commands.proof import audit, certificate, repair, verify, where
 from kafka_ferry.cli.interrupt import interruptible
-from kafka_ferry.cli.terminal import Printable, out, show_error, show_traceback
+from kafka_ferry.cli.terminal import out, show_error, show_traceback
 from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.printable import Printable
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import traceback
 from collections.abc import Container, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final
 
+import regex
 from rich.console import Console
 from rich.text import Text
 
@@ -25,15 +25,8 @@ class _Terminal(Console):
         return super().render_str(printable(text), **options)
 
 
-class Printable(logging.Formatter):
-    """Log lines without control characters and secrets."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line as it is written."""
-        return printable(masked(super().format(record)))
-
-
 _WIDEST: Final = 100_000
+_INVISIBLE: Final = regex.compile(r"[\p{Cf}\p{Cs}\x7f-\x9f]")
 
 # No line is wrapped: people copy paths and sentences from them, and programs search them. None is markup,
 # and no name an emoji, as `:key:` would be.
@@ -78,7 +71,7 @@ def show_traceback(
 ) -> None:
     """Write an error that nobody has expected to stderr, as Python does, and without secrets."""
     lines = "".join(traceback.format_exception(kind, error, trace))
-    sys.stderr.write(printable(masked(lines)))
+    sys.stderr.write(printable(lines))
 
 
 def show_json(found: Sequence[object], *, several: bool) -> None:
@@ -89,4 +82,11 @@ def show_json(found: Sequence[object], *, several: bool) -> None:
         several: whether there are several flows; their JSON is a list.
     """
     if several or found:
-        print(json.dumps(found if several else found[0], indent=1, ensure_ascii=False))
+        # Escapes no letter, and every control character: programs read it, and so do terminals.
+        shown = json.dumps(found if several else found[0], indent=1, ensure_ascii=False)
+        print(masked(_json_printable(shown)))
+
+
+def _json_printable(text: str) -> str:
+    """JSON with what has no width, or would turn the direction of writing, written as its numbers."""
+    return str(_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text))

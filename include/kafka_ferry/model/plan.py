@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -297,6 +298,11 @@ class Plan(Flat, AsJson):
     def is_idle_backfill(self) -> bool:
         """Whether it is a backfill's plan with nothing to do: then nothing is written."""
         return self.options.window is not None and not (self.ranges or self.pins)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all of it: an approval is of one plan, and not of another in its place."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @property
     def offsets(self) -> int:

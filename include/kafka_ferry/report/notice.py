@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.notify import EVENTS, Event
+from kafka_ferry.printable import one_line
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.verify.checks import count
 
@@ -35,6 +36,11 @@ class Fact:
     details: tuple[str, ...] = ()
     more: int = 0
     advice: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("headline", "advice"):
+            object.__setattr__(self, name, one_line(getattr(self, name)))
+        object.__setattr__(self, "details", tuple(map(one_line, self.details)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class Notice(AsJson):
             return f"{self.flow}: nothing to tell"
         worst, *others = self.facts
         more = f" (and {len(others)} more)" if others else ""
-        return f"{self.flow}: {worst.headline}{more}"
+        return one_line(f"{self.flow}: {worst.headline}{more}")
 
     @property
     def lines(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from kafka_ferry.model.plan import (
     Plan,
 )
 from kafka_ferry.model.remarks import Skipped
+from kafka_ferry.printable import one_line
 
 Tone = Literal["plain", "warning", "refusal", "aside"]
 
@@ -29,10 +30,13 @@ _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line and its severity."""
+    """A line and its severity; a name with line breaks does not end it."""
 
     text: str
     tone: Tone = "plain"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", one_line(self.text))
 
 
 def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from kafka_ferry.clock import duration_text, moment_text
+from kafka_ferry.printable import printable
 from kafka_ferry.verify.checks import count
 
 _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -20,6 +21,7 @@ def template(name: str) -> Template:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -27,6 +29,11 @@ def template(name: str) -> Template:
     environment.filters.update(number=_number, count_of=count)
     environment.filters.update(when=moment_text, duration=duration_text, size=_size)
     return environment.get_template(name)
+
+
+def _shown(value: object) -> object:
+    """A text without secrets and control characters; it is escaped after that. Markup of our own stays as it is."""
+    return value if hasattr(value, "__html__") else printable(str(value))
 
 
 def _number(value: int) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, masked_errors
+from kafka_ferry.printable import Printable, printable
 from kafka_ferry.runs.mirror.spark_ui import note_application
 from kafka_ferry.runs.progress import progress_logged
 from kafka_ferry.runs.run import Run
@@ -93,17 +94,20 @@ def _step(options: argparse.Namespace, name: str, step: _StepOfRun) -> int:
 
 
 def _main(options: argparse.Namespace, work: Callable[[Flow], None]) -> int:
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(Printable("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     # Great Expectations would log each function that its documentation leaves out.
     logging.getLogger("kafka_ferry").setLevel(logging.INFO)
     # As in Airflow's tasks, also where Spark starts its driver elsewhere.
     os.environ.setdefault(ALLOWED, "")
     try:
-        flow = load_flow(options.config, options.flow)
-        if options.reverse_flow:
-            flow = load_reverse_flow(options.config, flow)
-        work(flow)
+        with masked_errors():
+            flow = load_flow(options.config, options.flow)
+            if options.reverse_flow:
+                flow = load_reverse_flow(options.config, flow)
+            work(flow)
     except FerryError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
+        print(printable(f"ERROR: {error}"), file=sys.stderr)
         return error.exit_code
     return 0

@@ -165,12 +165,21 @@ class Run:
         """
         return self._folder.plan()
 
-    def approve(self, user: str) -> None:
+    def approve(self, user: str, digest: str) -> None:
         """Record who has approved the plan that ``plan`` stored: the run's certificate names them.
 
         Args:
             user: their name.
+            digest: that of the plan that was shown, by ``Plan.digest``.
+
+        Raises:
+            FerryError: another plan is stored now.
         """
+        if digest != self.planned().digest:
+            raise FerryError(
+                f"{self.flow.name}, run {self.run_id}: {user} approved a plan that is not the stored one any more.",
+                advice="Clear the task plan, and approve what it plans.",
+            )
         self._folder.save_approval(user)
 
     def sync_topics(self) -> Plan:

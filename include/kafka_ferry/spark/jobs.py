@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from kafka_ferry.errors import masked_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +35,18 @@ def done_in_tasks(
     if not items:
         return []
     context = spark.sparkContext
-    return context.parallelize(items, len(items)).map(work).collect()
+    return context.parallelize(items, len(items)).map(_Masked(work)).collect()
+
+
+class _Masked(Generic[_Item, _Result]):
+    """Work whose errors show no secret: a worker's traceback is printed by its executor, and by the driver."""
+
+    def __init__(self, work: Callable[[_Item], _Result]) -> None:
+        self._work = work
+
+    def __call__(self, item: _Item) -> _Result:
+        with masked_errors():
+            return self._work(item)
 
 
 def dealt(items: Sequence[_Item], hands: int) -> list[list[_Item]]:

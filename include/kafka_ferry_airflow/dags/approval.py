@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from kafka_ferry.config import Flow
+
+
+_SHOWN: Final = "plan_shown"
+"""The digest of the plan that the person sees."""
 
 
 class PlanApprovalOperator(ApprovalOperator):
@@ -50,6 +54,7 @@ class PlanApprovalOperator(ApprovalOperator):
                 "No approval is needed: the plan copies records and changes nothing else."
             )
             return None
+        context["ti"].xcom_push(key=_SHOWN, value=plan.digest)
         self.body = plan_markdown(plan)
         return super().execute(context)
 
@@ -57,7 +62,7 @@ class PlanApprovalOperator(ApprovalOperator):
         """Continues when a user has answered.
 
         Raises:
-            AirflowFailException: the plan was rejected; nothing was changed.
+            AirflowFailException: the plan was rejected, or is not the one that was shown; nothing was changed.
         """
         person = event.get("responded_by_user") or {}
         if event.get("chosen_options") == [self.REJECT]:
@@ -69,5 +74,6 @@ class PlanApprovalOperator(ApprovalOperator):
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
         with airflow_errors():
-            Run(self.flow, context["run_id"]).approve(str(person.get("name") or "a user"))
+            shown = str(context["ti"].xcom_pull(task_ids=self.task_id, key=_SHOWN) or "")
+            Run(self.flow, context["run_id"]).approve(str(person.get("name") or "a user"), shown)
         return answered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _LEVELS: Final = {"warning": logging.WARNING, "refusal": logging.ERROR}
 # A user cannot review more than that, and Airflow's page shows it completely.
 _LINES_SHOWN: Final = 400
+_TILDES: Final = re.compile("~+")
 
 
 def log_plan(log: logging.Logger, plan: Plan) -> None:
@@ -29,5 +31,8 @@ def plan_markdown(plan: Plan) -> str:
     more = sum(1 for _ in lines)
     if more:
         shown.append(f"... and {more:,} more lines: see the log of the task plan.")
-    # A fence that no line can end.
-    return "\n".join(["~~~~~~text", *shown, "~~~~~~"])
+    # A fence that no line can end: each is one line, and none has so many tildes.
+    fence = "~" * (
+        6 + max((len(run) for line in shown for run in _TILDES.findall(line)), default=0)
+    )
+    return "\n".join([f"{fence}text", *shown, fence])

@@ -278,8 +278,8 @@ def _docs(flow: ReadableFlow, name: Name) -> Response:
 
 def _static(name: Name) -> FileResponse:
     file = STATIC / name
-    # Only files directly in the folder: a name has no slash, but may be "..".
-    if file.parent != STATIC or not file.is_file():
+    # Only names that are there: one that is asked for may be "..", or no name of a file at all.
+    if name not in {it.name for it in STATIC.iterdir()}:
         raise HTTPException(404, "There is no such file.")
     return FileResponse(
         file, headers={"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -19,6 +20,8 @@ from kafka_ferry.errors import FerryError
 _T = TypeVar("_T")
 DEADLINE_S: Final = 8.0
 """How long a page waits for a store."""
+_LONGEST_S: Final = 60.0
+_LOOK_S: Final = 0.5
 # Of the forty that answer requests, by default.
 _MOST_THREADS: Final = 24
 
@@ -38,13 +41,14 @@ class StoreSilent(FerryError):
 class StoreReads:
     """Runs reads of stores in threads of their own, and waits for each until its deadline.
 
-    a. No read makes its caller wait longer than ``seconds``.
+    a. No read makes its caller wait longer than ``seconds`` for the store. Time in which the read computes, on a
+       busy machine, is not the store's; with it, no read takes longer than ``_LONGEST_S``.
     b. A store with a read beyond its deadline is not asked again before that one has ended: its readers are refused at
        once, and it never holds more than a few threads.
     c. A read beyond its deadline ends when the store lets it, without a reader; it does not keep the process alive.
 
     Args:
-        seconds: the deadline of each read.
+        seconds: how long a store may keep a read waiting.
     """
 
     def __init__(self, seconds: float = DEADLINE_S) -> None:
@@ -66,8 +70,8 @@ class StoreReads:
         return self.start(store, work)()
 
     def start(self, store: str, work: Callable[[], _T]) -> Callable[[], _T]:
-        """Begin a read; what it returns waits for it as ``read`` does, until the deadline that began now."""
-        deadline = monotonic() + self._seconds
+        """Begin a read; what it returns waits for it as ``read`` does, from now on."""
+        began = monotonic()
         found: Future[_T] = Future()
         with self._lock:
             if self._late[store] or self._running[store] >= _MOST_THREADS:
@@ -78,7 +82,7 @@ class StoreReads:
             target=self._run, args=(store, work, found), name="kafka-ferry-store", daemon=True
         )
         isolated.start()
-        return lambda: self._wait(store, found, deadline)
+        return lambda: self._wait(store, found, isolated, began)
 
     def _run(self, store: str, work: Callable[[], _T], found: Future[_T]) -> None:
         try:
@@ -96,17 +100,31 @@ class StoreReads:
             else:
                 tell()
 
-    def _wait(self, store: str, found: Future[_T], deadline: float) -> _T:
-        try:
-            return found.result(timeout=max(0.0, deadline - monotonic()))
-        except TimeoutError:
+    def _wait(self, store: str, found: Future[_T], thread: threading.Thread, began: float) -> _T:
+        computed, waits_since = 0, began
+        while not found.done():
+            now = monotonic()
+            if (ticks := _ticks(thread)) > computed:
+                computed, waits_since = ticks, now
+            left = min(waits_since + self._seconds, began + _LONGEST_S) - now
+            if left > 0:
+                wait([found], timeout=min(left, _LOOK_S))
+                continue
             with self._lock:
-                # A read that raises a TimeoutError itself has ended, too.
                 if not found.done() and found.cancel():
                     self._late[store] += 1
-            if found.cancelled():
-                raise StoreSilent(store) from None
-            return found.result()
+                    raise StoreSilent(store)
+        return found.result()
+
+
+def _ticks(thread: threading.Thread) -> int:
+    """The processor's time that a thread has had, in hundredths of a second; 0 where the system does not say."""
+    try:
+        stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+    except OSError:
+        return 0
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return int(user) + int(system)
 
 
 READS: Final = StoreReads()

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import RunOptions
 from kafka_ferry.model.changes import Entity
 from kafka_ferry.report.plan_text import plan_text
@@ -163,6 +164,8 @@ def test_more_than_removals_max_goes_only_with_an_approval(pair: Pair, how: str)
         this.plan(RunOptions(approve_removals=True))
     else:
         this.plan()
-        this.approve("Ada")
+        with pytest.raises(FerryError, match="not the stored one"):
+            this.approve("Ada", Run(flow, "run-2").planned().digest)
+        this.approve("Ada", this.planned().digest)
     assert not this.sync_topics().remarks.unapplied
     wait_until(lambda: not copied & acls_of(pair.backup))

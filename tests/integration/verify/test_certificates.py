@@ -97,7 +97,8 @@ def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaClu
     (topic,) = flow.topics
     produce(primary.bootstrap, topic, [Record(value=b"1")])
     assert not failures(copy_now(flow, "run-1"))
-    Run(flow, "run-1").approve("Ada")
+    first_run = Run(flow, "run-1")
+    first_run.approve("Ada", first_run.planned().digest)
     verified(flow, "run-1")
     certified(flow, primary, "run-2")
 

@@ -198,7 +198,7 @@ def test_a_file_that_is_no_flow_is_told_to_who_may_see_such_problems(
 @pytest.fixture
 def state(configs: Path, runs: list[str]) -> Path:
     """The state folder of the flow that is shown."""
-    return flow_state(load_flow(configs / f"{SLUG}.yaml")).local_path or Path()
+    return flow_state(load_flow(configs / "shown.yaml")).local_path or Path()
 
 
 def test_no_link_in_the_state_folder_is_followed(

@@ -60,3 +60,13 @@ def test_many_readers_of_a_slow_store_do_not_take_all_threads() -> None:
     assert threading.active_count() - before < 30
     answer.set()
     assert any(wait() for wait in waits[:1])
+
+
+def test_a_read_that_computes_on_a_busy_machine_is_not_the_stores_silence() -> None:
+    def compute() -> int:
+        until, found = monotonic() + 1.5, 0
+        while monotonic() < until:
+            found += 1
+        return found
+
+    assert StoreReads(0.5).read(STORE, compute) > 0

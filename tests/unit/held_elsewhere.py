@@ -165,6 +165,7 @@ OF_SEVERAL: Final = {
     "batches/test_offsets_kept.py",
     "config/files/test_mm2_logins.py",
     "ledger/test_fuzz.py",
+    "report/test_evil_names.py",
     "runs/test_growth.py",
     "wire/access/test_answers.py",
     "wire/test_answers.py",

@@ -22,6 +22,7 @@ from kafka_ferry.errors import (
     NotApplied,
     RangesFailed,
     SameCluster,
+    SecretHidden,
     SparkFailed,
     SparkNeeded,
     StateUnwritable,
@@ -66,6 +67,7 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         "The checkpoint old is not translated:\n  orders-0 stopped.\n  orders-1 stopped. Look there.",
     ),
     (InputError("No such thing."), False, 9, "No such thing."),
+    (SecretHidden("ValueError: ******"), True, 1, "ValueError: ******"),
     (JavaNeeded("No java.", advice=ADVICE), False, 9, f"No java. {ADVICE}"),
     (
         StateUnwritable("x cannot be written to: full", transient=True),

@@ -60,7 +60,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/spark/test_checkpoint.py": "runs/plan: moved_checkpoint",
     "unit/test_state.py": ": local_files",
     "unit/transform/test_apply.py": "transform: field_format",
-    "unit/transform/test_functions.py": "spark: packed_changes",
+    "unit/transform/test_functions.py": "spark: packed_changes; transform: secrets",
     "unit/spark/test_class_archive.py": "spark: properties rehearsal",
     "unit/verify/expectations/test_data_docs.py": "verify/expectations: offline_page",
     "unit/verify/expectations/test_judge.py": "verify/expectations: evaluation tables",
@@ -130,7 +130,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
     "record_digests takeover",
-    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply topic_configs",
+    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
     "integration/topologies/test_topologies.py": "runs/provenance: shared_topics upstream_flows",
     "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",

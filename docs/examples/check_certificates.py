@@ -83,15 +83,19 @@ def check(file, key):
         reasons.update(row["reasons"])
         if row["end"] - row["start"] != row["copied"] + sum(row["reasons"].values()):
             faults.append(f"{row['topic']}-{row['partition']} at {row['start']} does not add up")
+        if row.get("witnessed", 0) > sum(row["reasons"].values()):
+            faults.append(
+                f"{row['topic']}-{row['partition']} at {row['start']} has too many witnessed"
+            )
     sums = (
         len(rows),
         sum(row["end"] - row["start"] for row in rows),
         sum(row["read_back"] for row in rows),
-    )
-    if (header["ranges"], header["source_offsets"], header["records"], header["reasons"]) != (
-        *sums,
+        sum(row.get("witnessed", 0) for row in rows),
         dict(reasons),
-    ):
+    )
+    names = ("ranges", "source_offsets", "records", "witnessed", "reasons")
+    if tuple(header.get(name, 0) for name in names) != sums:
         faults.append("its header does not sum up its ranges")
     return header, digest, faults
 

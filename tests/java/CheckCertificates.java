@@ -60,11 +60,24 @@ class CheckCertificates {
             } else if (!previous.equals(field(header, "previous"))) {
                 fault = "chain";
             }
+            if (fault.isEmpty() && witnessed(List.of(header)) != witnessed(lines.subList(1, lines.size()))) {
+                fault = "witnessed";
+            }
             previous = HexFormat.of().formatHex(sha256(header));
             System.out.println(fault.isEmpty() ? "holds" : fault);
             whole &= fault.isEmpty();
         }
         System.exit(whole ? 0 : 1);
+    }
+
+    /** How many offsets without a record the lines say were looked up on the source. */
+    private static long witnessed(List<byte[]> lines) {
+        long found = 0;
+        for (byte[] line : lines) {
+            Matcher count = Pattern.compile("\"witnessed\":(\\d+)").matcher(text(line));
+            found += count.find() ? Long.parseLong(count.group(1)) : 0;
+        }
+        return found;
     }
 
     /** Whether the line has a signature that holds, in the only form that the format allows. */

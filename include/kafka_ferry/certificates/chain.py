@@ -52,12 +52,13 @@ def pruned_until(
         certificates: of one flow.
         key: whose signature a certificate has to have to be believed; None for any or none.
     """
-    told = [one.header.pruned for one in certificates if key is None or _is_signed_by(one, key)]
+    told = [one.header.pruned for one in certificates if key is None or is_signed_by(one, key)]
     # Not the newest one's alone: an earlier release leaves the record out.
     return max((it for it in told if it), key=lambda it: it.through, default=None)
 
 
-def _is_signed_by(one: Certificate, key: Ed25519PublicKey) -> bool:
+def is_signed_by(one: Certificate, key: Ed25519PublicKey) -> bool:
+    """Whether a certificate's first line has the signature of this key."""
     return one.signature is not None and one.signature.is_of(key, one.line)
 
 
@@ -73,7 +74,7 @@ def own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
         yield from _wrong_sums(one)
     if key is not None and one.signature is None:
         yield f"{one.name} is not signed."
-    elif key is not None and not _is_signed_by(one, key):
+    elif key is not None and not is_signed_by(one, key):
         yield f"{one.name}: its signature is not of this key and these bytes."
 
 
@@ -88,11 +89,12 @@ def _wrong_sums(one: Certificate) -> Iterator[str]:
             len(rows),
             sum(row["end"] - row["start"] for row in rows),
             sum(row["read_back"] for row in rows),
+            sum(row.get("witnessed", 0) for row in rows),
         )
     except (CertificateError, KeyError, TypeError, AttributeError):
         yield f"{one.name} has ranges of another format."
         return
-    told = (header.ranges, header.source_offsets, header.records)
+    told = (header.ranges, header.source_offsets, header.records, header.witnessed)
     if sums != told or dict(reasons) != dict(header.reasons):
         yield f"{one.name}: its header does not sum up its ranges."
 

@@ -80,6 +80,7 @@ class Header(_Model):
         source_offsets: how many source offsets they have.
         records: how many records of them were read back from the target.
         reasons: source offsets without a record on the target, by reason.
+        witnessed: how many of these were looked up on the source, which had no record there either.
         root: the Merkle root over the range lines.
     """
 
@@ -103,6 +104,7 @@ class Header(_Model):
     source_offsets: int
     records: int
     reasons: Mapping[str, int]
+    witnessed: int = 0
     root: str = Field(pattern="^[0-9a-f]{64}$")
 
 

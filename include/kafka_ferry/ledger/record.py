@@ -1,6 +1,6 @@
 """The format of the records in ``ferry-ledger.{source}.internal``. docs/ledger.md describes it.
 
-Nine kinds of record, each a JSON object with a version and a type:
+Ten kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
 - ``applied``: configs, ACLs, quotas and users that a run has set on the target;
@@ -11,6 +11,7 @@ Nine kinds of record, each a JSON object with a version and a type:
 - ``backfill``: the same for a backfill, which moves no position;
 - ``groups``: what a run has committed for groups on the target;
 - ``verification``: everything before a ledger offset was read back and found complete;
+- ``files``: the digests of the files in the state folder that a step has left for a later one;
 - ``set-aside``: records of the topic that are none of these, and are passed over from here on.
 """
 
@@ -336,6 +337,17 @@ class GroupsEntry(_Entry):
     source_cluster_id: str = ""
 
 
+class FilesEntry(_Entry):
+    """Files that a step of a run has left in the state folder, for a later step that signs what they say.
+
+    Attributes:
+        digests: by the file's name in the run's folder, SHA-256 of its content, in hexadecimal.
+    """
+
+    type: Literal["files"] = "files"
+    digests: dict[str, str]
+
+
 class UnreadableRecord(_Model):
     """A record of the ledger's topic that is no entry.
 
@@ -367,6 +379,7 @@ CopyingEntry = TransactionEntry | BackfillEntry
 Entry = (
     AppliedEntry
     | BackfillEntry
+    | FilesEntry
     | GroupsEntry
     | OwnershipEntry
     | ReleaseEntry

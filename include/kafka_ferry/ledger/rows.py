@@ -138,6 +138,9 @@ class LedgerRange(NamedTuple):
 
     Attributes:
         window: of a backfill's range, the timestamps that it accounts for.
+        writer: the number of the writer that copied it, and the id of the producer that wrote the record; -1 each
+            where it was read from the table.
+        producer_id: see ``writer``.
     """
 
     ledger_offset: int
@@ -145,6 +148,8 @@ class LedgerRange(NamedTuple):
     copied: CopiedRange
     at: int = 0
     window: Window | None = None
+    writer: int = -1
+    producer_id: int = -1
 
     @property
     def target(self) -> TopicPartition:

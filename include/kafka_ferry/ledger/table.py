@@ -24,7 +24,7 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
 from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in, is_verification
 from kafka_ferry.ledger.epochs import epoch_history
-from kafka_ferry.ledger.record import Entry, LedgerError
+from kafka_ferry.ledger.record import BackfillEntry, CopyingEntry, Entry, LedgerError
 from kafka_ferry.ledger.rows import (
     SCHEMA,
     LedgerEnd,
@@ -43,7 +43,7 @@ from kafka_ferry.ledger.synced import (
     stored_to,
 )
 from kafka_ferry.ledger.table_files import TableFiles, TablePart
-from kafka_ferry.ledger.topic import read_ledger
+from kafka_ferry.ledger.topic import entries_with_producers, read_ledger
 from kafka_ferry.model.changes import Applied
 from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.model.positions import Position, ProducerState
@@ -210,6 +210,23 @@ class LedgerTable:
         """The ranges in the ledger from the offset ``start`` on, up to and without ``end``."""
         at = pc.field("ledger_offset")
         return self._ranges((at >= start) & (at < end))
+
+    def ranges_in_topic(self, start: int, end: int) -> Iterator[LedgerRange]:
+        """The flow's ranges between two ledger offsets, by the topic that was projected last, and not by the table.
+
+        Raises:
+            FerryError: if the ledger cannot be read.
+        """
+        assert self._topic is not None
+        for at, entry, producer_id in entries_with_producers(*self._topic, start):
+            if at >= end:
+                return
+            if isinstance(entry, CopyingEntry) and entry.flow == self._flow and at >= start:
+                window = entry.window if isinstance(entry, BackfillEntry) else None
+                for copied in entry.ranges:
+                    yield LedgerRange(
+                        at, entry.run, copied, entry.at, window, entry.writer, producer_id
+                    )
 
     def _ranges(self, wanted: pc.Expression) -> Iterator[LedgerRange]:
         for row in self.read(copied_rows() & wanted).to_pylist():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import Final, NamedTuple, TypeAlias
 
 from kafka_ferry.batches import key_value_of, read_records, single_record
@@ -11,7 +12,9 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger.record import (
     AppliedEntry,
+    CopyingEntry,
     Entry,
+    FilesEntry,
     GroupsEntry,
     LedgerError,
     OwnershipEntry,
@@ -31,7 +34,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import MissingRecords, committed_values, stored_batches
+from kafka_ferry.wire.partitions.scan import MissingRecords, committed_records, stored_batches
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
 
 # Nothing in a ledger may expire: it is the only offset map.
@@ -43,6 +46,7 @@ _LOST: Final = (
 )
 _OfRun: TypeAlias = (
     AppliedEntry
+    | FilesEntry
     | GroupsEntry
     | OwnershipEntry
     | ReleaseEntry
@@ -51,6 +55,9 @@ _OfRun: TypeAlias = (
     | VerificationEntry
 )
 _SET_ASIDE: Final = b'"set-aside"'
+# Of copied ranges, and of verifications: an entry of another type has no field of this name.
+_RANGES: Final = b'"ranges"'
+_NEVER: Final = 2**63
 
 
 def ledger_creation(topic: str, replication_factor: int) -> Creation:
@@ -69,25 +76,37 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
     Records that were set aside, by an entry after them, are passed over.
 
     Raises:
-        LedgerError: if another record cannot be read, or if the topic has lost some from ``start`` on.
+        LedgerError: if another record cannot be read or belongs to no transaction, or if the topic has lost some from
+            ``start`` on.
         ClusterUnreachable: if the target does not answer for a minute.
     """
+    for at, entry, _ in entries_with_producers(cluster, topic, start):
+        yield at, entry
+
+
+def entries_with_producers(
+    cluster: Cluster, topic: str, start: int
+) -> Iterator[tuple[int, Entry, int]]:
+    """The same, each with the id of the producer that wrote it."""
     aside: Mapping[int, str] | None = None
-    for at, value, entry in ledger_values(cluster, topic, start):
+    for at, value, entry, producer_id in ledger_values(cluster, topic, start):
         if not isinstance(entry, LedgerError):
-            yield at, entry
+            yield at, entry, producer_id
             continue
         if aside is None:
             rest = ledger_values(cluster, topic, at, only=_SET_ASIDE)
-            aside = records_set_aside(later for _, _, later in rest)
+            aside = records_set_aside(later for _, _, later, _ in rest)
         if aside.get(at) != content_digest(value):
             raise entry
 
 
 def ledger_values(
     cluster: Cluster, topic: str, start: int, *, only: bytes = b""
-) -> Iterator[tuple[int, bytes | None, Entry | LedgerError]]:
-    """The ledger's committed records from offset ``start`` on: offset, value, and the entry or why it is none.
+) -> Iterator[tuple[int, bytes | None, Entry | LedgerError, int]]:
+    """The ledger's committed records from ``start`` on: offset, value, the entry or why it is none, producer id.
+
+    WRITE on the topic suffices for a record outside of any transaction, whose producer id may be anyone's; a
+    transaction takes a right to its transactional id. So only what is in one is an entry.
 
     Args:
         cluster: the target.
@@ -99,23 +118,66 @@ def ledger_values(
         LedgerError: if the topic has lost records from ``start`` on.
         ClusterUnreachable: if the target does not answer for a minute.
     """
+    partition = TopicPartition(topic, 0)
+
+    @cache
+    def ends() -> Mapping[str, int]:
+        with connected(cluster) as another:
+            return _ends_outside(another, topic)
+
     # Not by librdkafka, which believes whatever a broker lists as aborted (``TransactionFates``).
     with connected(cluster) as wire:
         try:
-            for at, value in committed_values(
-                wire, TopicPartition(topic, 0), start, keeps_all=True
-            ):
+            for header, at, value in committed_records(wire, partition, start, keeps_all=True):
                 if only in (value or b""):
-                    yield at, value, _entry_or_error(topic, at, value)
+                    in_transaction = header.is_transactional
+                    entry = _entry_or_error(topic, at, value, ends, in_transaction=in_transaction)
+                    yield at, value, entry, header.producer_id
         except MissingRecords as error:
             raise LedgerError(f"The ledger has lost records: {error}.", advice=_LOST) from error
 
 
-def _entry_or_error(topic: str, at: int, value: bytes | None) -> Entry | LedgerError:
+def _entry_or_error(
+    topic: str,
+    at: int,
+    value: bytes | None,
+    ends: Callable[[], Mapping[str, int]],
+    *,
+    in_transaction: bool,
+) -> Entry | LedgerError:
+    """The entry, or why it is none; ``ends`` gives what ``_ends_outside`` does."""
     try:
-        return decode(value or b"", at=f"{topic} offset {at}")
+        entry = decode(value or b"", at=f"{topic} offset {at}")
     except LedgerError as error:
         return error
+    if in_transaction:
+        return entry
+    if not isinstance(entry, CopyingEntry) and at < ends().get(entry.flow, 0):
+        return entry
+    return LedgerError(
+        f"{topic} offset {at}: a record of the type {entry.type} for {entry.flow} that belongs to no transaction, as "
+        "the flow's own do: another client has written it.",
+        advice="Find out who has WRITE on the topic. `ferry repair --ledger` lists such records, and sets them aside.",
+    )
+
+
+def _ends_outside(wire: WireCluster, topic: str) -> dict[str, int]:
+    """By flow, the ledger offset before which its entries count that are in no transaction.
+
+    Earlier snapshots wrote all entries but those of copied ranges so. They did in a ledger only where a range was
+    copied before the first other entry in a transaction.
+    """
+    ends: dict[str, int] = {}
+    for header, at, value in committed_records(wire, TopicPartition(topic, 0), 0):
+        if not header.is_transactional:
+            continue
+        entry = _entry_or_error(topic, at, value, dict, in_transaction=True)
+        if isinstance(entry, CopyingEntry):
+            ends.setdefault(entry.flow, _NEVER)
+        # A verification is also in the transaction that takes another mirror's copies over.
+        elif not isinstance(entry, LedgerError | VerificationEntry):
+            ends[entry.flow] = min(at, ends.get(entry.flow, 0))
+    return ends
 
 
 def records_set_aside(entries: Iterable[Entry | LedgerError]) -> dict[int, str]:
@@ -139,7 +201,7 @@ class NewestClaims(NamedTuple):
 def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> NewestClaims:
     """Who may write the copies of ``flow``, by the ledger's records from ``start`` on.
 
-    Open transactions hide none: such records belong to no transaction.
+    Those of open and aborted transactions count too, since they may come to be committed after this look.
 
     Args:
         wire: the target, with no request on its way.
@@ -155,29 +217,28 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
     def newest() -> NewestClaims:
         log = partition_log(wire, TopicPartition(topic, 0))
         first = start if log.start <= start <= log.end else log.start
+        stored = [
+            (batch.header.is_transactional, record[0], key_value_of(record[3])[1])
+            for batch in stored_batches(wire, log, first, log.end)
+            if not batch.header.is_control
+            for record in read_records(batch)
+        ]
+        ends = cache(partial(_ends_outside, wire, topic))
+        entries = [
+            (at, value, _entry_or_error(topic, at, value, ends, in_transaction=is_inside))
+            for is_inside, at, value in stored
+            if at >= first and not (is_inside and _RANGES in (value or b""))
+        ]
+        aside = records_set_aside(entry for _, _, entry in entries)
         run, marks = None, dict[str, Mark]()
-        unreadable, aside = dict[int, tuple[str, LedgerError]](), list[SetAsideEntry]()
-        for batch in stored_batches(wire, log, first, log.end):
-            if batch.header.is_control or batch.header.is_transactional:
-                continue
-            for at, _, _, content in read_records(batch):
-                value = key_value_of(content)[1]
-                entry = _entry_or_error(topic, at, value)
-                if isinstance(entry, LedgerError):
-                    unreadable[at] = content_digest(value), entry
-                    continue
-                if isinstance(entry, SetAsideEntry):
-                    aside.append(entry)
-                if entry.flow != flow or at < first:
-                    continue
-                if isinstance(entry, RunEntry):
-                    run = entry
-                elif isinstance(entry, OwnershipEntry):
-                    marks |= {mark.remote_topic: mark for mark in entry.marks}
-        set_aside = records_set_aside(aside)
-        for at, (digest, error) in unreadable.items():
-            if set_aside.get(at) != digest:
-                raise error
+        for at, value, entry in entries:
+            if isinstance(entry, LedgerError):
+                if aside.get(at) != content_digest(value):
+                    raise entry
+            elif entry.flow == flow and isinstance(entry, RunEntry):
+                run = entry
+            elif entry.flow == flow and isinstance(entry, OwnershipEntry):
+                marks |= {mark.remote_topic: mark for mark in entry.marks}
         given_back = frozenset(name for name, mark in marks.items() if mark.given_back)
         return NewestClaims(run, given_back)
 
@@ -185,7 +246,7 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
 
 
 def append_entry(flow: Flow, entry: _OfRun) -> None:
-    """Append ``entry`` to the ledger, as the only record of a batch and therefore without a transaction.
+    """Append ``entry`` to the ledger, in a transaction of its own.
 
     Two runs of a flow may do so at the same time, such as a backfill and a scheduled run. An entry may be
     written twice, where a broker does not say whether it took it; repeated entries do no harm.
@@ -196,7 +257,7 @@ def append_entry(flow: Flow, entry: _OfRun) -> None:
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     record = single_record(*encode(entry), entry.at)
     write_exclusively(
-        flow.target, ledger, f"ferry.{flow.name}.run", lambda writer: writer.write(record)
+        flow.target, ledger, f"ferry.{flow.name}.run", lambda writer: writer.commit(record)
     )
 
 

@@ -300,6 +300,16 @@ def withhold(plan: Plan) -> Plan:
     )
 
 
+def takes_away(plan: Plan) -> bool:
+    """Whether a plan takes anything away on the target."""
+    topics, access = plan.topics, plan.access
+    steps = (
+        *(*topics.config_changes, *(it for it in topics.retirements if it.is_due(plan.at))),
+        *(*access.acl_changes, *access.quota_changes, *access.user_changes),
+    )
+    return bool(plan.removals.offset_deletions) or any(map(_kind_of, steps))
+
+
 def held_back(plan: Plan) -> list[str]:
     """A sentence for each kind of removals that wait for an approval."""
     return [f"Held back: {excess} {_APPROVE}" for excess in plan.removals.excesses]

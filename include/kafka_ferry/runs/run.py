@@ -18,6 +18,7 @@ from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
 from kafka_ferry.plan import make_plan
+from kafka_ferry.plan.removals import takes_away
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.plan.moved_checkpoint import note_moved_checkpoint
 from kafka_ferry.runs.state.run_context import RunContext
@@ -403,19 +404,27 @@ class Run:
             yield
 
     def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
-        plan = self._made_plan(options)
+        plan = self._plan_by(self._context, options)
+        if takes_away(plan):
+            with self._retry_time(), self._context.by_topic() as context:
+                plan = self._plan_by(context, options)
+        self._check_rules(plan, spark)
+        return note_moved_checkpoint(self._context, plan)
+
+    def _plan_by(self, context: RunContext, options: RunOptions) -> Plan:
+        """The plan by the ledger table of ``context``."""
+        plan = self._made_plan(context, options)
         if self.flow.sync_schemas != "none":
             from kafka_ferry.runs.sync_topics.schemas import planned_schemas
 
             with self._retry_time():
-                plan = planned_schemas(self._context, plan)
+                plan = planned_schemas(context, plan)
         if self.flow.on_source_group_deleted == "delete":
             from kafka_ferry.runs.sync_groups.delete_offsets import planned_deletions
 
             with self._retry_time():
-                plan = planned_deletions(self._context, plan)
-        self._check_rules(plan, spark)
-        return note_moved_checkpoint(self._context, plan)
+                plan = planned_deletions(context, plan)
+        return plan
 
     def _check_rules(self, plan: Plan, spark: SparkSource | None) -> None:
         """Raise ``ConfigError`` where a new rule cannot be, or a secret of one that the run needs is not there."""
@@ -434,12 +443,12 @@ class Run:
 
             checked_rules(spark(), self.flow)
 
-    def _made_plan(self, options: RunOptions) -> Plan:
+    def _made_plan(self, context: RunContext, options: RunOptions) -> Plan:
         if options.window:
             from kafka_ferry.runs.plan.backfill import make_backfill_plan
 
             with self._retry_time():
-                return make_backfill_plan(self.flow, self._context.ledger, self.run_id, options)
+                return make_backfill_plan(self.flow, context.ledger, self.run_id, options)
         with self._retry_time():
-            state = discover(self.flow, self._context.ledger)
+            state = discover(self.flow, context.ledger)
         return make_plan(self.flow, state, run=self.run_id, at=now_ms(), options=options)

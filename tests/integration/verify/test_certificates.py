@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ from tests.support.records.builders import Record, delete_before, produce, recre
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_now, failures, remote
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import recount_here, verified
+from tests.support.runs.proof import NO_SPARK, recount_here, report_of, verified
 
 
 @pytest.fixture
@@ -413,3 +414,74 @@ def test_a_run_writes_a_certificate_only_if_it_is_asked_to(
     assert Run(flow, "run-1").reconciliation()
     topics = ClusterControl(flow.target).unknown([certificate_topic(flow.source.alias)])
     assert topics
+
+
+@pytest.mark.parametrize("is_folder_lost", [False, True], ids=["", "folder lost"])
+def test_an_unsigned_certificate_that_says_that_others_were_pruned_is_not_followed(
+    flow: Flow, primary: KafkaCluster, is_folder_lost: bool
+) -> None:
+    for run in ("run-1", "run-2"):
+        certified(flow, primary, run)
+    first, second = find_certificates(flow).all
+    forged = json.loads(second.line) | {"serial": 9, "pruned": {"through": 2, "hash": first.digest}}
+    topic = certificate_topic(flow.source.alias)
+    append_records(
+        flow.target, topic, [NewRecord(b"9/0", json.dumps(forged).encode() + b"\n", partition=0)]
+    )
+    state = flow_state(flow).folder("certificates")
+    if is_folder_lost:
+        state.delete(state.names())
+
+    with pytest.raises(CertificateError, match="has another certificate 9"):
+        certified(flow, primary, "run-3")
+
+    assert [one.header.serial for one in find_certificates(flow).on_target] == [1, 2, 9]
+    assert len(state.names()) == (0 if is_folder_lost else 2)
+
+
+def test_a_certificate_in_the_state_folder_deletes_no_others(
+    flow: Flow, primary: KafkaCluster
+) -> None:
+    for run in ("run-1", "run-2", "run-3"):
+        certified(flow, primary, run)
+    *_, second, third = find_certificates(flow).all
+    forged = json.loads(third.line) | {
+        "serial": 4,
+        "pruned": {"through": 2, "hash": second.digest},
+    }
+    save_file(flow_state(flow), replace(third, line=json.dumps(forged).encode(), signature=None))
+
+    certified(flow, primary, "run-4")
+
+    found = find_certificates(flow)
+    assert [one.header.serial for one in found.on_target] == [1, 2, 3, 5]
+    assert [one.header.serial for one in found.in_state] == [1, 2, 3, 4, 5]
+    assert found.all[-1].header.pruned is None
+
+
+@pytest.mark.parametrize("file", ["reconciliation.json", "plan.json", "approved-by.txt"])
+def test_what_verify_has_left_and_was_changed_since_is_not_signed(
+    flow: Flow, primary: KafkaCluster, file: str
+) -> None:
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(10)])
+    assert not failures(copy_now(flow, "run-1"))
+    this = Run(flow, "run-1")
+    this.verify(NO_SPARK)
+    folder = this._context.folder.files
+    before = folder.read(file)
+    changes = {
+        "reconciliation.json": lambda text: text.replace(
+            b'"target_records": ', b'"target_records": 1'
+        ),
+        "plan.json": lambda text: text.replace(b'"at": 1', b'"at": 2'),
+        "approved-by.txt": lambda _: b"Ada",
+    }
+    folder.write(file, changes[file](before or b""))
+
+    with pytest.raises(CertificateError, match="is not what the step verify has left"):
+        report_of(flow, "run-1")
+
+    assert not stored_certificates(flow.target, flow.source.alias)
+    this.verify(NO_SPARK)
+    assert report_of(flow, "run-1").proof.certificate == 1

@@ -125,7 +125,8 @@ def test_what_an_unreadable_record_hides_is_shown(pair: Pair) -> None:
     for at, value in enumerate(values):
         is_lost = at in (copied[1], copied[-1])
         changed = value.replace(b'"version":1', b'"version":9') if is_lost else value
-        produce(pair.backup.bootstrap, ledger, [Record(flow.name.encode(), changed)])
+        record = Record(flow.name.encode(), changed)
+        produce(pair.backup.bootstrap, ledger, [record], transactional_id=topic)
 
     first, second = LedgerRecords(flow).listed()
 

@@ -6,7 +6,7 @@ import pytest
 
 from kafka_ferry.batches import single_record
 from kafka_ferry.batches.digest import RangeDigest
-from kafka_ferry.copy.target.fencing import restore_positions
+from kafka_ferry.copy.target.fencing import restore_positions, transactional_id
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import CopiedRange, TransactionEntry, encode, ledger_topic
 from kafka_ferry.model import Position, TopicPartition
@@ -41,7 +41,9 @@ def test_a_ledger_record_that_books_records_as_aborted_is_contradicted_by_the_so
     entry = TransactionEntry(flow=flow.name, run="run-2", at=1, writer=0, ranges=(nothing,))
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     record = single_record(*encode(entry), entry.at)
-    write_exclusively(flow.target, ledger, "another", lambda writer: writer.write(record))
+    # As a task of the flow that is wrong: other clients' records count for nothing.
+    name = transactional_id(flow.name, 0)
+    write_exclusively(flow.target, ledger, name, lambda writer: writer.commit(record))
     place = TopicPartition(remote(flow, topic), 0)
     there = Position(
         nothing.end, topic_id=nothing.topic_id, remote_topic_id=nothing.remote_topic_id

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kafka_ferry.copy import Outcome
+    from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.spark.session import SparkSource
 
@@ -127,9 +128,9 @@ class Copying:
         planned = {range_.target: range_ for range_ in plan.ranges}
         goes_back = flow.on_position_moved == "ledger"
 
-        def forgotten() -> dict[TopicPartition, Position]:
+        def forgotten(ledger: LedgerTable) -> dict[TopicPartition, Position]:
             known = read_positions(flow.target, flow.name)
-            written = self._ledger.positions()
+            written = ledger.positions()
             return {
                 tp: replace(written[tp], origins=planned[tp].origins)
                 for tp in planned.keys() & written.keys()
@@ -138,13 +139,13 @@ class Copying:
                 and (tp not in known or (goes_back and not is_confirmed(known[tp], written[tp])))
             }
 
-        if forgotten():
+        if forgotten(self._ledger):
             # A writer that still ran could commit a later position meanwhile.
             fence_writers(flow, flow.writers)
             # A position from the part that shows would copy again what the hidden one has.
             require_settled(flow.target, ledger_topic(flow.source.alias))
-            self._run.project_ledger()
-            restore_positions(flow, self._run.run_id, forgotten())
+            with self._run.by_topic() as by_topic:
+                restore_positions(flow, self._run.run_id, forgotten(by_topic.ledger))
 
     def raise_failures(self, plan: Plan, outcomes: Sequence[Outcome], shard: int | None) -> None:
         """Raise the failures in ``outcomes``, and what the plan refuses.

@@ -15,6 +15,7 @@ from kafka_ferry.certificates import (
     append_certificate,
     certificate_topic,
 )
+from kafka_ferry.certificates.chain import is_signed_by
 from kafka_ferry.certificates.document import CertifiedCluster, as_line
 from kafka_ferry.certificates.merkle import merkle_root
 from kafka_ferry.certificates.signature import private_key
@@ -22,21 +23,30 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.runs.publish.prune_certificates import Pruning
 from kafka_ferry.runs.state.certificate_files import delete_files, newest_file, save_file
+from kafka_ferry.runs.state.file_digests import digest_of, recorded_digests, signed_files
 from kafka_ferry.runs.state.one_file import selection_of
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from collections.abc import Sequence
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
     from kafka_ferry.config import Flow
     from kafka_ferry.model import Plan
     from kafka_ferry.report import RunReport
     from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.runs.state.run_folder import Reconciliation
     from kafka_ferry.verify import ExpectationResult, RangeRow
 
 log = logging.getLogger(__name__)
 
 
-def certify(run: RunContext, plan: Plan, report: RunReport) -> Certificate | None:
+def certify(
+    run: RunContext, plan: Plan, report: RunReport, found: Reconciliation
+) -> Certificate | None:
     """Issue the certificate of a run and store it on the target and in the state folder.
 
     A run that is published again and has proved the same keeps its certificate.
@@ -45,12 +55,14 @@ def certify(run: RunContext, plan: Plan, report: RunReport) -> Certificate | Non
         run: the run.
         plan: its plan.
         report: its report, with the verdict.
+        found: what its verification has found, which the report is made from.
 
     Returns:
         The certificate; None where the flow wants none, or where the run has proved nothing.
 
     Raises:
-        CertificateError: if the target has another certificate where the state folder's newest one was.
+        CertificateError: if the target has another certificate where the state folder's newest one was, or if what
+            the verification has left in the state folder was changed since.
         FerryError: if the key cannot be read, or the target does not accept it.
     """
     verdict = report.proof.verdict
@@ -58,12 +70,15 @@ def certify(run: RunContext, plan: Plan, report: RunReport) -> Certificate | Non
         return None
     if not report.proof.ranges:
         return None
+    _require_unchanged(run, plan, found)
     lines = [as_line(_range(row)) for row in report.proof.ranges]
     key, root = _key(run), merkle_root(lines)
-    known, pruning = newest_file(run.state), Pruning(run)
+    public = key.public_key() if key else None
+    known, pruning = newest_file(run.state), Pruning(run, public)
+    deleted: list[int] = []
 
     def issue(stored: Certificate | None) -> Certificate:
-        newest = _newest(run, stored, known)
+        newest = _newest(run, stored, known, public)
         if newest and (newest.header.run, newest.header.root) == (run.run_id, root):
             return Certificate(newest.line, lines, newest.signature)
         header = _header(run, plan, report, newest, root)
@@ -71,12 +86,29 @@ def certify(run: RunContext, plan: Plan, report: RunReport) -> Certificate | Non
             header = header.model_copy(update={"pruned": pruning.point(newest, header.issued_at)})
         return Certificate.issued(header, lines, key)
 
-    certificate = append_certificate(run.flow, issue, pruning.still_stored)
+    def pruned(new: Certificate) -> Sequence[Certificate]:
+        left = pruning.still_stored(new)
+        deleted[:] = [one.header.serial for one in left]
+        return left
+
+    certificate = append_certificate(run.flow, issue, pruned)
     save_file(run.state, certificate)
-    if certificate.header.pruned:
-        delete_files(run.state, certificate.header.pruned.through)
+    delete_files(run.state, deleted)
     log.info("%s: %s", certificate.name, certificate.digest)
     return certificate
+
+
+def _require_unchanged(run: RunContext, plan: Plan, found: Reconciliation) -> None:
+    """Check that what is about to be signed is what the step ``verify`` has left."""
+    known = recorded_digests(run, plan.ledger_end)
+    files = signed_files(run, plan, found)
+    if changed := [name for name, it in files.items() if known.get(name) != digest_of(it)]:
+        raise CertificateError(
+            f"{run.flow.name}, run {run.run_id}: {', '.join(changed)} in {run.folder.files.location} is not what the "
+            "step verify has left, so no certificate is issued",
+            advice="Find out who may write in the state folder. Clear verify and publish in Airflow, or run "
+            "`ferry verify`, to prove the run again.",
+        )
 
 
 def _key(run: RunContext) -> Ed25519PrivateKey | None:
@@ -88,20 +120,34 @@ def _key(run: RunContext) -> Ed25519PrivateKey | None:
 
 
 def _newest(
-    run: RunContext, stored: Certificate | None, known: Certificate | None
+    run: RunContext,
+    stored: Certificate | None,
+    known: Certificate | None,
+    key: Ed25519PublicKey | None,
 ) -> Certificate | None:
-    """The certificate that the next one follows: the target's, or the state folder's if that is newer."""
-    if stored is None or known is None:
-        return stored or known
-    if stored.header.serial == known.header.serial and stored.digest != known.digest:
-        raise CertificateError(
-            f"{certificate_topic(run.flow.source.alias)} on {run.flow.target.alias} has another "
-            f"{known.name} than the state folder: one of them was forged, or the state folder belongs to "
-            "another cluster",
-            advice="ferry certificate check says which one carries your signature. Delete the other one: "
-            "the file in the state folder, or the topic.",
-        )
-    return max(stored, known, key=lambda one: one.header.serial)
+    """The certificate that the next one follows: the target's, or the state folder's if that is newer.
+
+    Whoever may write to the topic may put one there: where the flow has a key, it is followed only with its signature,
+    or if the state folder has it too. Without a key, nothing tells whose it is.
+    """
+    if stored is None:
+        return known
+    is_newer = known is None or stored.header.serial > known.header.serial
+    if is_newer and key and not is_signed_by(stored, key):
+        raise _not_ours(run, stored)
+    if known and stored.header.serial == known.header.serial and stored.digest != known.digest:
+        raise _not_ours(run, stored)
+    return stored if known is None or is_newer else known
+
+
+def _not_ours(run: RunContext, stored: Certificate) -> CertificateError:
+    return CertificateError(
+        f"{certificate_topic(run.flow.source.alias)} on {run.flow.target.alias} has another "
+        f"{stored.name} than the state folder, or one that the flow's key has not signed: it was forged, or the state "
+        "folder belongs to another cluster",
+        advice="ferry certificate check says which one carries your signature. Delete the other one: the file in the "
+        "state folder, or the topic; ferry certificate restore puts back what is yours.",
+    )
 
 
 def _header(
@@ -135,6 +181,7 @@ def _header(
         source_offsets=sum(row.source_offsets for row in rows),
         records=sum(row.recount.target_records for row in rows),
         reasons=dict(sorted(reasons.items())),
+        witnessed=sum(row.witness.witnessed for row in rows),
         root=root,
     )
 
@@ -195,4 +242,5 @@ def _range(row: RangeRow) -> dict[str, Any]:
         "ledger_offset": ledger.ledger_offset,
         "run": ledger.run,
         **({"evaluated_again": row.rule.evaluated} if row.rule.evaluated else {}),
+        **({"witnessed": row.witness.witnessed} if row.witness.witnessed else {}),
     }

@@ -5,6 +5,8 @@ A. A certificate records the pruning before anything is deleted, with the hash o
 B. Only the beginning of the chain goes, certificate by certificate, and only what holds: a certificate that was
    changed, or does not follow the one before it, is evidence, and stays with all after it.
 C. What an interrupted run has left is deleted by the next one that issues a certificate.
+D. Only the flow's own options say what goes. What a certificate says of an earlier pruning says where the chain
+   begins, and only if it carries the flow's signature, where the flow has a key; it deletes nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from kafka_ferry.certificates.document import Pruned
 from kafka_ferry.runs.state.certificate_files import certificate_files, file_serials, one_file
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     from kafka_ferry.runs.state.run_context import RunContext
 
 log = logging.getLogger(__name__)
@@ -31,10 +35,11 @@ class Pruning:
 
     Args:
         run: the run that issues the next certificate.
+        key: whose signature the flow's certificates have; None where it signs none.
     """
 
-    def __init__(self, run: RunContext) -> None:
-        self._run, self._flow = run, run.flow
+    def __init__(self, run: RunContext, key: Ed25519PublicKey | None) -> None:
+        self._run, self._flow, self._key = run, run.flow, key
 
     def point(self, newest: Certificate, now: int) -> Pruned | None:
         """Until where the chain is pruned once the next certificate is there; None for not at all.
@@ -46,32 +51,33 @@ class Pruning:
         Raises:
             FerryError: if certificates cannot be read.
         """
-        pruned = newest.header.pruned
         if self._flow.certificates_keep_days < 0 and self._flow.certificates_keep_count < 0:
-            return pruned
+            return None
+        pruned = pruned_until([newest], self._key)
         if pruned is None and self._serials and self._serials[0] > 1:
-            # An earlier release has issued the newest one, without the record.
-            pruned = pruned_until(certificate_files(self._run.state), None)
+            # An earlier one has the record, from before the options were changed.
+            pruned = pruned_until(certificate_files(self._run.state), self._key)
         first = pruned.through + 1 if pruned else 1
         for serial in range(first, newest.header.serial + 1):
             # Almost always it is kept by both, and no file is read.
-            if not self._may_be_due(serial, newest):
+            if not self._may_be_due(serial, newest.header.serial + 1):
                 break
             one = self._found(serial, pruned)
-            if one is None or not self._is_due(one, newest, now):
+            if one is None or not self._is_due(one, newest.header.serial + 1, now):
                 break
             pruned = Pruned(through=serial, hash=one.digest)
         return pruned
 
     def still_stored(self, certificate: Certificate) -> list[Certificate]:
-        """Those certificates that a record says are pruned and that are still there."""
-        pruned = certificate.header.pruned
+        """Those certificates that a new one says are pruned, that go by the options, and that are still there."""
+        header, pruned = certificate.header, certificate.header.pruned
         if pruned is None:
             return []
         serials = {it for it in self._serials if it <= pruned.through}
         if "_on_target" in self.__dict__:
             serials |= {it for it in self._on_target if it <= pruned.through}
-        return [one for it in sorted(serials) if (one := self._read(it))]
+        left = (one for it in sorted(serials) if (one := self._read(it)))
+        return [one for one in left if self._is_due(one, header.serial, header.issued_at)]
 
     @cached_property
     def _serials(self) -> list[int]:
@@ -82,17 +88,18 @@ class Pruning:
         stored = stored_certificates(self._flow.target, self._flow.source.alias)
         return {one.header.serial: one for one in stored}
 
-    def _may_be_due(self, serial: int, newest: Certificate) -> bool:
-        return self._flow.certificates_keep_days >= 0 or self._is_too_many(serial, newest)
+    def _may_be_due(self, serial: int, new: int) -> bool:
+        return self._flow.certificates_keep_days >= 0 or self._is_too_many(serial, new)
 
-    def _is_too_many(self, serial: int, newest: Certificate) -> bool:
+    def _is_too_many(self, serial: int, new: int) -> bool:
         keep = self._flow.certificates_keep_count
-        return keep >= 0 and serial <= newest.header.serial + 1 - keep
+        return keep >= 0 and serial <= new - keep
 
-    def _is_due(self, one: Certificate, newest: Certificate, now: int) -> bool:
+    def _is_due(self, one: Certificate, new: int, now: int) -> bool:
+        """Whether the options say that a certificate goes when the one with the serial ``new`` is issued."""
         days = self._flow.certificates_keep_days
         is_old = days >= 0 and one.header.issued_at < now - days * _DAY_MS
-        return is_old or self._is_too_many(one.header.serial, newest)
+        return is_old or self._is_too_many(one.header.serial, new)
 
     def _found(self, serial: int, before: Pruned | None) -> Certificate | None:
         """A certificate that holds and follows the last one that is pruned; None where it does not."""

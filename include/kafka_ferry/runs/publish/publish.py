@@ -93,16 +93,16 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         report = replace(report, measures=replace(measures, missing=missing))
         _write(folder, report)
     if flow.certificates_enabled:
-        report = _certified(run, plan, report)
+        report = _certified(run, plan, report, found)
     folder.remember(summarise(report, plan.options))
     return report
 
 
-def _certified(run: RunContext, plan: Plan, report: RunReport) -> RunReport:
+def _certified(run: RunContext, plan: Plan, report: RunReport, found: Reconciliation) -> RunReport:
     """The report with the run's certificate, if the run has proved anything."""
     from kafka_ferry.runs.publish.certify import certify  # noqa: PLC0415  (cryptography)
 
-    certificate = certify(run, plan, report)
+    certificate = certify(run, plan, report, found)
     if certificate is None:
         return report
     proof = replace(report.proof, certificate=certificate.header.serial)

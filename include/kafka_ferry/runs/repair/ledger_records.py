@@ -88,7 +88,7 @@ class LedgerRecords:
         """
         entries: list[tuple[int, Entry]] = []
         found: list[tuple[int, bytes | None, LedgerError]] = []
-        for at, value, entry in ledger_values(self._flow.target, self.topic, 0):
+        for at, value, entry, _ in ledger_values(self._flow.target, self.topic, 0):
             if isinstance(entry, LedgerError):
                 found.append((at, value, entry))
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kafka_ferry.certificates import Certificate, CertificateError, read_certificate
@@ -44,10 +45,9 @@ def one_file(state: StateFolder, serial: int) -> Certificate:
     return _read(state.folder(_FOLDER), _name(serial))
 
 
-def delete_files(state: StateFolder, through: int) -> None:
-    """Delete the certificates up to the serial ``through``, the oldest first."""
-    serials = file_serials(state)
-    state.folder(_FOLDER).delete(_name(serial) for serial in serials if serial <= through)
+def delete_files(state: StateFolder, serials: Iterable[int]) -> None:
+    """Delete certificates by their serials, the oldest first."""
+    state.folder(_FOLDER).delete(map(_name, sorted(serials)))
 
 
 def _name(serial: int) -> str:

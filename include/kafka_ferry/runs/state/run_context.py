@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.state import StateFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,20 @@ class RunContext:
         """The run with this id, which need not have begun."""
         state = flow_state(flow)
         return cls(flow, run_id, state, RunFolder(state.folder("runs"), run_id), flow_ledger(flow))
+
+    @contextmanager
+    def by_topic(self) -> Iterator[RunContext]:
+        """The run with a table of its own, made from the whole topic: others may write to the one in the state folder.
+
+        For what cannot be undone; reads as long as the ledger is.
+
+        Raises:
+            FerryError: if the ledger cannot be read.
+        """
+        with TemporaryDirectory(prefix="ferry-ledger-") as folder:
+            run = replace(self, ledger=LedgerTable(StateFolder(folder), self.flow.name))
+            run.project_ledger()
+            yield run
 
     def project_ledger(self) -> int:
         """Bring the ledger table up to date; returns the ledger's end.

@@ -16,6 +16,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import RangeKey
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.state.file_digests import digest_of
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
@@ -60,10 +61,11 @@ class StoredRecounts:
 
     Args:
         folder: the folder.
+        digests: by file, ``digest_of`` the content that is believed; None to believe every file.
     """
 
-    def __init__(self, folder: StateFolder) -> None:
-        self._folder = folder
+    def __init__(self, folder: StateFolder, digests: Mapping[str, str] | None = None) -> None:
+        self._folder, self._digests = folder, digests
 
     def save(
         self,
@@ -71,7 +73,7 @@ class StoredRecounts:
         claims: Claims,
         found: Mapping[TopicPartition, PartitionRecount],
         evaluated: Mapping[RangeKey, RuleEvaluation] = NOTHING_EVALUATED,
-    ) -> None:
+    ) -> dict[str, str]:
         """Store what a step or its shard has found for the ledger's claims; replaces its earlier results.
 
         Args:
@@ -79,12 +81,17 @@ class StoredRecounts:
             claims: what was read back.
             found: what was found.
             evaluated: what came of evaluating the rules of some of the ranges again.
+
+        Returns:
+            The file's content, by its name.
         """
         partitions = tuple(
             _Recounted(tp, tuple(claims[tp]), of_partition) for tp, of_partition in found.items()
         )
         of_rules = tuple(_Evaluated(key, it) for key, it in evaluated.items())
-        self._folder.write(_file(part), _Recounts(now_ms(), partitions, of_rules).to_json())
+        content = _Recounts(now_ms(), partitions, of_rules).to_json()
+        self._folder.write(_file(part), content)
+        return {_file(part): content}
 
     def of(self, claims: Claims) -> dict[TopicPartition, PartitionRecount]:
         """What was found for these claims, as far as exactly these were read back a short time ago."""
@@ -110,8 +117,12 @@ class StoredRecounts:
     def _readable(self) -> Iterator[_Recounts]:
         """The files' content; what an invalid file was for is read from the target again."""
         for name in self._names():
+            content = self._folder.read(name) or b""
+            if self._digests is not None and self._digests.get(name) != digest_of(content):
+                log.warning("%s is ignored: it is not what the step has left.", name)
+                continue
             try:
-                yield _Recounts.from_json(self._folder.read(name) or b"")
+                yield _Recounts.from_json(content)
             except FerryError as error:
                 log.warning("%s is ignored: %s", name, error)
 

@@ -50,7 +50,7 @@ def sync_groups(run: RunContext) -> GroupMoves:
     if write or flow.emit_checkpoints_enabled:
         moves = move_groups(flow, ledger, run=run.run_id, write=write)
         if deletes_offsets(flow) and not moves.failures:
-            moves = delete_gone(flow, ledger, moves, run.folder.plan())
+            moves = _delete_gone(run, moves)
     else:
         moves = GroupMoves(now_ms())
     emitting, unread = emit(flow, ledger, moves, run=run.run_id)
@@ -65,6 +65,14 @@ def sync_groups(run: RunContext) -> GroupMoves:
     if moves.failures:
         raise GroupsFailed(moves.failures, transient=moves.transient)
     return moves
+
+
+def _delete_gone(run: RunContext, moves: GroupMoves) -> GroupMoves:
+    plan = run.folder.plan()
+    if not plan.removals.offset_deletions:
+        return delete_gone(run.flow, run.ledger, moves, plan)
+    with run.by_topic() as by_topic:
+        return delete_gone(run.flow, by_topic.ledger, moves, plan)
 
 
 def move_groups(

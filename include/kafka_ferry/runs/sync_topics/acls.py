@@ -123,7 +123,12 @@ class _Granting:
         alias = self.flow.target.alias
         with AccessControl(self.flow.target) as target:
             now = target.quotas()
-            due = {what: it for what, it in planned.items() if now.get(what) == it.before}
+            due = {
+                what: it
+                for what, it in planned.items()
+                if now.get(what) == it.before
+                and (it.value is not None or it.before in claimed.get(what, ()))
+            }
             self._record(quotas=due.values())
             errors = target.change_quotas(due.values())
             values = {what: it.value for what, it in due.items() if it not in errors}

@@ -15,7 +15,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.model import Note, Plan, Range, Refusal
 from kafka_ferry.model.cluster_state import Mark, Topic
-from kafka_ferry.plan.removals import held_back, withhold
+from kafka_ferry.plan.removals import held_back, takes_away, withhold
 from kafka_ferry.plan.retention import Retention, shorter_retention
 from kafka_ferry.plan.topics.ownership import marked_before, new_marks, unlike_their_marks
 from kafka_ferry.runs.state.run_context import RunContext
@@ -45,6 +45,13 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     Raises:
         FerryError: if the target rejects the ledger's record.
     """
+    if takes_away(plan):
+        with run.by_topic() as by_topic:
+            return _apply(by_topic, target, plan)
+    return _apply(run, target, plan)
+
+
+def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     unapplied: list[str] = []
     if not (plan.options.approve_removals or run.folder.approved_by()):
         unapplied, plan = held_back(plan), withhold(plan)

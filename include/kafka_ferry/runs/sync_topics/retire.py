@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,6 +16,8 @@ from kafka_ferry.ledger import (
     append_entry,
 )
 from kafka_ferry.model import ClusterState, Plan, position_group
+from kafka_ferry.model.changes import Retirement
+from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.positions import SEE_POSITIONS, is_position_group
 from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
@@ -63,10 +65,33 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
     Raises:
         FerryError: if the target rejects the ledger's record.
     """
-    _note_missed(run, plan)
-    due = [retirement for retirement in plan.topics.retirements if retirement.is_due(plan.at)]
-    if not due:
-        return []
+    now, missed = plan.at, run.ledger.applied().missed
+    marks, after = run.ledger.marks(), run.flow.retire_after_ms
+    _note_missed(run, plan, missed, now)
+    planned = [retirement for retirement in plan.topics.retirements if retirement.is_due(plan.at)]
+    # The plan has lain in the state folder, and only the ledger says what the flow has created.
+    due = [
+        it
+        for it in planned
+        if _is_created(marks.get(it.remote_topic), it)
+        and missed.get(it.remote_topic_id, now) + after <= now
+    ]
+    strange = [
+        f"{it.remote_topic}: not deleted, since the ledger does not say that the flow has created it, or that the "
+        "source lacked its topic for so long."
+        for it in planned
+        if it not in due
+    ]
+    return [*strange, *(_delete(run, target, plan, due) if due else ())]
+
+
+def _is_created(mark: Mark | None, retirement: Retirement) -> bool:
+    return mark is not None and mark.created and mark.remote_topic_id == retirement.remote_topic_id
+
+
+def _delete(
+    run: RunContext, target: ClusterControl, plan: Plan, due: Sequence[Retirement]
+) -> list[str]:
     # A plan may be hours old, and a deletion cannot be undone.
     source = ClusterControl(run.flow.source)
     cluster_id = source.cluster_id()
@@ -94,12 +119,12 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
     return [*back, *(f"{name}: not deleted. {error}" for name, error in errors.items())]
 
 
-def _note_missed(run: RunContext, plan: Plan) -> None:
+def _note_missed(run: RunContext, plan: Plan, known: Mapping[str, int], now: int) -> None:
     """Record in the ledger since when topics are missing, and which are back."""
-    flow, known = run.flow, run.ledger.applied().missed
-    missed = {it.remote_topic_id: it.since for it in plan.topics.retirements}
-    news = {topic_id: since for topic_id, since in missed.items() if topic_id not in known}
-    news |= dict.fromkeys(known.keys() - missed.keys(), 0)
+    flow = run.flow
+    missed = {it.remote_topic_id for it in plan.topics.retirements}
+    news = dict.fromkeys(missed - known.keys(), now)
+    news |= dict.fromkeys(known.keys() - missed, 0)
     if news:
         append_entry(flow, AppliedEntry(flow=flow.name, run=plan.run, at=now_ms(), missed=news))
         run.project_ledger()

@@ -81,6 +81,7 @@ class ConfigChanges:
     notes: list[str] = field(default_factory=list)
     confirmed: dict[str, Topic] = field(default_factory=dict)
     _overtaken: frozenset[str] = frozenset()
+    _ours: Mapping[str, Collection[str]] = field(default_factory=dict)
     _announced: Collection[str] = ()
     _failures: Failures = field(default_factory=lambda: defaultdict(dict))
     _refused: set[tuple[str, str]] = field(default_factory=set)
@@ -98,6 +99,12 @@ class ConfigChanges:
     def announce(self) -> None:
         """Record in the ledger what is about to be set, and what the flow had set before."""
         self._leave_to_newer_runs()
+        if self.changes.config_changes:
+            applied = self.run.ledger.applied()
+            self._ours = {
+                key: {*configs, *applied.pending.get(key, ())}
+                for key, configs in applied.configs.items()
+            }
         if self.changes.creations:
             # An earlier attempt of this run may have created them.
             creators = self.run.ledger.creators()
@@ -293,7 +300,11 @@ class ConfigChanges:
                 continue
             for change in of_topic:
                 has = _value(topic, change.name)
-                if has == change.before:
+                if change.value is None and change.name not in self._ours.get(ids[name], ()):
+                    self._failures[name][change.name] = (
+                        f"{change} was left out: the ledger does not say that the flow has set it."
+                    )
+                elif has == change.before:
                     left[name].append(change)
                 elif has != change.value:
                     self._failures[name][change.name] = (

@@ -15,8 +15,11 @@ from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
+from kafka_ferry.runs.state.file_digests import record_digests, recorded_digests, signed_files
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
+from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
+from kafka_ferry.runs.verify.authors import require_own_writers
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_topics
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
@@ -31,13 +34,12 @@ from kafka_ferry.verify.backfills import backfill_rows
 from kafka_ferry.verify.topics import is_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
     from kafka_ferry.model import Plan, Topic
     from kafka_ferry.runs.state.run_context import RunContext
-    from kafka_ferry.runs.state.stored_recounts import StoredRecounts
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
@@ -72,7 +74,9 @@ def verify_run(
     """
     plan, target = run.folder.plan(), ClusterControl(run.flow.target)
     due = _due(run, plan, target, everything=everything)
-    stored = None if afresh or everything else run.folder.recounts
+    proved = min(run.ledger.verified_through(), plan.ledger_end)
+    require_own_writers(run, due.ranges, proved)
+    stored = None if afresh or everything else _stored_recounts(run, plan)
     rows, partitions = _read_due(spark, run, plan, target, due, stored)
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
@@ -84,15 +88,16 @@ def verify_run(
     _require_same_cluster(target, plan)
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
-    run.folder.save_reconciliation(
-        Reconciliation(
-            (*rows, *again),
-            tuple(partitions),
-            verdict,
-            tuple(of_topics),
-            _oldest_proof(rotation, is_proved=verdict.success and not unread),
-        )
+    found = Reconciliation(
+        (*rows, *again),
+        tuple(partitions),
+        verdict,
+        tuple(of_topics),
+        _oldest_proof(rotation, is_proved=verdict.success and not unread),
     )
+    run.folder.save_reconciliation(found)
+    if run.flow.certificates_enabled and verdict.success and found.ranges:
+        record_digests(run, signed_files(run, plan, found))
     log.info("%s", verdict.summary)
     is_recorded = due.is_anything and not plan.options.window
     if verdict.success and not unread:
@@ -110,6 +115,13 @@ def verify_run(
     if unread:
         raise unread
     return verdict
+
+
+def _stored_recounts(run: RunContext, plan: Plan) -> StoredRecounts:
+    """What the step ``mirror`` has read back; of a flow that signs, only what nobody has changed since."""
+    if not run.flow.certificates_enabled:
+        return run.folder.recounts
+    return StoredRecounts(run.folder.files, recorded_digests(run, plan.ledger_end))
 
 
 def _require_same_cluster(target: ClusterControl, plan: Plan) -> None:
@@ -233,7 +245,9 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     found = recount_partitions(spark, run.flow, None, claims)
     chosen = ranges_to_evaluate(run.flow, run.run_id, plan, ranges, due.topics)
     evaluated = evaluate_chosen(spark, run, chosen)
-    run.folder.recounts.save(part_of("mirror", shard), claims, found, evaluated)
+    files = run.folder.recounts.save(part_of("mirror", shard), claims, found, evaluated)
+    if run.flow.certificates_enabled:
+        record_digests(run, files)
     return len(claims)
 
 
@@ -304,7 +318,7 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
     has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
     through = run.project_ledger() if has_ledger else 0
     since = min(ledger.verified_through(), plan.ledger_end)
-    found = _due_ranges(ledger, plan, since, everything=everything)
+    found = _due_ranges(ledger, plan, since, through, everything=everything) if has_ledger else []
     ranges = list(filter(_holds_offsets, found))
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
@@ -330,34 +344,32 @@ def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _D
 
 
 def _due_ranges(
-    ledger: LedgerTable, plan: Plan, since: int, *, everything: bool
+    ledger: LedgerTable, plan: Plan, since: int, through: int, *, everything: bool
 ) -> list[LedgerRange]:
-    """The run's ranges, those of other runs since it was planned, and all unverified ones."""
+    """The run's ranges, those of other runs since it was planned, and all unverified ones.
+
+    The table in the state folder is not asked what they are: others may be able to write there.
+    """
     if plan.options.window:
         # The other ranges are for the flow's own runs, which may be copying at this moment.
-        found = ledger.ranges(since=since, of_run=plan.run)
+        known = [it.ledger_offset for it in ledger.ranges(since=since, of_run=plan.run)]
+        found = ledger.ranges_in_topic(min([since, *known]), through)
         return [entry for entry in found if entry.run == plan.run and entry.window]
     # A run that was planned again continues where its first plan was verified.
-    ranges = list(ledger.ranges(since=since, of_run=""))
-    return _with_older(ranges, ledger, plan) if everything else ranges
+    ranges, wanted = ledger.ranges_in_topic(0 if everything else since, through), plan.options
+    return [
+        entry
+        for entry in ranges
+        if entry.ledger_offset >= since
+        or wanted.topic_filter is None
+        or wanted.topic_filter.matches(entry.copied.topic)
+    ]
 
 
 def _holds_offsets(entry: LedgerRange) -> bool:
     """Whether a range has anything to prove: most empty ones only say where a partition begins."""
     copied = entry.copied
     return copied.start < copied.end or copied.rewound_from >= 0 or bool(copied.compared)
-
-
-def _with_older(
-    ranges: Iterable[LedgerRange], ledger: LedgerTable, plan: Plan
-) -> list[LedgerRange]:
-    """The ranges, and all others in the ledger of the run's topics, in the ledger's order."""
-    wanted, due = plan.options.topic_filter, {entry.ledger_offset for entry in ranges}
-    return [
-        entry
-        for entry in ledger.ranges(since=0, of_run=plan.run)
-        if entry.ledger_offset in due or wanted is None or wanted.matches(entry.copied.topic)
-    ]
 
 
 def _set_configs(

@@ -10,6 +10,7 @@ from typing import Final
 from kafka_ferry.batches import (
     AbortFilter,
     Batch,
+    BatchHeader,
     MalformedBatch,
     TransactionFates,
     key_value_of,
@@ -89,6 +90,17 @@ def committed_values(
 ) -> Iterator[tuple[int, bytes | None]]:
     """The values of a partition's committed records from ``start`` on, with their offsets.
 
+    Args and errors as of ``committed_records``.
+    """
+    for _, at, value in committed_records(cluster, partition, start, keeps_all=keeps_all):
+        yield at, value
+
+
+def committed_records(
+    cluster: WireCluster, partition: TopicPartition, start: int, *, keeps_all: bool = False
+) -> Iterator[tuple[BatchHeader, int, bytes | None]]:
+    """A partition's committed records from ``start`` on: the header of the batch, offset and value.
+
     Goes on after what passes by itself. Where the log begins after ``start``, or ends before it, the log's
     start is where it begins.
 
@@ -119,7 +131,7 @@ def committed_values(
         try:
             for record in read_records(batch):
                 if record[0] >= at:
-                    yield record[0], key_value_of(record[3])[1]
+                    yield batch.header, record[0], key_value_of(record[3])[1]
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 

@@ -18,7 +18,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
 from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
-from kafka_ferry.wire.connections.questions import Question
+from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -91,15 +91,15 @@ def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> froz
     Raises:
         FerryError: if a coordinator does not answer.
     """
-    found = set()
-    for transactional_id in transactional_ids:
-        with cluster.forgetting():
-            question = _described(cluster, transactional_id)
-            if question is None:
-                return None
-            if state := question.ask():
-                found.add(int(state.producer_id))
-    return frozenset(found)
+    names = list(transactional_ids)
+    with cluster.forgetting():
+        cluster.find_coordinators([(name, TRANSACTION) for name in names])
+        questions = {name: _described(cluster, name) for name in names}
+        asked = {name: question for name, question in questions.items() if question}
+        if len(asked) < len(questions):
+            return None
+        states = ask_together(asked)
+    return frozenset(int(state.producer_id) for state in states.values() if state)
 
 
 def transactional_ids(cluster: WireCluster, producer_id: int) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Single records of one partition, outside of transactions, by one writer at a time."""
+"""Single records of one partition, by one writer at a time: each in a transaction of its own, or outside of any."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.pool import connected
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
 
@@ -50,22 +52,42 @@ class ExclusiveWriter:
             Fenced: if another writer has taken over.
             FerryError: if the broker refuses it.
         """
+        self._write(batch, in_transaction=False)
+
+    def commit(self, batch: Batch) -> None:
+        """Write a batch of one record in a transaction, and wait until consumers see it; errors as of ``write``."""
+        partition, producer = self.partition, self._producer
+        for code in producer.add_partitions([partition]).values():
+            raise fault(code, self._doing, self._needed)
+        self._write(batch, in_transaction=True)
+        producer.end(commit=True)
+        settlement = Settlement(self.cluster, self.cluster, producer)
+        settlement.settle(Ending(TransactionOutcome.COMMITTED), [partition], [])
+
+    @property
+    def _doing(self) -> str:
+        return f"Writing to {self.partition.topic} on {self.cluster.alias}"
+
+    @property
+    def _needed(self) -> Right:
+        return Right.topic("WRITE", self.partition.topic)
+
+    def _write(self, batch: Batch, *, in_transaction: bool) -> None:
         cluster, partition = self.cluster, self.partition
-        doing = f"Writing to {partition.topic} on {cluster.alias}"
-        needed = Right.topic("WRITE", partition.topic)
         leader = cluster.recent_leaders([partition])[partition]
         if leader.node < 0:
-            raise fault(leader.error, doing, needed)
+            raise fault(leader.error, self._doing, self._needed)
         sent = for_producer(
             batch,
             producer_id=self._producer.producer_id,
             epoch=self._producer.epoch,
             sequence=self._sequence,
-            transactional=False,
+            transactional=in_transaction,
         )
-        answer = cluster.connection(leader.node).call(produce_request({partition: sent}))
+        name = self._producer.transactional_id if in_transaction else None
+        answer = cluster.connection(leader.node).call(produce_request({partition: sent}, name))
         if code := answer.responses[0].partition_responses[0].error_code:
-            raise fault(code, doing, needed)
+            raise fault(code, self._doing, self._needed)
         self._sequence += 1
 
 

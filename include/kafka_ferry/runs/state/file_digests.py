@@ -1,0 +1,62 @@
+"""What a step has left in the state folder for a later one that signs it, by its digests in the ledger.
+
+Whoever may write in the state folder cannot write there in the flow's name, so a file that was changed in between is
+found. Only flows with certificates sign, and need it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.ledger import FilesEntry, append_entry, ledger_topic, read_ledger
+
+if TYPE_CHECKING:
+    from kafka_ferry.model import Plan
+    from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.runs.state.run_folder import Reconciliation
+
+
+def record_digests(run: RunContext, files: Mapping[str, str]) -> None:
+    """Record the content of files, by name, in the ledger.
+
+    Raises:
+        FerryError: if the target does not accept it.
+    """
+    flow = run.flow
+    digests = {name: digest_of(content) for name, content in files.items()}
+    append_entry(flow, FilesEntry(flow=flow.name, run=run.run_id, at=now_ms(), digests=digests))
+
+
+def recorded_digests(run: RunContext, since: int) -> dict[str, str]:
+    """By file, the digest of what the run's steps have recorded last.
+
+    Args:
+        run: the run.
+        since: a ledger offset from before the run.
+
+    Raises:
+        FerryError: if the ledger cannot be read.
+    """
+    known: dict[str, str] = {}
+    for _, entry in read_ledger(run.flow.target, ledger_topic(run.flow.source.alias), since):
+        is_own = (entry.flow, entry.run) == (run.flow.name, run.run_id)
+        if isinstance(entry, FilesEntry) and is_own:
+            known |= entry.digests
+    return known
+
+
+def signed_files(run: RunContext, plan: Plan, found: Reconciliation) -> dict[str, str]:
+    """By name, what a certificate is made from, as the step ``publish`` has read it."""
+    return {
+        "plan": plan.to_json(),
+        "reconciliation": found.to_json(),
+        "approved by": run.folder.approved_by(),
+    }
+
+
+def digest_of(content: str | bytes) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()

@@ -1,0 +1,105 @@
+"""Who wrote the ledger's records of copied ranges: only what the flow's own writers have written counts.
+
+A record stands in a transaction (``ledger.topic``), and a transaction takes a right to its transactional id. Whose id
+that was, the transaction coordinator knows: it gives a producer id to one transactional id only, and never again.
+Where it has forgotten the id (after a week without a transaction, by default), the records that were copied tell,
+which stand in the same transaction, or an earlier range that was proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import committed_batches
+from kafka_ferry.wire.transactions.endings import producer_ids
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerRange
+    from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.wire import WireCluster
+
+
+def require_own_writers(run: RunContext, ranges: Sequence[LedgerRange], proved: int) -> None:
+    """Check that the flow's writers have written the ledger's records of ranges.
+
+    Brokers before 3.0 do not say which producer a transactional id has: nothing is checked there.
+
+    Args:
+        run: the run, whose ledger was projected.
+        ranges: the ranges, as the ledger's topic has them.
+        proved: the ledger offset before which all was proved before.
+
+    Raises:
+        VerificationFailed: naming the records of others.
+        FerryError: if the target does not answer.
+    """
+    asked = [entry for entry in ranges if entry.ledger_offset >= proved]
+    if not asked:
+        return
+    with connected(run.flow.target) as cluster:
+        known = retry(lambda: producer_ids(cluster, _names(run.flow, asked)))
+        if known is None:
+            return
+        strange = {it.producer_id: it for it in asked if it.producer_id not in known}
+        if strange:
+            earlier = {it.producer_id for it in run.ledger.ranges_in_topic(0, proved)}
+            # Of one producer all records are the same one's.
+            own = [it for it in asked if it.producer_id in strange and _has_data(cluster, it)]
+            known |= earlier | {it.producer_id for it in own}
+    others = [entry for entry in asked if entry.producer_id not in known]
+    if others:
+        topic, alias = ledger_topic(run.flow.source.alias), run.flow.target.alias
+        raise VerificationFailed(
+            "\n  ".join(
+                [
+                    f"{topic} on {alias} has records of copied ranges that no writer of {run.flow.name} has written:",
+                    *(_named(entry) for entry in others),
+                ]
+            ),
+            advice="Find out who has WRITE on that topic and on a transactional id, and revoke it. Nothing says that "
+            "these offsets were copied: `ferry repair --topic` gives a copy up, so that it is made again.",
+        )
+
+
+def _names(flow: Flow, ranges: Iterable[LedgerRange]) -> list[str]:
+    """The transactional ids under which the ranges have to be written."""
+    writers = {(entry.writer, entry.copied.preserved) for entry in ranges}
+    # A range that was taken over from another mirror is written under the first writer's, whatever its offsets.
+    writers |= {(writer, False) for writer, _ in writers}
+    return [transactional_id(flow.name, it, preserved=kept) for it, kept in sorted(writers)]
+
+
+def _has_data(cluster: WireCluster, entry: LedgerRange) -> bool:
+    """Whether the first record of a range was written by the producer of its ledger record."""
+    copied = entry.copied
+    if not copied.segments or copied.adopted or copied.preserved:
+        return False
+    partition = TopicPartition(copied.remote_topic, copied.partition)
+    log = retry(partial(partition_log, cluster, partition))
+    first = copied.segments[0].target
+    if not log.start <= first < log.end:
+        return False
+    batch = next(committed_batches(cluster, log, first), None)
+    return (
+        batch is not None
+        and batch.header.base_offset <= first
+        and batch.header.producer_id == entry.producer_id
+    )
+
+
+def _named(entry: LedgerRange) -> str:
+    copied = entry.copied
+    return (
+        f"offset {entry.ledger_offset}: [{copied.start}, {copied.end}) of {copied.topic}-{copied.partition}, by the "
+        f"producer {entry.producer_id}"
+    )

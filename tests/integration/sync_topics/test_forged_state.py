@@ -1,0 +1,144 @@
+"""Nothing that others put into the state folder or the ledger's topic leads a run to take anything away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.ledger import AppliedEntry, Entry, OwnershipEntry
+from kafka_ferry.ledger.rows import SCHEMA, rows_of
+from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
+from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.runs.state.flow_state import flow_state
+from tests.support.brokers.access import (
+    acls_of,
+    add_user,
+    allow,
+    an_acl,
+    quotas_of,
+    set_quota,
+    users_of,
+)
+from tests.support.records.builders import create_topic, set_config
+from tests.support.records.histories import named
+from tests.support.runs.flows import copy_now, failures, ledger_of, plan_now, remote
+from tests.support.runs.pair import Pair
+
+RATE = "consumer_byte_rate"
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """What another client has on the target, under the names that a forged entry uses.
+
+    Attributes:
+        entries: say that the flow has created it, long ago.
+        is_there: whether it still is.
+    """
+
+    entries: tuple[Entry, ...]
+    is_there: Callable[[], bool]
+
+
+@pytest.fixture
+def flow(pair: Pair) -> Flow:
+    """A flow that takes away what is gone from the source, and has copied."""
+    flow = pair.flow(
+        [pair.topic("orders", named("first", 10)), "ghost"],
+        topics_optional=["ghost"],
+        on_source_topic_deleted="retire",
+        sync_client_quotas_enabled=True,
+        sync_scram_users_enabled=True,
+        scram_passwords_file=str(pair.folder / "passwords"),
+    )
+    (pair.folder / "passwords").write_text("")
+    assert not failures(copy_now(flow))
+    # The last row is then about nothing that is forged.
+    ledger_of(flow)
+    return flow
+
+
+def an_entry(flow: Flow, source_id: str, **fields: object) -> AppliedEntry:
+    return AppliedEntry(flow=flow.name, run="run-0", at=1, source_cluster_id=source_id, **fields)
+
+
+def theirs(pair: Pair, flow: Flow, kind: str) -> Theirs:
+    name, source_id = pair.unique("admin"), ClusterControl(flow.source).cluster_id()
+    broker = pair.backup
+    if kind == "user":
+        add_user(broker, name, "admin-secret")
+        user = UserChange(name, "SCRAM-SHA-512", 4096, "create")
+        return Theirs(
+            (an_entry(flow, source_id, users=(user,)),),
+            lambda: any(name in key for key in users_of(broker)),
+        )
+    if kind == "ACL":
+        text = f"topic {name}: {name} DENY READ"
+        allow(broker, text)
+        acls = (AclChange(an_acl(text), "grant"),)
+        return Theirs(
+            (an_entry(flow, source_id, acls=acls),), lambda: an_acl(text) in acls_of(broker)
+        )
+    if kind == "quota":
+        entity = (("user", name),)
+        set_quota(broker, entity, RATE, 1000.0)
+        quotas = (
+            QuotaChange(entity, RATE, 1000.0, None),
+            QuotaChange(entity, RATE, 1000.0, 1000.0),
+        )
+        return Theirs(
+            (an_entry(flow, source_id, quotas=quotas),),
+            lambda: quotas_of(broker).get((entity, RATE)) == 1000.0,
+        )
+    return _topic_or_config(pair, flow, kind, source_id)
+
+
+def _topic_or_config(pair: Pair, flow: Flow, kind: str, source_id: str) -> Theirs:
+    target = ClusterControl(flow.target)
+    copy = remote(flow, "ghost" if kind == "topic" else flow.topics[0])
+    if kind == "topic":
+        create_topic(pair.backup.bootstrap, copy)
+        id_ = target.topic_ids([copy])[copy]
+        mark = Mark("ghost", "", copy, id_, preserved=False, created=True)
+        ownership = OwnershipEntry(flow=flow.name, run="run-0", at=1, marks=(mark,))
+        applied = an_entry(flow, source_id, configs={id_: {}}, missed={id_: 1})
+        return Theirs((ownership, applied), lambda: bool(target.topic_ids([copy])))
+    set_config(pair.backup, copy, "flush.ms", "77")
+    id_ = target.topic_ids([copy])[copy]
+    applied = an_entry(flow, source_id, configs={id_: {"flush.ms": "77"}})
+    return Theirs((applied,), lambda: _config(target, copy) == "77")
+
+
+def _config(target: ClusterControl, copy: str) -> str | None:
+    value = target.topics([copy])[copy].configs.get("flush.ms")
+    return value if isinstance(value, str) or value is None else value.value
+
+
+def forge_rows(flow: Flow, entries: tuple[Entry, ...]) -> None:
+    """Put entries into the ledger's table, before its last row, which a run compares with the topic."""
+    folder = flow_state(flow).folder("ledger")
+    local = folder.local_path
+    assert local
+    name = sorted(folder.names(".parquet"))[-1]
+    rows = pq.read_table(local / name).to_pylist()
+    forged = [row for entry in entries for row in rows_of(rows[-1]["ledger_offset"], entry)]
+    table = pa.Table.from_pylist([*rows[:-1], *forged, rows[-1]], SCHEMA)
+    pq.write_table(table, local / name)
+
+
+@pytest.mark.parametrize("kind", ["user", "ACL", "quota", "topic", "config"])
+def test_rows_in_the_ledgers_table_take_nothing_away(pair: Pair, flow: Flow, kind: str) -> None:
+    there = theirs(pair, flow, kind)
+    assert there.is_there()
+    forge_rows(flow, there.entries)
+
+    plan_now(flow, "run-2")
+    plan_now(flow, "run-3")
+
+    assert there.is_there()

@@ -1,0 +1,210 @@
+"""Whose word counts in the ledger: nothing that others write there, or in its table, is believed or acted on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from kafka_ferry.batches import single_record
+from kafka_ferry.batches.digest import RangeDigest
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.copy.target.fencing import restore_positions
+from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.ledger import (
+    AppliedEntry,
+    BackfillEntry,
+    CopiedRange,
+    Entry,
+    GroupsEntry,
+    LedgerError,
+    OwnershipEntry,
+    ReleasedTopic,
+    ReleaseEntry,
+    RunEntry,
+    SetAsideEntry,
+    TransactionEntry,
+    UnreadableRecord,
+    VerificationEntry,
+    append_entry,
+    encode,
+    ledger_topic,
+    read_ledger,
+)
+from kafka_ferry.model import Position, TopicPartition
+from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.runs.repair.ledger_records import LedgerRecords
+from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
+from tests.support.records.builders import Record, create_topic, delete_topic, produce
+from tests.support.records.histories import named
+from tests.support.runs.flows import copy_now, failures, ledger_of, plan_now, remote
+from tests.support.runs.pair import Pair
+from tests.support.runs.proof import recount_here, verified
+
+
+@pytest.fixture(autouse=True)
+def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    recount_here(monkeypatch)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A flow with a proved run, and the one range that it has copied."""
+
+    pair: Pair
+    flow: Flow
+    topic: str
+    copied: CopiedRange
+
+    def nothing_after(self, reason: str, offsets: int) -> CopiedRange:
+        """The range that follows, none of whose offsets has a record on the target."""
+        changed = {
+            "start": self.copied.end,
+            "end": self.copied.end + offsets,
+            **{
+                "records": 0,
+                "bytes": 0,
+                "batches": 0,
+                "segments": (),
+                "reasons": {reason: offsets},
+            },
+            "digest": RangeDigest().hexdigest(),
+        }
+        return CopiedRange(**self.copied.model_dump() | changed)
+
+    def forge(self, entry: Entry) -> None:
+        """Write an entry as somebody with WRITE on the ledger's topic can, and no more."""
+        key, value = encode(entry)
+        topic = ledger_topic(self.flow.source.alias)
+        produce(self.pair.backup.bootstrap, topic, [Record(key, value)])
+
+
+@pytest.fixture
+def begun(pair: Pair) -> Begun:
+    topic = pair.topic("orders", named("first", 10))
+    flow = pair.flow([topic])
+    assert not failures(copy_now(flow))
+    verified(flow, "run-1")
+    (known,) = ledger_of(flow).ranges(since=0, of_run="")
+    return Begun(pair, flow, topic, known.copied)
+
+
+def _common(flow: Flow) -> dict[str, object]:
+    return {"flow": flow.name, "run": "run-2", "at": now_ms()}
+
+
+def _transaction(it: Begun) -> Entry:
+    ranges = (it.nothing_after("aborted", 5),)
+    return TransactionEntry(**_common(it.flow), writer=0, ranges=ranges)
+
+
+MARK = Mark("users", "", "users", "an-id", preserved=False, created=True)
+
+
+_FORGED: dict[str, Callable[[Begun], Entry]] = {
+    "transaction": _transaction,
+    "backfill": lambda it: BackfillEntry(
+        **_common(it.flow), writer=0, since=0, until=9, ranges=(it.nothing_after("filtered", 5),)
+    ),
+    "applied": lambda it: AppliedEntry(**_common(it.flow), missed={it.copied.remote_topic_id: 1}),
+    "ownership": lambda it: OwnershipEntry(**_common(it.flow), marks=(MARK,)),
+    "release": lambda it: ReleaseEntry(
+        **_common(it.flow),
+        remote_topics=(
+            ReleasedTopic(
+                remote_topic=it.copied.remote_topic, remote_topic_id=it.copied.remote_topic_id
+            ),
+        ),
+    ),
+    "run": lambda it: RunEntry(**_common(it.flow), writers=3),
+    "verification": lambda it: VerificationEntry(
+        **_common(it.flow), through=1, ranges=1, records=1
+    ),
+    "groups": lambda it: GroupsEntry(**_common(it.flow)),
+    "set-aside": lambda it: SetAsideEntry(
+        **_common(it.flow), records=(UnreadableRecord(offset=1, digest="x"),)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _FORGED)
+def test_a_record_outside_of_a_transaction_stops_the_flow_by_name_and_can_be_set_aside(
+    begun: Begun, kind: str
+) -> None:
+    flow = begun.flow
+    begun.forge(_FORGED[kind](begun))
+
+    for run in ("run-2", "run-3"):
+        with pytest.raises(LedgerError, match=f"type {kind} for .* belongs to no transaction"):
+            plan_now(flow, run)
+    (record,) = LedgerRecords(flow).listed()
+    assert "another client has written it" in record.why
+
+    LedgerRecords(flow).set_aside([record.offset], "forged")
+    begun.pair.produce(begun.topic, named("second", 5))
+    assert not failures(copy_now(flow, "run-4"))
+    verified(flow, "run-4")
+    begun.pair.assert_same(flow, begun.topic)
+
+
+def test_what_lies_in_a_ledger_before_the_flow_begins_is_not_believed(pair: Pair) -> None:
+    flow = pair.flow([pair.topic("orders", named("first", 10))])
+    ledger = ledger_topic(flow.source.alias)
+    create_topic(pair.backup.bootstrap, ledger)
+    key, value = encode(OwnershipEntry(**_common(flow), marks=(MARK,)))
+    produce(pair.backup.bootstrap, ledger, [Record(key, value)])
+
+    with pytest.raises(LedgerError, match="belongs to no transaction"):
+        plan_now(flow)
+
+
+def test_entries_of_a_snapshot_that_wrote_them_outside_count_until_the_flow_writes_inside(
+    begun: Begun,
+) -> None:
+    flow, ledger = begun.flow, ledger_topic(begun.flow.source.alias)
+    entries = [entry for _, entry in read_ledger(flow.target, ledger, 0)]
+    delete_topic(begun.pair.backup, ledger)
+    create_topic(begun.pair.backup.bootstrap, ledger)
+    for entry in entries:
+        key, value = encode(entry)
+        inside = begun.topic if isinstance(entry, TransactionEntry) else None
+        produce(begun.pair.backup.bootstrap, ledger, [Record(key, value)], transactional_id=inside)
+
+    assert [entry for _, entry in read_ledger(flow.target, ledger, 0)] == entries
+    begun.forge(_FORGED["applied"](begun))
+    assert len(list(read_ledger(flow.target, ledger, 0))) == len(entries) + 1
+    append_entry(flow, RunEntry(**_common(flow), writers=4))
+    assert len(list(read_ledger(flow.target, ledger, 0))) == len(entries) + 2
+
+    begun.forge(_FORGED["applied"](begun))
+    with pytest.raises(LedgerError, match="belongs to no transaction"):
+        list(read_ledger(flow.target, ledger, 0))
+
+
+@pytest.mark.parametrize("reason", ["aborted", "filtered", "compacted", "copied"])
+def test_a_range_by_another_transactional_id_fails_every_run_by_name(
+    begun: Begun, reason: str
+) -> None:
+    """Also of somebody who commits the flow's position, so that nothing else contradicts."""
+    flow, place = begun.flow, TopicPartition(remote(begun.flow, begun.topic), 0)
+    begun.pair.produce(begun.topic, named("second", 5))
+    nothing = begun.nothing_after("aborted" if reason == "copied" else reason, 5)
+    if reason == "copied":
+        segments = [it._replace(source=nothing.start) for it in begun.copied.segments]
+        changed = {"records": 5, "reasons": {}, "segments": tuple(segments)}
+        nothing = nothing.model_copy(update=changed)
+    entry = TransactionEntry(**_common(flow), writer=0, ranges=(nothing,))
+    record = single_record(*encode(entry), entry.at)
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    write_exclusively(flow.target, ledger, begun.topic, lambda writer: writer.commit(record))
+    there = Position(nothing.end, nothing.topic_id, nothing.remote_topic_id)
+    restore_positions(flow, "run-2", {place: there})
+
+    for run in ("run-2", "run-3"):
+        assert not plan_now(flow, run).ranges
+        with pytest.raises(VerificationFailed, match=r"(?s)no writer of .* \[10, 15\)"):
+            verified(flow, run)
+    with pytest.raises(FerryError):
+        verified(flow, "run-3")

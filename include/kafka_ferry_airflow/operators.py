@@ -15,7 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from kafka_ferry.errors import SparkNeeded
+from kafka_ferry.errors import ConfigError, SparkNeeded
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.spark.properties import driver_options, set_environment
 from kafka_ferry.spark.session import no_spark
@@ -195,9 +195,19 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         return self._run(context).failure(self.step, self.shard)
 
     def _connection(self) -> Connection:
-        """The connection; if the default one does not exist, one to this machine takes its place."""
+        """The connection; if the default one does not exist, one to this machine takes its place.
+
+        Raises:
+            AirflowFailException: it is not one for Spark.
+        """
         try:
-            return BaseHook.get_connection(self._conn_id)
+            found = BaseHook.get_connection(self._conn_id)
+            if found.conn_type != "spark":
+                reason = (
+                    f"the connection {self._conn_id!r} is of the type {found.conn_type}, not spark"
+                )
+                raise as_airflow(ConfigError(self.flow.file, "spark.connection", reason))
+            return found
         except AirflowNotFoundException:
             if self._conn_id != _DEFAULT:
                 raise

@@ -31,6 +31,7 @@ from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter, checked_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
+from kafka_ferry.config.types.reach import CodePath
 from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number, whole_number
 
 __all__ = [
@@ -123,7 +124,7 @@ class Flow(
         "of names. A name in topics that is missing there is refused, and so is a flow without any "
         "topic on the source; repeat a pattern of topics here, unchanged, if it may match nothing.",
     )
-    replication_policy_class: str = Field(
+    replication_policy_class: CodePath = Field(
         default="DefaultReplicationPolicy",
         description="How topics are named on the target: DefaultReplicationPolicy puts the "
         "source's alias before the name, IdentityReplicationPolicy keeps the name. "

@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 _DEFAULT: Final = "spark_default"
 # Lines that a task's log needs.
-CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
+CONF = {
+    "spark.log.level": "WARN",
+    "spark.ui.showConsoleProgress": "false",
+    # Here too, for a driver that Spark starts elsewhere, before our own code runs.
+    "spark.ui.killEnabled": "false",
+}
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _ENDED = (
     "The task {} was terminated, and its Spark application with it. What was committed "

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from kafka_ferry.config.client.cluster import Cluster, is_secret
 from kafka_ferry.config.options.audit import AuditOptions
 from kafka_ferry.config.options.backfill import BackfillOptions
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.options.certificates import CertificateOptions
 from kafka_ferry.config.options.groups import GroupOptions
 from kafka_ferry.config.options.metrics import MetricsOptions
@@ -31,7 +31,6 @@ from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter, checked_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
-from kafka_ferry.config.types.reach import CodePath
 from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number, whole_number
 
 __all__ = [

@@ -4,7 +4,7 @@ A flow's file is data. Who writes it may not read what the process may read, nor
 flows may reach, in variables of the processes that read them. A variable that is not set allows everything: on the
 command line, the user could do it all without a flow. Airflow's processes set defaults (``restrict``).
 
-The gate knows by an option's type (``config.types.reach``) and by ``SECRET_FILES`` what a value reaches.
+The gate knows by an option's type (``OptionReach``) and by ``SECRET_FILES`` what a value reaches.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
 from kafka_ferry.config.client.config_providers import ALLOWED, may_look_up
 from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
 from kafka_ferry.config.client.property_names import REGISTRY_PREFIX, ROLE_PREFIXES
+from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, config_error
-from kafka_ferry.config.types.reach import Reach
 
 if TYPE_CHECKING:
     from kafka_ferry.config.flow import Flow
@@ -83,7 +83,7 @@ def check_flow(flow: Flow) -> None:
 
 def _option_problems(flow: Flow) -> Iterator[Problem]:
     for name, option in type(flow).model_fields.items():
-        reach = next((it.thing for it in option.metadata if isinstance(it, Reach)), None)
+        reach = next((it.thing for it in option.metadata if isinstance(it, OptionReach)), None)
         value, key = getattr(flow, name), str(option.alias)
         if reach == "secret-file" and value:
             yield from _secret_file(key, at_home(value))

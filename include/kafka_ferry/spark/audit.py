@@ -14,7 +14,7 @@ from kafka_ferry.audit.comparison.unordered import Unordered
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.terms import AuditPair, AuditTerms
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
-from kafka_ferry.spark.serialized_flow import envelope, open_envelope
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.wire import connected
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.spark.class_archive import found_archive
-from kafka_ferry.spark.private_sockets import driver_folder
+from kafka_ferry.spark.security.private_sockets import driver_folder
 
 EVERY_JOB: Final[Mapping[str, str]] = {
     # Two concurrent attempts of one task would fence each other.

@@ -24,11 +24,11 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
-from kafka_ferry.spark.callbacks import require_token
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.packed_changes import PackedChanges
-from kafka_ferry.spark.serialized_flow import envelope, open_envelope
+from kafka_ferry.spark.security.callbacks import require_token
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 
 if TYPE_CHECKING:

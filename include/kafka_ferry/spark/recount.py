@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
-from kafka_ferry.spark.serialized_flow import envelope, open_envelope
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.spark.driver_output import driver_stderr
-from kafka_ferry.spark.flow_key import keep_out_of_code, key_properties, without_key
 from kafka_ferry.spark.java import require_java
 from kafka_ferry.spark.properties import (
     EVERY_JOB,
@@ -24,6 +23,7 @@ from kafka_ferry.spark.properties import (
     protection,
     set_environment,
 )
+from kafka_ferry.spark.security.flow_key import keep_out_of_code, key_properties, without_key
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext

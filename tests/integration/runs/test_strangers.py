@@ -16,7 +16,7 @@ from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.query import run_query
-from kafka_ferry.spark.serialized_flow import envelope, open_envelope
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.state import StateFolder
 

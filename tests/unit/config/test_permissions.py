@@ -10,6 +10,7 @@ import regex
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.config.client.property_names import CLUSTER_NAMES
+from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.permissions import (
     CODE,
     FILES,
@@ -20,7 +21,6 @@ from kafka_ferry.config.permissions import (
     property_problems,
     restrict,
 )
-from kafka_ferry.config.types.reach import Reach
 from kafka_ferry.errors import ConfigError
 
 SUSPECT = regex.compile(
@@ -79,7 +79,7 @@ def test_every_option_that_names_a_file_code_or_an_address_says_so_by_its_type()
         name
         for name, option in Flow.model_fields.items()
         if SUSPECT.search((option.description or "").replace("properties files", ""))
-        and not any(isinstance(it, Reach) for it in option.metadata)
+        and not any(isinstance(it, OptionReach) for it in option.metadata)
         and name not in HARMLESS
         and name not in ("source", "target", "file", "ignored")
     ]

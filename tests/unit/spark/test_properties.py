@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.errors import ConfigError
-from kafka_ferry.spark.private_sockets import driver_folder, is_private
 from kafka_ferry.spark.properties import is_local, protection
+from kafka_ferry.spark.security.private_sockets import driver_folder, is_private
 
 LOCAL: Mapping[str, str] = {
     "spark.authenticate": "true",

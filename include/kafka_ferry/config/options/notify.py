@@ -10,9 +10,8 @@ import regex
 from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import OptionReach, Options
 from kafka_ferry.config.types.name_filter import split_list
-from kafka_ferry.config.types.reach import Reach
 
 Kind = Literal["slack", "email", "webhook"]
 Event = Literal["failure", "loss", "recovered", "deadline", "drift", "warning"]
@@ -177,7 +176,7 @@ class NotifyOptions(Options):
     """The options of a flow about notifications."""
 
     notify: Annotated[
-        tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema), Reach("connection")
+        tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema), OptionReach("connection")
     ] = Field(
         default=(),
         description="The channels that Airflow notifies about runs, each with slack, email or webhook and "

@@ -7,11 +7,10 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import OptionReach, Options
 from kafka_ferry.config.types import first_start, replica_placement, topic_configs
 from kafka_ferry.config.types.first_start import first_start_text
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
-from kafka_ferry.config.types.reach import Reach
 from kafka_ferry.config.types.replica_placement import (
     read_replica_placement,
     replica_placement_text,
@@ -78,7 +77,7 @@ class TopicOptions(Options):
         "mapping, as for offsets; for topics that are still to be created.",
     )
     topics_start: Annotated[
-        PerTopic[str], per_topic("", first_start_text, first_start.SCHEMA), Reach("data-file")
+        PerTopic[str], per_topic("", first_start_text, first_start.SCHEMA), OptionReach("data-file")
     ] = Field(
         default=PerTopic(""),
         description="Where the first copy of a topic begins: earliest (the start of its log), latest (its "

@@ -19,10 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns
-from kafka_ferry.config.types.reach import CodePath
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.config.types.values import Names
 

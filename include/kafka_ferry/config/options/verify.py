@@ -8,11 +8,10 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.options.schedule import Duration
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import did_you_mean
-from kafka_ferry.config.types.reach import CodePath
 from kafka_ferry.config.types.values import Number
 
 Severity = Literal["critical", "warning", "info"]

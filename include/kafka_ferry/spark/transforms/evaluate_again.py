@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
 from kafka_ferry.spark.packed_changes import PackedChanges
-from kafka_ferry.spark.serialized_flow import envelope, open_envelope
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.spark.transforms.job import done_by_rules
 from kafka_ferry.verify.transforms.rule_evaluation import evaluate_again

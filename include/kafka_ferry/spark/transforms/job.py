@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
-from kafka_ferry.spark.serialized_flow import envelope, open_envelope
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
 
 if TYPE_CHECKING:

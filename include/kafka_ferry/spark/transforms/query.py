@@ -14,7 +14,7 @@ from kafka_ferry.config.options.transform import PARTS, SECRETS_COLUMN
 from kafka_ferry.config.types.record_path import read_path
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
-from kafka_ferry.spark.flow_key import without_key
+from kafka_ferry.spark.security.flow_key import without_key
 from kafka_ferry.spark.transforms.expressions import (
     ParsedExpression,
     ResolvedExpression,

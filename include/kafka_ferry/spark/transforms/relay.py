@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.batches.record_format.content import Header
-from kafka_ferry.spark.private_sockets import is_own_process, is_private, short_folder
+from kafka_ferry.spark.security.private_sockets import is_own_process, is_private, short_folder
 from kafka_ferry.transform import Columns, Evaluated, RecordRows, TransformFailed
 
 ROWS_AT_A_TIME: Final = 1_024

@@ -9,8 +9,8 @@ from cryptography.exceptions import InvalidTag
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.config.client.property_names import ROLES
-from kafka_ferry.spark import flow_key
-from kafka_ferry.spark.serialized_flow import envelope, open_envelope, packed, unpacked
+from kafka_ferry.spark.security import flow_key
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope, packed, unpacked
 from kafka_sandbox.logins.secure import Authority
 from tests.support.brokers.secure import PASSWORD, key_store
 

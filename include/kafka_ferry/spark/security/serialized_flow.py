@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from kafka_ferry.secret_values import remember
-from kafka_ferry.spark.flow_key import driver_key, task_key
+from kafka_ferry.spark.security.flow_key import driver_key, task_key
 from kafka_ferry.transform.secrets import look_up_secret
 
 if TYPE_CHECKING:

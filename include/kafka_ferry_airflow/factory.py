@@ -11,7 +11,6 @@ from typing import Literal
 from airflow.sdk import DAG, get_parsing_context
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry_airflow.dags.audits import audit_dag
 from kafka_ferry_airflow.dags.description import describe, tags_of
@@ -69,7 +68,6 @@ def build_mirrors(
     project = Project(root)
     # The tasks' processes load this file too, and Spark's inherit their environment.
     os.environ.setdefault("FERRY_HOME", str(root))
-    os.environ.setdefault(ALLOWED, "")
     asked = get_parsing_context().dag_id or ""
     found = FlowFiles(project, check).read()
     dags: dict[str, DAG] = {}

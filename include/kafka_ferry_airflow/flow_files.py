@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Final
 
 from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
+from kafka_ferry.config.permissions import restrict
 from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry_airflow.monitoring.channels import check_providers
@@ -64,12 +65,15 @@ def check_flow(flow: Flow) -> None:
 class FlowFiles:
     """The files in the project's folder of flows, each read again when it changes.
 
+    From then on, this process's flows reach only what Airflow's may (``config.permissions``).
+
     Args:
         project: where that folder is.
         check: a further check of each flow; a ``ConfigError`` that it raises is a problem.
     """
 
     def __init__(self, project: Project, check: Callable[[Flow], object] = lambda _: None) -> None:
+        restrict()
         self._project = project
         self._check = check
         self._known: dict[Path, FlowFile] = {}

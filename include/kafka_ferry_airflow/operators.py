@@ -15,7 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from kafka_ferry.errors import SparkNeeded
+from kafka_ferry.errors import ConfigError, SparkNeeded
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.spark.properties import driver_options, set_environment
 from kafka_ferry.spark.session import no_spark
@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 _DEFAULT: Final = "spark_default"
 # Lines that a task's log needs.
-CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
+CONF = {
+    "spark.log.level": "WARN",
+    "spark.ui.showConsoleProgress": "false",
+    # Here too, for a driver that Spark starts elsewhere, before our own code runs.
+    "spark.ui.killEnabled": "false",
+}
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _ENDED = (
     "The task {} was terminated, and its Spark application with it. What was committed "
@@ -195,9 +200,19 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         return self._run(context).failure(self.step, self.shard)
 
     def _connection(self) -> Connection:
-        """The connection; if the default one does not exist, one to this machine takes its place."""
+        """The connection; if the default one does not exist, one to this machine takes its place.
+
+        Raises:
+            AirflowFailException: it is not one for Spark.
+        """
         try:
-            return BaseHook.get_connection(self._conn_id)
+            found = BaseHook.get_connection(self._conn_id)
+            if found.conn_type != "spark":
+                reason = (
+                    f"the connection {self._conn_id!r} is of the type {found.conn_type}, not spark"
+                )
+                raise as_airflow(ConfigError(self.flow.file, "spark.connection", reason))
+            return found
         except AirflowNotFoundException:
             if self._conn_id != _DEFAULT:
                 raise

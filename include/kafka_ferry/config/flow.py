@@ -15,7 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from kafka_ferry.config.client.cluster import Cluster, is_secret
 from kafka_ferry.config.options.audit import AuditOptions
 from kafka_ferry.config.options.backfill import BackfillOptions
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.options.certificates import CertificateOptions
 from kafka_ferry.config.options.groups import GroupOptions
 from kafka_ferry.config.options.metrics import MetricsOptions
@@ -123,7 +123,7 @@ class Flow(
         "of names. A name in topics that is missing there is refused, and so is a flow without any "
         "topic on the source; repeat a pattern of topics here, unchanged, if it may match nothing.",
     )
-    replication_policy_class: str = Field(
+    replication_policy_class: CodePath = Field(
         default="DefaultReplicationPolicy",
         description="How topics are named on the target: DefaultReplicationPolicy puts the "
         "source's alias before the name, IdentityReplicationPolicy keeps the name. "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.config.client.config_providers import ALLOWED
+from kafka_ferry.config.permissions import restrict
 from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError, masked_errors
 from kafka_ferry.printable import Printable, printable
@@ -100,7 +99,7 @@ def _main(options: argparse.Namespace, work: Callable[[Flow], None]) -> int:
     # Great Expectations would log each function that its documentation leaves out.
     logging.getLogger("kafka_ferry").setLevel(logging.INFO)
     # As in Airflow's tasks, also where Spark starts its driver elsewhere.
-    os.environ.setdefault(ALLOWED, "")
+    restrict()
     try:
         with masked_errors():
             flow = load_flow(options.config, options.flow)

@@ -14,7 +14,7 @@ from kafka_ferry.audit.comparison.unordered import Unordered
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.terms import AuditPair, AuditTerms
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
-from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.wire import connected
 
@@ -49,7 +49,7 @@ class SparkComparison:
 
     def __init__(self, spark: SparkSession, flow: Flow, terms: AuditTerms) -> None:
         self._spark, self._name = spark, flow.name
-        self._flow = carried(spark, flow)
+        self._flow = envelope(flow)
         self._terms = terms
         self._cores = spark.sparkContext.defaultParallelism
 
@@ -68,7 +68,6 @@ class SparkComparison:
 
     def locate(self, pairs: Sequence[AuditPair], wanted: Hashes) -> list[Integers]:
         """Where digests are in the source's partition of each pair, -1 for nowhere."""
-        # With the items, since a job's code that is large is written to a file, and this has secrets.
         work = partial(_locate_task, self._flow, self._terms, self._share)
         return self._done(work, [(pair, wanted) for pair in pairs])
 
@@ -116,6 +115,6 @@ def _topic_task(
 
 @contextmanager
 def _comparison(flow: bytes, terms: AuditTerms, share: float) -> Iterator[PairComparison]:
-    clusters = unpacked(flow)
+    clusters = open_envelope(flow)
     with connected(clusters.source) as source, connected(clusters.target) as target:
         yield PairComparison(source, target, terms, share)

@@ -25,8 +25,8 @@ def done_in_tasks(
 
     Args:
         spark: the session.
-        work: called in a worker. Its closure is sent in the task's code, in memory; items may pass
-            through a temporary file, so they must hold no secret.
+        work: called in a worker. Neither its closure, which is sent in the task's code, nor the items may hold a
+            secret outside of an envelope (``serialized_flow``).
         items: the items, each of which pickles.
 
     Raises:

@@ -38,9 +38,6 @@ class PackedChanges:
         """
         return cls(packed_schemas(schemas), packed_functions(flow))
 
-    def __len__(self) -> int:
-        return len(self.schemas) + len(self.functions)
-
     def unpacked(self, evaluator: Evaluator | None = None) -> RecordChanges:
         """They, with what evaluates the rules in Spark SQL, if there are any."""
         functions = unpacked_functions(self.functions)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.spark.class_archive import found_archive
+from kafka_ferry.spark.security.private_sockets import driver_folder
 
 EVERY_JOB: Final[Mapping[str, str]] = {
     # Two concurrent attempts of one task would fence each other.
@@ -16,7 +19,11 @@ EVERY_JOB: Final[Mapping[str, str]] = {
     # Our queries have a handful of rows: compiling classes for them takes longer than running them.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
+    # ${env:NAME} in an expression of a user's would give it the driver's environment.
+    "spark.sql.variable.substitute": "false",
 }
+_AUTHENTICATE: Final = "spark.authenticate"
+_SECRET: Final = f"{_AUTHENTICATE}.secret"
 
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms48m -Xmn16m"
 """Options of a short-lived JVM: the quick compiler, the simple garbage collector, and a small heap to begin
@@ -29,6 +36,55 @@ def set_environment() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
+
+
+def is_local(master: str) -> bool:
+    """Whether all of an application runs in this machine's own processes."""
+    return master == "local" or master.startswith("local[")
+
+
+def protection(told: Mapping[str, str]) -> dict[str, str]:
+    """The properties that keep strangers out of an application, where its own do not say otherwise.
+
+    Args:
+        told: the application's own properties, with ``spark.master``.
+
+    Raises:
+        ConfigError: the master is a standalone one, and no secret is there to log in with.
+    """
+    master = told.get("spark.master", "")
+    wanted = {_AUTHENTICATE: "true", "spark.ui.killEnabled": "false"}
+    if is_local(master):
+        wanted |= {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            # Spark's Python processes listen on sockets in this folder, instead of on ports.
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.dir": driver_folder(),
+        }
+    else:
+        wanted |= {"spark.network.crypto.enabled": "true"}
+        if master.startswith("spark://") and told.get(_AUTHENTICATE, "true") == "true":
+            wanted[_SECRET] = _cluster_secret(told, master)
+    return {name: value for name, value in wanted.items() if name not in told}
+
+
+def _cluster_secret(told: Mapping[str, str], master: str) -> str:
+    """The secret of a standalone cluster: other masters make one for each application."""
+    file = told.get(f"{_SECRET}.file", "")
+    if not file and _SECRET not in told:
+        raise ConfigError(
+            master,
+            _SECRET,
+            "is not set: without it, whoever reaches the driver's ports could read what tasks are sent.",
+            advice=f"Set {_AUTHENTICATE} and {_SECRET} for the master, its workers and the driver, here also as "
+            f"{_SECRET}.file; or allow it with {_AUTHENTICATE}=false (docs/security.md).",
+        )
+    try:
+        return told.get(_SECRET) or Path(file).read_text().strip()
+    except OSError as error:
+        raise ConfigError(master, f"{_SECRET}.file", f"{file}: {error.strerror}") from None
 
 
 def driver_options() -> str:

@@ -27,7 +27,8 @@ from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_rang
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.packed_changes import PackedChanges
-from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.security.callbacks import require_token
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 
 if TYPE_CHECKING:
@@ -147,8 +148,7 @@ class _Batches:
         ranges = self._ranges(starts)
         found: list[Outcome] = []
         if tasks := self._tasks([it for it in ranges if not self._needs_sql(it)]):
-            pack = carried(self.spark, self.flow, beside=len(self.changes))
-            copy = partial(_copy_task, pack, self.changes, self.plan.run)
+            copy = partial(_copy_task, envelope(self.flow), self.changes, self.plan.run)
             for outcomes in done_in_tasks(self.spark, copy, tasks):
                 found += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
@@ -156,9 +156,7 @@ class _Batches:
             from kafka_ferry.spark.transforms import done_by_rules
 
             copy_by_rules = partial(_copy_by_rules, self.changes, self.plan.run)
-            found += done_by_rules(
-                self.spark, self.flow, tasks, copy_by_rules, beside=len(self.changes)
-            )
+            found += done_by_rules(self.spark, self.flow, tasks, copy_by_rules)
         OutcomeFiles(self.folder, self.start.attempt).write(number, found)
         self.outcomes |= {outcome.range.source: outcome for outcome in found}
 
@@ -213,6 +211,7 @@ def run_query(
         start: what it is to do.
         do: called with each micro-batch, whose rows are the files of starts, and its number.
     """
+    require_token(spark.sparkContext._gateway)
     checkpoint.add(start)
     if checkpoint.is_local and spark.conf.get(_FILE_MANAGER, None) is None:
         spark.conf.set(_FILE_MANAGER, _BY_FILE_SYSTEM)
@@ -236,7 +235,7 @@ def run_query(
 
 def _copy_task(flow: bytes, changes: PackedChanges, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    return _copied(unpacked(flow), changes.unpacked(), run, task)
+    return _copied(open_envelope(flow), changes.unpacked(), run, task)
 
 
 def _copy_by_rules(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
-from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
@@ -49,9 +49,9 @@ def recount_all(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
-        found = done_in_tasks(spark, partial(_recount_task, carried(spark, flow)), asked)
+        found = done_in_tasks(spark, partial(_recount_task, envelope(flow)), asked)
     return dict(recounted for of_task in found for recounted in of_task)
 
 
 def _recount_task(flow: bytes, asked: Asked) -> _Found:
-    return recount_each(unpacked(flow).target, asked)
+    return recount_each(open_envelope(flow).target, asked)

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, ClassVar
 from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.spark.driver_output import driver_stderr
 from kafka_ferry.spark.java import require_java
-from kafka_ferry.spark.properties import EVERY_JOB, driver_options, set_environment
+from kafka_ferry.spark.properties import (
+    EVERY_JOB,
+    driver_options,
+    is_local,
+    protection,
+    set_environment,
+)
+from kafka_ferry.spark.security.flow_key import keep_out_of_code, key_properties, without_key
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -140,11 +147,17 @@ def _session(
     # It logs each connection between Python and the JVM, even when everything is closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     _start_jvm(conf)
-    context = SparkContext.getOrCreate(conf)
+    # Only now does it have what spark-submit and Spark's files say; and no secret is an argument of the JVM.
+    whole = SparkConf().setAll(conf.getAll())
+    whole.setAll([*protection(dict(whole.getAll())).items()])
+    local = is_local(whole.get("spark.master", "") or "")
+    whole.setAll([*key_properties(local=local).items()])
+    context = SparkContext.getOrCreate(whole)
     context.setLogLevel("ERROR")
+    keep_out_of_code(context.environment, local=local)
     _show_library(context)
     started(context)
-    return SparkSession.builder.config(conf=conf).getOrCreate()
+    return without_key(SparkSession.builder.config(conf=conf).getOrCreate())
 
 
 def _start_jvm(conf: SparkConf) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import ConvertedBatch, Record, TopicLimits, records_of
 from kafka_ferry.batches.record_format.content import Content, read_content
+from kafka_ferry.config.permissions import check_code
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import without
 from kafka_ferry.transform.apply import TransformedBatch, rebuilt
@@ -77,6 +78,8 @@ def load_functions(flow: Flow) -> dict[str, TransformFunction]:
             raise ConfigError(
                 flow.file, key, f"needs {error.filename}, which does not exist"
             ) from None
+        except ConfigError:
+            raise
         except AttributeError:
             file = flow.function_file(rule.function)
             raise ConfigError(flow.file, key, f"{file} has no function {name!r}") from None
@@ -97,6 +100,7 @@ def _module(flow: Flow, place: str, function: str) -> ModuleType:
     file = flow.function_file(function)
     # Without it, a missing file would look like one that has no loader.
     file.stat()
+    check_code(flow.file, "transform.functions", file)
     name = f"{_MODULES}.{place}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec and spec.loader

@@ -7,6 +7,8 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+from airflow.sdk import BaseHook
+
 from kafka_ferry.config.options.notify import Channel, Kind
 from kafka_ferry.errors import ConfigError
 
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
 
 PROVIDERS: Final[Mapping[Kind, str]] = {"slack": "slack", "email": "smtp", "webhook": "http"}
 """Each kind's provider, as Airflow names it: ``apache-airflow-providers-{name}``."""
+
+_TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "slack": ("slackwebhook",),
+    "email": ("smtp",),
+    "webhook": ("http", "https"),
+}
 
 _TIMEOUT_S: Final = 20  # requests has none of its own
 _LONGEST_SUBJECT: Final = 200
@@ -50,9 +58,25 @@ def send(channel: Channel, notice: Notice, links: Mapping[str, str]) -> None:
     Raises:
         Exception: any error of the provider, whose text may contain secrets.
     """
+    _check_connection(channel)
     # Not called like an Airflow callback: that would render the texts as templates, and messages of
     # brokers and Java are not our templates.
     _NOTIFIERS[channel.kind](channel, notice, links).notify({})
+
+
+def _check_connection(channel: Channel) -> None:
+    """Does nothing where a channel's connection is one for this, and says where its login goes.
+
+    Another kind's login would be sent to wherever the flow's file says.
+    """
+    connection = BaseHook.get_connection(channel.connection)
+    kinds = _TYPES[channel.kind]
+    if connection.conn_type not in kinds:
+        reason = f"the connection {channel.connection!r} is of the type {connection.conn_type}, not {kinds[0]}"
+        raise ConfigError("notify", channel.name, reason)
+    if channel.kind == "webhook" and not connection.host:
+        reason = f"the connection {channel.connection!r} names no host"
+        raise ConfigError("notify", channel.name, reason)
 
 
 def _slack(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:

@@ -20,7 +20,7 @@ from kafka_ferry.errors import AccessDenied
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.oauth import token_for
 from kafka_ferry.runs import Run
-from kafka_ferry.spark.serialized_flow import packed, unpacked
+from kafka_ferry.spark.security.serialized_flow import packed, unpacked
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.logins.secure import Authority

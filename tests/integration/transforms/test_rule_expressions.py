@@ -63,6 +63,29 @@ def test_a_star_is_the_documented_columns_and_holds_no_secret(
     assert [it["name"] for it in found["header_list"]] == ["h", "g"]
 
 
+def test_no_variable_of_spark_s_reaches_an_expression(pair: Pair, spark: SparkSource) -> None:
+    """Spark would put the driver's environment and properties there, also where one variable hides another."""
+    topic = pair.topic("variables", [Record(key=b"k", value=b"v")])
+    texts = {
+        "a": "${a b:${env:FERRY_SALT}",
+        "b": "${system:user.dir}",
+        "c": "${spark:spark.app.name}",
+        "d": "${hiveconf:spark.app.name}",
+        "e": "${spark.app.name}",
+    }
+    rule = {
+        "topics": [topic],
+        "where": "'${spark.app.name}' = concat('$', '{spark.app.name}')",
+        "set": {f"headers['{name}']": f"'{text}'" for name, text in texts.items()},
+    }
+
+    flow = pair.flow([topic], transform=[rule], **SALT)
+    run_all(flow, "run-1", spark)
+
+    ((copied,),) = pair.copied(flow, topic).values()
+    assert {name: (value or b"").decode() for name, value in copied.headers} == texts
+
+
 @pytest.mark.parametrize(
     ("expression", "why"),
     [

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from secrets import token_hex
 
 import psutil
 import pyspark
@@ -106,10 +107,19 @@ class SparkCluster:
     def _conf(self) -> Path:
         return self._folder / "conf"
 
+    @property
+    def _secret(self) -> Path:
+        return self._folder / "secret"
+
     def _write_defaults(self) -> None:
+        self._secret.touch(0o600)
+        self._secret.write_text(token_hex())
         defaults = {
             "spark.master": self.master,
             "spark.driver.host": HOST,
+            # Of the master and its workers; drivers read it from a file.
+            "spark.authenticate": "true",
+            "spark.authenticate.secret.file": self._secret,
             "spark.driver.memory": "512m",
             "spark.executor.memory": "512m",
             "spark.executor.cores": 1,
@@ -133,6 +143,7 @@ class SparkCluster:
                 "SPARK_HOME": str(_HOME),
                 "SPARK_DAEMON_MEMORY": "256m",
                 "SPARK_DAEMON_JAVA_OPTS": f"{_LIGHT} -Dspark.deploy.maxExecutorRetries=-1",
+                "_SPARK_AUTH_SECRET": self._secret.read_text(),
             }
         )
         with self._log(name).open("wb") as log:

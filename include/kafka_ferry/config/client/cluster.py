@@ -33,6 +33,7 @@ from kafka_ferry.config.client.property_names import (
     ROLES,
     Role,
 )
+from kafka_ferry.config.permissions import connection_problems, property_problems
 from kafka_ferry.config.schema_registry import (
     registry_client_config,
     without_files,
@@ -175,6 +176,10 @@ class Cluster(BaseModel):
     )
 
     file: str = Field(default="", description="The file that the cluster was read from.")
+    is_resolved: bool = Field(
+        default=False,
+        description="Whether it is one that ``resolved`` gives, which names only what was allowed.",
+    )
 
     @field_validator("properties")
     @classmethod
@@ -219,6 +224,7 @@ class Cluster(BaseModel):
             if key.startswith(own)
         }
         own_properties = self._looked_up(shared | special)
+        self._check(own_properties)
         found = ClientProperties(self._connected(own_properties) | own_properties, self.origin)
         remember(secret_values(found))
         if not found.get("bootstrap.servers"):
@@ -261,6 +267,7 @@ class Cluster(BaseModel):
         """
         own = {name: it for name, it in self.properties.items() if name in REGISTRY_NAMES}
         resolved = {name: self.looked_up(name, value) for name, value in own.items()}
+        self._check(resolved)
         if problems := list(wrong_registry(resolved)):
             raise config_error(self.origin, *problems)
         found = without_files(registry_client_config(resolved), self.origin)
@@ -286,7 +293,12 @@ class Cluster(BaseModel):
         if self.has_registry:
             registry = self.registry_properties()
             properties |= {REGISTRY_PREFIX + key: value for key, value in registry.items()}
-        return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)
+        return Cluster(
+            alias=self.alias,
+            properties=ClientProperties(properties),
+            file=self.file,
+            is_resolved=True,
+        )
 
     def looked_up(self, key: str, value: str) -> str:
         """A value of the same file with its references resolved.
@@ -319,6 +331,11 @@ class Cluster(BaseModel):
             raise config_error(self.origin, *problems)
         return found
 
+    def _check(self, own: Mapping[str, str]) -> None:
+        """Does nothing where the file may name what it names, also by references."""
+        if problems := [] if self.is_resolved else [*property_problems(own)]:
+            raise config_error(self.origin, *problems)
+
     def _connected(self, own: Mapping[str, str]) -> dict[str, str]:
         """The Airflow connection's settings, except stores that the file replaces."""
         if not self.airflow_connection:
@@ -329,4 +346,6 @@ class Cluster(BaseModel):
             if any(name.startswith(store) and not name.endswith(".password") for name in own)
         )
         found = connection_properties(self.airflow_connection, self.origin)
+        if problems := [*connection_problems(own, found)]:
+            raise config_error(self.origin, *problems)
         return {name: value for name, value in found.items() if not name.startswith(replaced)}

@@ -139,15 +139,23 @@ class _Environment:
         return os.environ[key]
 
 
-def _allow(kind: str, wanted: Path | str) -> None:
-    """Does nothing where the deployment allows a provider of this kind to look something up."""
+def may_look_up(kind: str, wanted: Path | str) -> bool:
+    """Whether the deployment allows a provider of this kind, such as ``file``, to look something up."""
     told = os.environ.get(ALLOWED)
     if told is None:
-        return
+        return True
     for item in split_list(told):
         name, _, limit = item.partition(":")
         if name.strip() == kind and (not limit.strip() or _within(wanted, limit.strip())):
-            return
+            return True
+    return False
+
+
+def _allow(kind: str, wanted: Path | str) -> None:
+    """Does nothing where the deployment allows it, as ``may_look_up`` says."""
+    if may_look_up(kind, wanted):
+        return
+    told = os.environ[ALLOWED]
     allows = f"only {told.strip()}" if told.strip() else "nothing"
     raise _Unresolved(f"may not be looked up here: {ALLOWED} allows {allows}")
 

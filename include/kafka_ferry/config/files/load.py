@@ -9,6 +9,7 @@ from typing import Final
 
 from kafka_ferry.config.files import mm2_properties, yaml_file
 from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.permissions import check_flow
 from kafka_ferry.config.types.problems import (
     WHOLE_FILE,
     Problem,
@@ -54,14 +55,20 @@ def _parse(
     file, content, suffix = _content(path)
     with _for_itself(file):
         if suffix == ".properties":
-            return mm2_properties.parse_flows(content, file, clusters, name)
+            return _permitted(mm2_properties.parse_flows(content, file, clusters, name))
         if clusters:
             source, target = yaml_file.parse_aliases(content, file)
             if unknown := unknown_target(clusters, (source, target)):
                 raise config_error(file, unknown)
             if target not in clusters:
                 return ()
-        return (yaml_file.parse_flow(content, file),)
+        return _permitted((yaml_file.parse_flow(content, file),))
+
+
+def _permitted(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
+    for flow in flows:
+        check_flow(flow)
+    return flows
 
 
 @contextmanager

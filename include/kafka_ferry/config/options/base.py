@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -19,3 +22,25 @@ class Options(BaseModel):
         alias_generator=_dotted,
         hide_input_in_errors=True,
     )
+
+
+Thing = Literal["secret-file", "data-file", "code", "endpoint", "connection"]
+
+
+@dataclass(frozen=True)
+class OptionReach:
+    """Marks an option's type: what its value reaches beyond the flow itself, which ``config.permissions`` decides on.
+
+    Attributes:
+        thing: ``secret-file``: a file whose content is sent to, or proves something to, somebody else; ``data-file``:
+            a file of which an error may quote something; ``code``: a file, folder or module whose code is run;
+            ``endpoint``: an address that something is sent to; ``connection``: connections of Airflow.
+    """
+
+    thing: Thing
+
+
+SecretFile = Annotated[str | None, OptionReach("secret-file")]
+CodePath = Annotated[str, OptionReach("code")]
+Endpoint = Annotated[str | None, OptionReach("endpoint")]
+ConnectionId = Annotated[str, OptionReach("connection")]

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import Endpoint, Options, SecretFile
 
 
 class MetricsOptions(Options):
@@ -24,7 +24,7 @@ class MetricsOptions(Options):
         "the one that node_exporter's textfile collector reads. Relative to FERRY_HOME, else to where "
         "Ferry runs.",
     )
-    metrics_prometheus_push_url: str | None = Field(
+    metrics_prometheus_push_url: Endpoint = Field(
         default=None,
         description="The Pushgateway that each run sends its metrics to: http:// or https://, without "
         "a user's name or password.",
@@ -34,7 +34,7 @@ class MetricsOptions(Options):
         min_length=1,
         description="The label job under which the Pushgateway keeps them, in addition to source and target.",
     )
-    metrics_prometheus_push_credentials_file: str | None = Field(
+    metrics_prometheus_push_credentials_file: SecretFile = Field(
         default=None,
         description="A properties file with username and password, or with token, for the Pushgateway; "
         "read only when metrics are pushed.",

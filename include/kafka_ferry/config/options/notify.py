@@ -10,7 +10,7 @@ import regex
 from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import OptionReach, Options
 from kafka_ferry.config.types.name_filter import split_list
 
 Kind = Literal["slack", "email", "webhook"]
@@ -175,7 +175,9 @@ def _json_schema(*_: object) -> dict[str, Any]:
 class NotifyOptions(Options):
     """The options of a flow about notifications."""
 
-    notify: Annotated[tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema)] = Field(
+    notify: Annotated[
+        tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema), OptionReach("connection")
+    ] = Field(
         default=(),
         description="The channels that Airflow notifies about runs, each with slack, email or webhook and "
         "the id of Airflow's connection; events selects events (failure, loss, recovered, deadline, drift, "

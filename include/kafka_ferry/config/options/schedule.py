@@ -10,7 +10,7 @@ import regex
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from kafka_ferry.clock import read_day_or_moment
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import ConnectionId, Options
 from kafka_ferry.config.types.durations import PATTERN, is_duration, read_duration
 from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number
 
@@ -107,7 +107,7 @@ class ScheduleOptions(Options):
         description="The Airflow pool whose slots the flow's Spark jobs share with those of other "
         "flows: that of the target cluster, with source that of the source cluster, or one by name.",
     )
-    spark_connection: str = Field(
+    spark_connection: ConnectionId = Field(
         default="spark_default",
         min_length=1,
         description="The Airflow connection that says where the flow's Spark jobs run. Without a "

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import Options, SecretFile
 from kafka_ferry.config.types.principal_mapping import Principals, PrincipalTexts
 from kafka_ferry.config.types.values import Names, Number, TopicNames
 
@@ -102,7 +102,7 @@ class SyncOptions(Options):
         description="Whether SCRAM users are synced. Kafka never returns their passwords: users "
         "in scram.passwords.file are created on the target, the others are reported.",
     )
-    scram_passwords_file: str | None = Field(
+    scram_passwords_file: SecretFile = Field(
         default=None,
         description="A properties file of SCRAM users and their passwords on the target, read only "
         "when a user is created.",

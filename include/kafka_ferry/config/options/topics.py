@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import OptionReach, Options
 from kafka_ferry.config.types import first_start, replica_placement, topic_configs
 from kafka_ferry.config.types.first_start import first_start_text
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
@@ -76,16 +76,16 @@ class TopicOptions(Options):
         description="Replicas of remote topics where replication.factor does not fit: one value or a "
         "mapping, as for offsets; for topics that are still to be created.",
     )
-    topics_start: Annotated[PerTopic[str], per_topic("", first_start_text, first_start.SCHEMA)] = (
-        Field(
-            default=PerTopic(""),
-            description="Where the first copy of a topic begins: earliest (the start of its log), latest (its "
-            "end), a moment (2026-11-01 or 2026-11-01T00:00Z: the first record from then on), a time "
-            "before the run (-7d, -12h, 2 weeks), group=NAME (the positions of a group of the source) or "
-            "file=PATH (YAML or JSON: topics, each with its partitions and their offsets; a relative path "
-            "starts at FERRY_HOME). Unset, auto.offset.reset says it. It cannot change for a topic that "
-            "was begun. One value or a mapping, as for offsets.",
-        )
+    topics_start: Annotated[
+        PerTopic[str], per_topic("", first_start_text, first_start.SCHEMA), OptionReach("data-file")
+    ] = Field(
+        default=PerTopic(""),
+        description="Where the first copy of a topic begins: earliest (the start of its log), latest (its "
+        "end), a moment (2026-11-01 or 2026-11-01T00:00Z: the first record from then on), a time "
+        "before the run (-7d, -12h, 2 weeks), group=NAME (the positions of a group of the source) or "
+        "file=PATH (YAML or JSON: topics, each with its partitions and their offsets; a relative path "
+        "starts at FERRY_HOME). Unset, auto.offset.reset says it. It cannot change for a topic that "
+        "was begun. One value or a mapping, as for offsets.",
     )
 
     def configs_of(self, topic: str) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
@@ -228,7 +228,7 @@ class TransformOptions(Options):
         description="The secrets that the rules' expressions use as secret('name'): config providers' "
         "references by name, such as {salt: '${env:FERRY_SALT}'}.",
     )
-    transform_functions: str = Field(
+    transform_functions: CodePath = Field(
         default="include/transforms",
         min_length=1,
         description="The folder with the files of the Python functions that rules name. Relative to FERRY_HOME, "

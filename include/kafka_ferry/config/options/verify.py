@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
-from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.options.schedule import Duration
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import did_you_mean
@@ -140,7 +140,7 @@ class VerifyOptions(Options):
         "source's records, to compare them with the target's: of each at most 10,000 offsets. all: all that it "
         "verifies, whole; 0: none.",
     )
-    verify_expectations: str = Field(
+    verify_expectations: CodePath = Field(
         default=EXPECTATIONS,
         min_length=1,
         description="Your own expectations: a file, or a folder with them in {source}_to_{target} or, "

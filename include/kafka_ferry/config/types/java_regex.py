@@ -25,6 +25,8 @@ __all__ = ["JavaSyntaxError", "NotTranslated", "translated"]
 _DEEPEST: Final = 50
 _MOST_TIMES: Final = 2**31 - 1
 _REPEATED: Final = 10_000
+# ``regex`` unrolls what is repeated within each other, and takes some 60 bytes for each of it.
+_UNROLLED: Final = 100_000
 _LINE_BREAK: Final = r"(?:\r\n|[\n\x0B\f\r\x85\u2028\u2029])"
 _END: Final = r"(?:\Z|(?=(?:\r\n|(?<!\r)\n|[\r\x85\u2028\u2029])\Z))"
 _WORD: Final = r"(?:[\p{L}\p{Nd}_]|(?<=[\p{L}\p{Nd}]\p{Mn}*)\p{Mn})"
@@ -73,6 +75,7 @@ class _Translator(Tokens):
         self._names: dict[str, int] = {}
         self._depth = 0
         self._behind = False
+        self._size = self._unrolled = 0
 
     def whole(self) -> str:
         found = self._alternatives()
@@ -97,6 +100,7 @@ class _Translator(Tokens):
             if char == "{":
                 self._repetition()  # of nothing, as Java reads it
                 continue
+            before = self._size
             atom, repeatable = self._atom()
             if not atom:
                 continue  # flags, which Java does not let repeat
@@ -104,6 +108,7 @@ class _Translator(Tokens):
                 times, suffix = self._repetition()
                 if not repeatable:
                     raise NotTranslated("a repeated anchor or look-around")
+                self._unroll(before, times)
                 atom = _repeated(atom, times, suffix)
             parts.append(atom)
         return "".join(parts)
@@ -117,6 +122,19 @@ class _Translator(Tokens):
             raise NotTranslated("a look-behind of any length")
         suffix = self.take() if self.peek() in ("?", "+") else ""
         return times, suffix
+
+    def _unroll(self, before: int, times: str) -> None:
+        """Count what has come since ``before`` as often as it is repeated.
+
+        Raises:
+            NotTranslated: the expression would take too much memory.
+        """
+        counts = [int(count) for count in times.strip("{}").split(",") if count.isdecimal()]
+        added = (self._size - before) * (max(counts, default=1) - 1)
+        self._unrolled += max(added, 0)
+        self._size += max(added, 0)
+        if self._unrolled > _UNROLLED:
+            raise NotTranslated(f"repetitions of more than {_UNROLLED:,} characters in all")
 
     def _counts(self) -> str:
         low = self.while_in(DIGITS)
@@ -138,6 +156,7 @@ class _Translator(Tokens):
         """What stands for the next thing, and whether it may be repeated."""
         meant = self.peek()
         char = self.take()
+        self._size += 1
         if meant == "(":
             return self._group()
         if meant == "\\":
@@ -337,6 +356,7 @@ class _Translator(Tokens):
 
     def _item(self) -> str:
         """A character, a range, or a class by name."""
+        self._size += 1
         if self.peek() == "\\":
             self.take()
             if (items := self._predefined()) is not None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.permissions import check_module
 from kafka_ferry.config.types.values import INTERNAL_TOPICS
 from kafka_ferry.errors import ConfigError
 
@@ -288,6 +289,7 @@ def _class(flow: Flow) -> type[ReplicationPolicy]:
     if known:
         return known
     module_name, _, class_name = name.rpartition(".")
+    check_module(flow.file, _KEY, name)
     try:
         module = import_module(module_name)
     except Exception as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.spark.jobs import dealt, done_in_tasks
 from kafka_ferry.spark.packed_changes import PackedChanges
-from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.spark.transforms.job import done_by_rules
 from kafka_ferry.verify.transforms.rule_evaluation import evaluate_again
@@ -44,17 +44,14 @@ def evaluate_all(
         SparkFailed: if the target cannot be read; the task's error is in its text.
     """
     changes = PackedChanges.of(flow, schemas)
-    beside = len(changes)
     tasks = dealt(asked, spark.sparkContext.defaultParallelism)
     with spark_failures(
         f"the evaluation of the transform rules of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
         if any(_needs_sql(flow, one) for one in asked):
-            return dict(
-                done_by_rules(spark, flow, tasks, partial(_by_rules, changes), beside=beside)
-            )
-        work = partial(_by_functions, carried(spark, flow, beside=beside), changes)
+            return dict(done_by_rules(spark, flow, tasks, partial(_by_rules, changes)))
+        work = partial(_by_functions, envelope(flow), changes)
         return dict(one for of_task in done_in_tasks(spark, work, tasks) for one in of_task)
 
 
@@ -72,4 +69,4 @@ def _by_rules(
 def _by_functions(
     pack: bytes, changes: PackedChanges, asked: Sequence[RangeToEvaluate]
 ) -> Evaluations:
-    return evaluate_again(unpacked(pack), asked, changes.unpacked())
+    return evaluate_again(open_envelope(pack), asked, changes.unpacked())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
-from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ def done_by_rules(
     flow: Flow,
     items: Sequence[_Item],
     work: WorkByRules[_Item, _Result],
-    *,
-    beside: int = 0,
 ) -> list[_Result]:
     """The results of ``work`` for all ``items``, each done in a Spark task of its own.
 
@@ -39,7 +37,6 @@ def done_by_rules(
         flow: the flow.
         items: what to do, each of which pickles.
         work: does it, as a function that pickles.
-        beside: how many bytes it holds.
 
     Raises:
         ConfigError: as ``RulesQuery``, or as ``with_registry_types``.
@@ -50,7 +47,7 @@ def done_by_rules(
 
     session = rules_session(spark)
     query = RulesQuery(session, with_registry_types(flow))
-    columns, pack, name = query.columns, carried(spark, flow, beside=beside), uuid.uuid4().hex
+    columns, pack, name = query.columns, envelope(flow), uuid.uuid4().hex
 
     def task(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield outcomes_batch(_done(results, pack, name, columns, work))
@@ -70,7 +67,7 @@ def _done(
 ) -> list[_Result]:
     from kafka_ferry.spark.transforms.relay import Relay
 
-    flow = unpacked(pack)
+    flow = open_envelope(pack)
     with Relay(results, name, columns, dict(flow.transform_secrets)) as relay:
         return work(flow, relay.item, relay)
 

@@ -14,6 +14,7 @@ from kafka_ferry.config.options.transform import PARTS, SECRETS_COLUMN
 from kafka_ferry.config.types.record_path import read_path
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
+from kafka_ferry.spark.security.flow_key import without_key
 from kafka_ferry.spark.transforms.expressions import (
     ParsedExpression,
     ResolvedExpression,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_A_TIME),
     # Shared by two expressions, a part would be evaluated outside of what catches its errors.
@@ -68,7 +70,7 @@ def rules_session(spark: SparkSession) -> SparkSession:
     """A session of the same application in which expressions mean the same, whatever its defaults say."""
     from pyspark.errors import AnalysisException
 
-    session = spark.newSession()
+    session = without_key(spark.newSession())
     for key in session.conf.getAll:
         if key.startswith("spark.sql.") and not key.startswith(_OF_EXECUTION):
             with suppress(AnalysisException):

@@ -17,10 +17,10 @@ comes of, follow each lot and push it through.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pickle
 import socket
-import tempfile
 import threading
 import time
 from collections import deque
@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.batches.record_format.content import Header
+from kafka_ferry.spark.security.private_sockets import is_own_process, is_private, short_folder
 from kafka_ferry.transform import Columns, Evaluated, RecordRows, TransformFailed
 
 ROWS_AT_A_TIME: Final = 1_024
@@ -79,7 +80,7 @@ def feed(
 
     Args:
         items: what each task is to do, by Spark's partition numbers.
-        name: of the job; no other process can guess it.
+        name: of the job; no other user can guess it.
     """
 
     def emit(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -184,6 +185,8 @@ class Relay:
             server.settimeout(_CONNECT_S)
             self._puller.start()
             connection = self._resources.enter_context(server.accept()[0])
+            if not is_own_process(connection):
+                raise PermissionError(f"another user has connected to {address}")
         finally:
             Path(address).unlink(missing_ok=True)
             folder.rmdir()
@@ -349,10 +352,9 @@ def _fillers(schema: pa.Schema) -> tuple[pa.RecordBatch, ...]:
 
 
 def _address(name: str, attempt: int) -> str:
-    # A socket's path may have about a hundred characters, fewer than some containers' folders.
-    folder = tempfile.gettempdir()
-    folder = folder if len(folder) < 40 else "/tmp"
-    return f"{folder}/ferry-{name}-{attempt}/rows"
+    """Where the workers of a task meet: from the address of one task, nobody can tell that of the next."""
+    digest = hashlib.sha256(f"{name}-{attempt}".encode()).hexdigest()[:32]
+    return f"{short_folder()}/ferry-{digest}/rows"
 
 
 @contextlib.contextmanager
@@ -361,6 +363,8 @@ def _connected(address: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as connection:
         while True:
             try:
+                if not is_private(Path(address).parent):
+                    raise PermissionError(f"{address} is in a folder of another user")
                 connection.connect(address)
             except (FileNotFoundError, ConnectionRefusedError):
                 if time.monotonic() > until:
@@ -368,6 +372,8 @@ def _connected(address: str) -> Iterator[socket.socket]:
                 time.sleep(0.01)
             else:
                 break
+        if not is_own_process(connection):
+            raise PermissionError(f"{address} is the socket of another user")
         yield connection
 
 

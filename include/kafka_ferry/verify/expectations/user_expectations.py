@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafka_ferry.config.options.verify import EXPECTATIONS
+from kafka_ferry.config.permissions import code_problems
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.verify.expectations.evaluation import listed, raised_by
@@ -69,6 +70,8 @@ def own_expectations(flow: Flow) -> OwnExpectations:
         )
     for file in _files(place, flow.slug):
         try:
+            for wrong in code_problems("verify.expectations", file):
+                raise FileProblem(str(file), f"{wrong.reason}. {wrong.advice}")
             tables = read_file(file)
         except FileProblem as unreadable:
             problems.append(unreadable)

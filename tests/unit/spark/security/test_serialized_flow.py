@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from cryptography.exceptions import InvalidTag
+
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.config.client.property_names import ROLES
-from kafka_ferry.spark.serialized_flow import packed, unpacked
+from kafka_ferry.spark.security import flow_key
+from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope, packed, unpacked
 from kafka_sandbox.logins.secure import Authority
 from tests.support.brokers.secure import PASSWORD, key_store
 
@@ -59,3 +63,30 @@ def test_a_store_is_carried_once_however_many_clients_have_it(tmp_path: Path) ->
         for role in ROLES:
             properties = cluster.client_properties(role)
             assert properties["ssl.truststore.certificates"] == bundle.read_text()
+
+
+def test_an_envelope_shows_nothing_and_opens_only_with_the_application_s_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow_key.task_key.cache_clear()
+    secret = {"bootstrap.servers": "a:1", "schema.registry.basic.auth.user.info": f"u:{PASSWORD}"}
+    flow = Flow(
+        source=Cluster(alias="a", properties=secret | {"schema.registry.url": "http://r:1"}),
+        target=Cluster(alias="b", properties={"bootstrap.servers": "b:1"}),
+    )
+    environment = {"FERRY_FLOW_SECRET": "00", "KEPT": "1"}
+    flow_key.keep_out_of_code(environment, local=True)
+    assert environment.keys() == {"KEPT", "FERRY_FLOW_KEY_FILE"}
+    assert flow_key.driver_key().hex() not in str(environment)
+    monkeypatch.setenv("FERRY_FLOW_KEY_FILE", environment["FERRY_FLOW_KEY_FILE"])
+
+    sent = envelope(flow)
+
+    assert PASSWORD.encode() in packed(flow)
+    assert PASSWORD.encode() not in sent
+    assert open_envelope(sent).name == flow.name
+    assert envelope(flow) != sent
+    with pytest.raises(InvalidTag):
+        open_envelope(sent[:-1] + bytes([sent[-1] ^ 1]))
+    assert flow_key.key_properties(local=True) == {}
+    assert [*flow_key.key_properties(local=False)] == ["spark.executorEnv.FERRY_FLOW_SECRET"]

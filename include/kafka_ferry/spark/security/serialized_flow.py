@@ -1,59 +1,50 @@
 """A flow on its way to Spark's tasks.
 
-It is sent within the pickled code of a job, as the tasks' own data, and never in an option, property,
-file or argument, which Spark shows or leaves on disk. So executors need neither the flow's file, nor its
-stores, providers and connections. Spark broadcasts code larger than a mebibyte through a file on the
-driver's disk: so each store is in it once, and a flow that is still too large is refused unless Spark
-encrypts its files.
+It is sent within the pickled code of a job, in an envelope that only the application's own key opens (``flow_key``),
+and never in an option, property, file or argument, which Spark shows or leaves on disk. So executors need neither the
+flow's file, nor its stores, providers and connections. Each store is in it once, however many clients have it.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import pickle
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.errors import ConfigError
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from kafka_ferry.secret_values import remember
+from kafka_ferry.spark.security.flow_key import driver_key, task_key
 from kafka_ferry.transform.secrets import look_up_secret
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kafka_ferry.config import Flow
 
 # Strings of a store's size; shorter ones are not worth it.
 _LONG: Final = 500
-# What a job's code is besides the flow.
-_CODE_BYTES: Final = 32 * 1024
-ENCRYPTION: Final = "spark.io.encryption.enabled"
+_NONCE_BYTES: Final = 12
 
 
-def carried(spark: SparkSession, flow: Flow, *, beside: int = 0) -> bytes:
-    """The flow as packed by ``packed``, in a form that Spark never writes to a disk in plain text.
-
-    Args:
-        spark: the session that carries it.
-        flow: the flow.
-        beside: how many bytes the job's code has besides it.
+def envelope(flow: Flow) -> bytes:
+    """The flow as ``packed`` packs it, encrypted for the tasks of this driver's application (AES-256-GCM).
 
     Raises:
-        ConfigError: as ``packed``; or if the flow's stores are too large for that.
+        ConfigError: as ``packed``.
     """
-    pack, context = packed(flow), spark.sparkContext
-    jvm: Any = context._jvm
-    limit = int(jvm.PythonUtils.getBroadcastThreshold(context._jsc)) - _CODE_BYTES - beside
-    is_encrypted = str(context.getConf().get(ENCRYPTION, "false")).lower() == "true"
-    if len(pack) > limit and not is_encrypted:
-        raise ConfigError(
-            flow.file,
-            "ssl.truststore",
-            f"the stores of {flow.source.alias} and {flow.target.alias} take {len(pack):,} bytes, and "
-            f"Spark would write them to a file, with all passwords, from {limit:,} on.",
-            advice="Trust only the authorities that have signed the brokers' certificates, or let Spark "
-            f"encrypt its files: {ENCRYPTION}=true.",
-        )
-    return pack
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + AESGCM(driver_key()).encrypt(nonce, packed(flow), None)
+
+
+def open_envelope(sent: bytes) -> Flow:
+    """The flow in an envelope; called in a task.
+
+    Raises:
+        InvalidTag: another application has encrypted it.
+        OSError: the driver has ended.
+    """
+    nonce, text = sent[:_NONCE_BYTES], sent[_NONCE_BYTES:]
+    return unpacked(AESGCM(task_key()).decrypt(nonce, text, None))
 
 
 def packed(flow: Flow) -> bytes:

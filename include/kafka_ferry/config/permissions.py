@@ -1,0 +1,238 @@
+"""What a flow's file may reach: the one gate for files with secrets, code, and what Airflow's connections hold.
+
+A flow's file is data. Who writes it may not read what the process may read, nor run code. So the operator says what
+flows may reach, in variables of the processes that read them. A variable that is not set allows everything: on the
+command line, the user could do it all without a flow. Airflow's processes set defaults (``restrict``).
+
+The gate knows by an option's type (``OptionReach``) and by ``SECRET_FILES`` what a value reaches.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
+from kafka_ferry.config.client.config_providers import ALLOWED, may_look_up
+from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
+from kafka_ferry.config.client.property_names import REGISTRY_PREFIX, ROLE_PREFIXES
+from kafka_ferry.config.options.base import OptionReach
+from kafka_ferry.config.types.first_start import read_first_start
+from kafka_ferry.config.types.home import at_home
+from kafka_ferry.config.types.name_filter import compile_patterns, split_list
+from kafka_ferry.config.types.problems import Problem, config_error
+
+if TYPE_CHECKING:
+    from kafka_ferry.config.flow import Flow
+    from kafka_ferry.config.types.per_topic import PerTopic
+
+FILES: Final = "FERRY_ALLOW_FILES"
+"""The variable with the folders of files with secrets that flows may name, with commas. Files that
+``FERRY_CONFIG_PROVIDERS`` lets a reference look up may be named too."""
+
+CODE: Final = "FERRY_ALLOW_CODE"
+"""The variable with the folders whose code flows may name, with commas; relative ones start at ``FERRY_HOME``."""
+
+HOSTS: Final = "FERRY_ALLOW_HOSTS"
+"""The variable with patterns of hosts to which the secrets of Airflow's connections may go, besides those that a
+connection itself names."""
+
+TOKEN_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
+SECRET_FILES: Final = frozenset(
+    {
+        "ssl.keystore.location",
+        *ASSERTION_FILES,
+        f"{REGISTRY_PREFIX}ssl.key.location",
+        # Of login modules.
+        "keyTab",
+        "ticketCache",
+    }
+)
+"""The properties of clients, and options of their login modules, that name files with secrets; besides them
+``TOKEN_ENDPOINT`` with ``file:``."""
+
+_DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: ""}
+_ENCRYPTED: Final = ("SSL", "SASL_SSL")
+_HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
+
+
+def restrict() -> None:
+    """Let flows reach, where this process's environment does not say, only what Airflow's flows may."""
+    for name, allowed in _DEFAULTS.items():
+        os.environ.setdefault(name, allowed)
+
+
+def check_flow(flow: Flow) -> None:
+    """Does nothing where all that a flow's file names may be reached.
+
+    Raises:
+        ConfigError: something may not; it says who can allow it.
+    """
+    problems = [*_option_problems(flow)]
+    for cluster in (flow.source, flow.target):
+        for problem in property_problems(cluster.properties):
+            problems.append(problem._replace(key=f"{cluster.alias}: {problem.key}"))
+    if problems:
+        raise config_error(flow.file, *problems)
+
+
+def _option_problems(flow: Flow) -> Iterator[Problem]:
+    for name, option in type(flow).model_fields.items():
+        reach = next((it.thing for it in option.metadata if isinstance(it, OptionReach)), None)
+        value, key = getattr(flow, name), str(option.alias)
+        if reach == "secret-file" and value:
+            yield from _secret_file(key, at_home(value))
+        elif reach == "data-file":
+            for file in _named_files(value):
+                # What the operator keeps beside code may be read too.
+                if [*code_problems(key, file)]:
+                    yield from _secret_file(key, file)
+        elif reach == "code" and value:
+            if name == "replication_policy_class":
+                yield from module_problems(key, value)
+            else:
+                yield from code_problems(key, at_home(value))
+
+
+def _named_files(values: PerTopic[str]) -> Iterator[Path]:
+    for value in (values.default, *(it for _, it in values.rules)):
+        start = read_first_start(value) if value else None
+        if start and start.kind == "file":
+            yield at_home(start.name)
+
+
+def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
+    """What of a cluster's properties may not be reached; references that are still there do not count."""
+    for key, value in properties.items():
+        name = next((key.removeprefix(it) for it in ROLE_PREFIXES if key.startswith(it)), key)
+        if "${" in value:
+            continue
+        if name in SECRET_FILES:
+            yield from _secret_file(key, Path(value))
+        elif name == TOKEN_ENDPOINT and urlsplit(value).scheme.lower() == "file":
+            yield from _secret_file(key, Path(unquote(urlsplit(value).path)))
+        elif name == JAAS:
+            try:
+                options = parse_login(value).options
+            except JaasError:
+                continue  # as its reader says
+            for problem in property_problems(options):
+                yield problem._replace(key=f"{key}: {problem.key}")
+
+
+def _secret_file(key: str, path: Path) -> Iterator[Problem]:
+    allowed = os.environ.get(FILES)
+    if allowed is None or _is_below(path, allowed) or may_look_up("file", path):
+        return
+    reason = f"{path} may not be named here: it is outside of {_folders(FILES)}"
+    yield Problem(key, reason, f"Who runs Airflow can allow its folder in {FILES}.")
+
+
+def code_problems(key: str, path: Path) -> Iterator[Problem]:
+    """What keeps the code of a file or folder from being run; a path that does not exist is its reader's matter."""
+    allowed = os.environ.get(CODE)
+    if allowed is None:
+        return
+    folders = [at_home(it).resolve() for it in split_list(allowed)]
+    found = path.resolve()
+    root = next((it for it in folders if found.is_relative_to(it)), None)
+    advice = f"Who runs Airflow can allow its folder in {CODE}, and has to keep others from writing to it."
+    if root is None:
+        reason = f"{path} may not be run here: it is outside of {_folders(CODE)}"
+        yield Problem(key, reason, advice)
+        return
+    for place in (found, *found.parents):
+        if place.exists() and place.stat().st_mode & stat.S_IWOTH:
+            yield Problem(key, f"{path} may not be run here: anybody may write to {place}", advice)
+        if place == root:
+            return
+
+
+def check_code(file: str, key: str, path: Path) -> None:
+    """Does nothing where a flow may run the code of a file.
+
+    Raises:
+        ConfigError: it may not; ``file`` and ``key`` are the flow's.
+    """
+    if problems := [*code_problems(key, path)]:
+        raise config_error(file, *problems)
+
+
+def check_module(file: str, key: str, name: str) -> None:
+    """The same for a class by its dotted name, without importing anything."""
+    if problems := [*module_problems(key, name)]:
+        raise config_error(file, *problems)
+
+
+def module_problems(key: str, name: str) -> Iterator[Problem]:
+    """The same for a class by its dotted name; Kafka Ferry's own, and MirrorMaker 2's names of them, always may."""
+    top = name.partition(".")[0]
+    if top in ("org", "kafka_ferry", name) or CODE not in os.environ:
+        return
+    # Found without importing anything: that would run it.
+    spec = PathFinder.find_spec(top)
+    places = (
+        [spec.origin]
+        if spec and spec.origin
+        else [*(spec.submodule_search_locations or ())]
+        if spec
+        else []
+    )
+    if not places:
+        yield from code_problems(key, Path("/") / top)
+    for place in places:
+        yield from code_problems(key, Path(str(place)))
+
+
+def connection_problems(own: Mapping[str, str], connection: Mapping[str, str]) -> Iterator[Problem]:
+    """Where a flow's own properties would take the secrets of an Airflow connection.
+
+    Args:
+        own: the properties of the flow's file, which win.
+        connection: those that the connection stands for.
+    """
+    allowed = os.environ.get(HOSTS)
+    if allowed is None:
+        return
+    advice = f"Name them in the connection, or let who runs Airflow allow them in {HOSTS}."
+    others = compile_patterns(split_list(allowed) or ("(?!)",))
+    for key, hosts in {"bootstrap.servers": _brokers, TOKEN_ENDPOINT: _endpoint}.items():
+        named = hosts(connection.get(key, ""))
+        foreign = sorted(it for it in hosts(own.get(key, "")) - named if not others.fullmatch(it))
+        if foreign:
+            reason = (
+                f"the connection's login may not go to {', '.join(foreign)}, which it does not name"
+            )
+            yield Problem(key, reason, advice)
+    protocol = "security.protocol"
+    if (
+        connection.get(protocol, "").upper() in _ENCRYPTED
+        and own.get(protocol, "SSL").upper() not in _ENCRYPTED
+    ):
+        yield Problem(protocol, "may not be weaker than the connection's", f"Leave {protocol} out.")
+    if own.get(_HOST_CHECK, "https") == "" and connection.get(_HOST_CHECK, "https") != "":
+        yield Problem(
+            _HOST_CHECK, "may not be weaker than the connection's", f"Leave {_HOST_CHECK} out."
+        )
+
+
+def _brokers(servers: str) -> set[str]:
+    return {it.rpartition("://")[2].rpartition(":")[0].lower() for it in split_list(servers)}
+
+
+def _endpoint(url: str) -> set[str]:
+    return {urlsplit(url).hostname or ""} - {""}
+
+
+def _is_below(path: Path, allowed: str) -> bool:
+    # Links are resolved, so that none leads out of the folder.
+    return any(path.resolve().is_relative_to(Path(it).resolve()) for it in split_list(allowed))
+
+
+def _folders(variable: str) -> str:
+    return f"{variable} ({os.environ[variable] or 'which allows nothing'})"

@@ -1,0 +1,227 @@
+"""What a flow's file may reach, by what the operator allows: one gate, which no option forgets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import regex
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.config.client.property_names import CLUSTER_NAMES
+from kafka_ferry.config.options.base import OptionReach
+from kafka_ferry.config.permissions import (
+    CODE,
+    FILES,
+    HOSTS,
+    SECRET_FILES,
+    TOKEN_ENDPOINT,
+    connection_problems,
+    property_problems,
+    restrict,
+)
+from kafka_ferry.errors import ConfigError
+
+SUSPECT = regex.compile(
+    r"file|folder|director|https?://|address|python class|connection", regex.IGNORECASE
+)
+# Options that sound as if they reached something, and why the gate has nothing to say.
+HARMLESS = {
+    "transform": "expressions are SQL, and its functions are in transform.functions",
+    "transform_secrets": "references, which FERRY_CONFIG_PROVIDERS decides on",
+    "metrics_prometheus_dir": "written to, never read",
+    "state_dir": "the task's user may write there",
+    "certificates_key": "a reference, which FERRY_CONFIG_PROVIDERS decides on",
+    "policy_settings": "given to a policy, whose class is checked",
+    "certificates_enabled": "mentions the state folder",
+    "certificates_keep_days": "mentions the state folder",
+    "reports_keep_days": "mentions the state folder",
+    "sync_client_quotas_enabled": "addresses are a kind of quota",
+    "sync_scram_users_enabled": "mentions scram.passwords.file",
+    "schedule_assets": "mentions the flow's file",
+}
+KEYTAB = (
+    "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true "
+    'principal="a@B" keyTab="{}";'
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of an Airflow whose operator has allowed nothing."""
+    monkeypatch.setenv("FERRY_HOME", str(tmp_path))
+    (tmp_path / "include").mkdir(mode=0o755)
+    restrict()
+    return tmp_path
+
+
+def problem(home: Path, **options: object) -> str:
+    """What is wrong with a flow with these options; "" for nothing."""
+    flow = {
+        "source": {"alias": "a", "bootstrap.servers": "a:1"},
+        "target": {"alias": "b", "bootstrap.servers": "b:1"},
+    }
+    file = home / "flow.yaml"
+    for name, value in options.items():
+        side, _, key = name.partition("/")
+        (flow[side] if key else flow)[key or name] = value  # type: ignore[index]
+    file.write_text(json.dumps(flow))
+    try:
+        load_flow(file)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def test_every_option_that_names_a_file_code_or_an_address_says_so_by_its_type() -> None:
+    forgotten = [
+        name
+        for name, option in Flow.model_fields.items()
+        if SUSPECT.search((option.description or "").replace("properties files", ""))
+        and not any(isinstance(it, OptionReach) for it in option.metadata)
+        and name not in HARMLESS
+        and name not in ("source", "target", "file", "ignored")
+    ]
+    assert forgotten == []
+
+
+def test_every_client_property_that_names_a_secret_file_is_known() -> None:
+    public = {"ssl.truststore.location", "schema.registry.ssl.ca.location"}
+    public |= {"schema.registry.ssl.certificate.location"}
+    named = {name for name in CLUSTER_NAMES if regex.search(r"\.(file|location)$", name)}
+    assert named - public == {name for name in SECRET_FILES if "." in name}
+    assert TOKEN_ENDPOINT in CLUSTER_NAMES
+
+
+@pytest.mark.parametrize("name", sorted(SECRET_FILES - {"keyTab", "ticketCache"}))
+def test_no_client_property_names_a_secret_file_unless_it_is_allowed(
+    name: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = home / "secrets" / "key"
+    for key in (name, f"consumer.{name}"):
+        (said,) = property_problems({key: str(secret)})
+        assert FILES in said.advice and str(secret) in said.reason
+    monkeypatch.setenv(FILES, str(secret.parent))
+    assert not [*property_problems({name: str(secret)})]
+    assert [*property_problems({name: str(secret.parent / ".." / "other")})]
+    monkeypatch.setenv(FILES, "")
+    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", f"file:{secret.parent}")
+    assert not [*property_problems({name: str(secret)})]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"sasl.jaas.config": KEYTAB.format("/etc/keytab")},
+        {"admin.sasl.jaas.config": KEYTAB.format("/etc/keytab")},
+        {TOKEN_ENDPOINT: "file:///var/run/secrets/kubernetes.io/serviceaccount/token"},
+        {TOKEN_ENDPOINT: "FILE:/var/run/secrets/token"},
+    ],
+)
+def test_nor_does_a_login(properties: dict[str, str], home: Path) -> None:
+    assert [*property_problems(properties)]
+    assert problem(home, **{f"source/{key}": value for key, value in properties.items()})
+
+
+@pytest.mark.parametrize(
+    "name", ["scram.passwords.file", "metrics.prometheus.push.credentials.file"]
+)
+def test_nor_does_an_option_of_the_flow(
+    name: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"{FILES} (which allows nothing)" in problem(home, **{name: "/etc/passwords"})
+    monkeypatch.delenv(FILES)
+    assert not problem(home, **{name: "/etc/passwords"})
+
+
+@pytest.mark.parametrize("name", ["verify.expectations", "transform.functions"])
+def test_code_is_below_the_folder_that_only_the_operator_writes(
+    name: str, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    inside, outside = home / "include" / "mine", tmp_path_factory.mktemp("outside")
+    inside.mkdir()
+    assert not problem(home, **{name: "include/mine"})
+    assert CODE in problem(home, **{name: str(outside)})
+    assert CODE in problem(home, **{name: "include/../elsewhere"})
+    (home / "include" / "link").symlink_to(outside)
+    assert CODE in problem(home, **{name: "include/link"})
+    monkeypatch.setenv(CODE, f"include, {outside}")
+    assert not problem(home, **{name: str(outside)})
+    inside.chmod(0o757)
+    assert f"anybody may write to {inside}" in problem(home, **{name: "include/mine"})
+
+
+def test_a_policy_s_module_is_not_even_imported(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert CODE in problem(home, **{"replication.policy.class": "this.Zen"})
+    assert CODE in problem(home, **{"replication.policy.class": "nothing_of_that_name.At.All"})
+    assert capsys.readouterr().out == ""
+    (home / "include" / "own_policy.py").write_text("")
+    monkeypatch.syspath_prepend(str(home / "include"))
+    for name in ("own_policy.Mine", "IdentityReplicationPolicy"):
+        assert not problem(home, **{"replication.policy.class": name})
+
+
+CONNECTION = {"bootstrap.servers": "k1:9093,k2:9093", "security.protocol": "SASL_SSL"}
+IDENTITY = {TOKEN_ENDPOINT: "https://id.example.org/token"}
+
+
+@pytest.mark.parametrize(
+    ("own", "is_refused"),
+    [
+        ({}, False),
+        ({"bootstrap.servers": "K2:9093"}, False),
+        ({"bootstrap.servers": "k1:9093,attacker:9093"}, True),
+        ({"bootstrap.servers": "SASL_SSL://attacker:9093"}, True),
+        ({"security.protocol": "SASL_PLAINTEXT"}, True),
+        ({"security.protocol": "sasl_ssl"}, False),
+        ({"ssl.endpoint.identification.algorithm": ""}, True),
+        ({TOKEN_ENDPOINT: "https://id.example.org/other"}, False),
+        ({TOKEN_ENDPOINT: "https://attacker.example/token"}, True),
+    ],
+)
+def test_a_connection_s_login_goes_where_the_connection_says(
+    own: dict[str, str], is_refused: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert home
+    assert bool([*connection_problems(own, CONNECTION | IDENTITY)]) is is_refused
+    monkeypatch.setenv(HOSTS, r"attacker(\.example)?")
+    hosts = any("attacker" in value for value in own.values())
+    assert bool([*connection_problems(own, CONNECTION | IDENTITY)]) is (is_refused and not hosts)
+    monkeypatch.delenv(HOSTS)
+    assert not [*connection_problems(own, CONNECTION | IDENTITY)]
+
+
+def test_on_the_command_line_a_flow_reaches_what_its_user_may(tmp_path: Path) -> None:
+    assert not problem(
+        tmp_path,
+        **{
+            "verify.expectations": "/anywhere.py",
+            "replication.policy.class": "any.Module",
+            "scram.passwords.file": "/etc/passwords",
+            "source/ssl.keystore.location": "/etc/store",
+        },
+    )
+
+
+@pytest.mark.parametrize("text", ["file=/etc/passwd", "file=include/../x.yaml"])
+def test_offsets_are_read_where_the_operator_keeps_files(text: str, home: Path) -> None:
+    assert FILES in problem(home, **{"topics.start": {"orders": text}})
+    assert not problem(home, **{"topics.start": {"orders": "file=include/offsets.yaml"}})
+
+
+PATTERNS = [
+    name
+    for name, option in Flow.model_fields.items()
+    if "egular expression" in (option.description or "")
+]
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_no_pattern_of_an_option_takes_its_reader_s_memory(name: str, tmp_path: Path) -> None:
+    bomb, key = "((a{9999}){9999})", str(Flow.model_fields[name].alias)
+    of_topics = {"offsets": "preserved", "topics_configs": "cleanup.policy=compact"}
+    said = problem(tmp_path, **{key: {bomb: of_topics[name]} if name in of_topics else [bomb]})
+    assert "repetitions of more than 100,000 characters" in said

@@ -237,7 +237,8 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         holds=lambda it: it.diverged == -1,
         reason="the source's log is not the one that was copied up to the position {it.offset}, and where they "
         "part is unknown.",
-        advice="Was there an unclean leader election? To copy all of the topic again, " + _ANEW,
+        advice="Was there an unclean leader election, or was the source restored from a backup? To copy all of the "
+        "topic again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.diverged is None and it.offset > it.bounds.end,

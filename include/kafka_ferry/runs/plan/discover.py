@@ -37,6 +37,7 @@ from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
+from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.one_file import require_one_file
@@ -99,6 +100,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     )
     state = _with_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
+    state = with_rivals(flow, target, state, remote_names)
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
     state = _with_starts_and_sizes(flow, ledger, state, pairs)
     return _with_what_offsets_need(flow, target, ledger, state, pairs)

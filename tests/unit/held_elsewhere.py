@@ -106,6 +106,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
     "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
     "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
+    "integration/situations/test_source.py": "runs/plan: diverged",
     "integration/situations/test_log_ends.py": "runs/plan: log_mismatches; "
     "runs/provenance: log_ends; runs/verify: partition_recounts",
     "integration/situations/test_one_file.py": "runs/state: one_file",
@@ -136,7 +137,7 @@ HELD_BY: Final[dict[str, str]] = {
     "record_digests takeover",
     "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
-    "integration/topologies/test_topologies.py": "runs/provenance: shared_topics upstream_flows",
+    "integration/topologies/test_topologies.py": "runs/provenance: rival_flows shared_topics upstream_flows",
     "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",
     "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/copy/test_unlisted_aborts.py": "wire/partitions: lookahead",

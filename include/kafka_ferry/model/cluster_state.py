@@ -331,11 +331,13 @@ class OtherFlows:
             that are left out: the offset in that flow's ledger from which on it has to be read.
         shared: by remote topic of topics that are gone, the other flows that copy to it; "?" where
             unknown.
+        rivals: by remote topic, another flow that brings the same records to it.
     """
 
     origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     returned: Mapping[str, int] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
+    rivals: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

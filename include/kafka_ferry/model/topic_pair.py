@@ -27,6 +27,7 @@ class Pair:
         refused: why one of the clusters does not describe its topic, "" where both do.
         mark: the flow's mark on exactly this remote topic.
         owner: the other flow that copies to it, "" where none is known.
+        rival: another flow that brings the same records to it, "" where none is known.
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
         source_cluster_id: the source's cluster id.
@@ -45,6 +46,7 @@ class Pair:
     refused: str = ""
     mark: Mark | None = None
     owner: str = ""
+    rival: str = ""
     preserved: bool = False
     released: bool = False
     source_cluster_id: str = ""
@@ -73,6 +75,7 @@ class Pair:
             refused=state.source.refused.get(topic) or state.target.refused.get(remote_topic, ""),
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
             owner=state.ledger.other_owners.get(remote.topic_id, "") if remote else "",
+            rival=state.other_flows.rivals.get(remote_topic, ""),
             released=remote is not None and remote.topic_id in state.ledger.released,
             source_cluster_id=state.source.cluster_id,
             untiered=remote_topic in state.target.untiered,

@@ -89,6 +89,11 @@ def _if(applies: bool, *names: str, prefixed: bool = False) -> tuple[Resource, .
     return tuple(Resource(name, prefixed) for name in names) if applies else ()
 
 
+def _asks_other_flows(flow: Flow) -> bool:
+    """Whether a plan asks which other flows write to the remote topics."""
+    return flow.on_source_topic_deleted == "retire" or flow.on_foreign_records == "adopt"
+
+
 def _the_cluster(applies: bool = True) -> tuple[Resource, ...]:
     return _if(applies, CLUSTER_NAME)
 
@@ -318,18 +323,16 @@ NEEDS: Final[tuple[Need, ...]] = (
         "target",
         ("DESCRIBE",),
         _CLUSTER,
-        "to know which other flows write to a topic before it is deleted",
-        lambda flow: _the_cluster(flow.on_source_topic_deleted == "retire"),
-        when="`on.source.topic.deleted: retire`",
+        "to know which other flows write to a topic before it is deleted or shared",
+        lambda flow: _the_cluster(_asks_other_flows(flow)),
+        when="`on.source.topic.deleted: retire`, or `on.foreign.records: adopt`",
     ),
     Need(
         "target",
         ("DESCRIBE",),
         _POSITIONS,
         "to read the positions of these flows",
-        lambda flow: _if(
-            flow.on_source_topic_deleted == "retire", position_group(""), prefixed=True
-        ),
+        lambda flow: _if(_asks_other_flows(flow), position_group(""), prefixed=True),
         when="the same",
     ),
     Need(

@@ -377,7 +377,11 @@ class Run:
         parts = range(shards) if step == "mirror" and shards else (None,)
         for part in (part_of(step, shard) for shard in parts):
             if self._folder.step_record(part) is None:
-                raise FerryError(f"The step {part} of the run {self.run_id} has not ended.")
+                raise FerryError(
+                    f"The step {part} of the run {self.run_id} has not ended.",
+                    advice="It was marked, or another process does the steps of a run with this id: let that one end. "
+                    "Then repeat the step, or the whole run.",
+                )
 
     def _own_topics(self) -> list[Creation]:
         from kafka_ferry.copy import dead_letter_creation

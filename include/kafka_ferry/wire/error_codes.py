@@ -26,6 +26,7 @@ CLUSTER_AUTHORIZATION_FAILED: Final = 31
 INVALID_TIMESTAMP: Final = 32
 NOT_CONTROLLER: Final = 41
 POLICY_VIOLATION: Final = 44
+INVALID_PRODUCER_ID_MAPPING: Final = 49
 INVALID_TRANSACTION_TIMEOUT: Final = 50
 TRANSACTION_COORDINATOR_FENCED: Final = 52
 SECURITY_DISABLED: Final = 54
@@ -57,6 +58,14 @@ _NAMES: Final = {
     6: "NOT_LEADER_OR_FOLLOWER",
     10: "MESSAGE_TOO_LARGE",
     17: "INVALID_TOPIC_EXCEPTION",
+}
+
+
+# What to do where the request itself gives no other advice.
+_ADVICE: Final = {
+    MESSAGE_TOO_LARGE: "Raise max.message.bytes of the topic, or message.max.bytes of its brokers.",
+    INVALID_PRODUCER_ID_MAPPING: "The brokers no longer know this producer: have they lost __transaction_state? What "
+    "was committed stays; start the run again.",
 }
 
 
@@ -114,5 +123,5 @@ def fault(code: int, doing: str, *needed: Right, advice: str = "") -> FerryError
         code=code,
         name=name,
         transient=is_transient(code),
-        advice=advice,
+        advice=advice or _ADVICE.get(code, ""),
     )

@@ -18,7 +18,7 @@ from kafka_ferry.model.waits import Waits
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import set_quota
-from tests.support.brokers.segments import cut_log
+from tests.support.brokers.segments import cut_log, read_batches, write_log
 from tests.support.records.builders import (
     Record,
     add_partitions,
@@ -419,6 +419,47 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
     rewound = [row for row in ledger_rows(flow) if row["rewound_from"] >= 0]
     assert [(row["start"], row["rewound_from"]) for row in rewound] == [(20, 30)]
     assert copy_now(flow, "run-4") == []
+
+
+def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs_are_the_same(
+    tmp_path: Path, backup: KafkaCluster
+) -> None:
+    """A source that was restored from a backup counts its epochs again, and grows past the positions."""
+    with Broker(tmp_path / "source") as source:
+        flows = {}
+        for number, options in enumerate(({}, {"offsets": "preserved"}, {"spared": True})):
+            topic, folder = f"restored-{number}", tmp_path / f"restored-{tmp_path.name}-{number}"
+            folder.mkdir()
+            create_topic(source.bootstrap, topic)
+            is_spared = options.pop("spared", False)
+            flow = make_flow(folder, source, backup, [topic], **options)
+            for part in range(3):
+                produce(source.bootstrap, topic, named(f"old {part}", 10))
+            assert failures(copy_now(flow)) == []
+            flows[topic] = flow, is_spared
+        create_topic(source.bootstrap, "others")
+        for part in range(3):
+            produce(source.bootstrap, "others", named(f"new {part}", 10))
+        source.stop()
+        others = read_batches(source, "others")
+        for topic, (_, is_spared) in flows.items():
+            if not is_spared:
+                write_log(source, topic, [*read_batches(source, topic)[:2], others[2]])
+        source.start().wait_ready()
+        for topic, (flow, is_spared) in flows.items():
+            produce(source.bootstrap, topic, named("more", 10))
+            plan = plan_now(flow, "run-2")
+            said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
+            old = [text for part in range(3) for text in told(f"old {part}", 10)]
+            if is_spared:
+                assert said == []
+                old += told("more", 10)
+            else:
+                (problem,) = said
+                assert "not the one that was copied up to the position 30" in problem
+                assert "restored from a backup" in problem
+            assert values(backup, remote(flow, topic)) == old
+    source.wipe()
 
 
 # Slow sources

@@ -462,8 +462,25 @@ def test_what_a_flow_copies_that_shares_a_topic_is_foreign_to_one_that_does_not(
     topic = pair.topic("shared", named("first", 40))
     owner = pair.flow([topic], into="owner")
     copy_now(owner)
-    copy_now(pair.flow([topic], into="guest", on_foreign_records="adopt"))
+    other = pair.topic("other", named("of another topic", 40))
+    into = {other: remote(owner, topic)}
+    guest = pair.flow([other], into="guest", on_foreign_records="adopt", topics_rename=into)
+    assert failures(copy_now(guest)) == []
     pair.produce(topic, named("second", 10))
     copy_now(owner, "run-2")
     with pytest.raises(VerificationFailed, match="of another producer"):
         verified(owner, "run-2")
+
+
+def test_no_flow_brings_records_to_a_shared_topic_that_another_flow_brings_there(
+    pair: Pair,
+) -> None:
+    """As a flow under a new name would that shares its topics, since it is told to."""
+    topic = pair.topic("twice", named("first", 40))
+    first = pair.flow([topic], into="first")
+    assert failures(copy_now(first)) == []
+
+    again = pair.flow([topic], into="again", on_foreign_records="adopt")
+    (refusal,) = plan_now(again).remarks.refused
+
+    assert f"the flow {first.name} brings the same records" in refusal.reason

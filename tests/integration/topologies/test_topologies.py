@@ -169,6 +169,18 @@ def test_what_no_ledger_knows_is_another_clients_in_a_shared_topic_too(
         verified(flows[1], "second")
 
 
+def test_records_that_reach_a_shared_topic_by_two_ways_are_refused_on_the_second(
+    folder: Path, clusters: Clusters
+) -> None:
+    flows = between(folder, clusters, ["A->B", "A->C", "B->C"], IDENTITY, ADOPT)
+    write(clusters["A"], "orders", "1")
+    *both, second = flows
+    copy_all(both, "first")
+
+    (refusal,) = plan_now(second, "first").remarks.refused
+    assert "the flow A->C brings the same records to orders" in refusal.reason
+
+
 def test_fan_out(folder: Path, clusters: Clusters) -> None:
     a, b, c = clusters.values()
     flows = between(folder, clusters, ["A->B", "A->C"], "A->C.topics = orders")

@@ -94,7 +94,11 @@ def test_a_flow_that_only_copies_needs_few() -> None:
         ({"fill": "markers"}, set(), set()),
         (
             {"on_foreign_records": "adopt"},
-            {"target: READ on topics with the prefix ferry-ledger."},
+            {
+                "target: READ on topics with the prefix ferry-ledger.",
+                "target: DESCRIBE on the cluster",
+                "target: DESCRIBE on groups with the prefix ferry.",
+            },
             {"target: READ on the topic ferry-ledger.primary.internal"},
         ),
         (

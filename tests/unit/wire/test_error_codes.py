@@ -116,7 +116,8 @@ def test_anything_else_is_final(code: int, name: str) -> None:
     assert not is_transient(code)
     error = fault(code, "Reading orders-0")
     assert isinstance(error, BrokerError)
-    assert (error.code, error.name, error.transient, error.advice) == (code, name, False, "")
+    assert (error.code, error.name, error.transient) == (code, name, False)
+    assert bool(error.advice) == (code in {10, 49})
 
 
 def test_no_error_is_transient_but_those_in_the_table() -> None:
@@ -135,3 +136,13 @@ def test_a_code_that_is_not_known_yet_is_final_and_keeps_its_number(code: int) -
     assert isinstance(error, BrokerError)
     assert (error.code, error.transient) == (code, False)
     assert f"({code})" in error.message
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"), [(10, "max.message.bytes"), (49, "start the run again")]
+)
+def test_what_a_person_can_do_about_a_refusal_is_said_wherever_it_comes_up(
+    code: int, advice: str
+) -> None:
+    assert advice in fault(code, "Writing to a ledger").advice
+    assert fault(code, "Writing to a ledger", advice="Ask Anna.").advice == "Ask Anna."

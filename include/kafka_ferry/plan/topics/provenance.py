@@ -13,7 +13,7 @@ No record needs to have arrived: an empty topic has a position too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka_ferry.model.cluster_state import ClusterState, Topic
 from kafka_ferry.model.positions import Position
@@ -53,6 +53,22 @@ def origins_beyond(state: ClusterState, pair: Pair) -> tuple[str, ...]:
         if pair.is_of_remote(position):
             known.update(position.origins)
     return tuple(sorted(known))
+
+
+def brings_same_records(position: Position, topic: Topic, origins: Collection[str]) -> bool:
+    """Whether the flow with this position brings records to its remote topic that another flow brings there too.
+
+    Two topics of one source are different records, unless both came there from further clusters.
+
+    Args:
+        position: the one flow's position in the remote topic.
+        topic: the other flow's source topic.
+        origins: the ids of the clusters that its records come through, the source's among them.
+    """
+    if topic.topic_id and position.topic_id == topic.topic_id:
+        return True
+    shared = set(origins) & set(position.origins)
+    return bool(shared) and len(set(origins) | set(position.origins)) > 1
 
 
 def same_topic(known: str, there: str) -> bool:

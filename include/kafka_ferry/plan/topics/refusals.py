@@ -154,6 +154,14 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         outcome="All that the source still has is copied again, to {it.remote_topic}.",
     ),
     Situation(
+        holds=lambda it: it.source is not None and bool(it.rival),
+        reason="the flow {it.rival} brings the same records to {it.remote_topic} on the target, where they would "
+        "be twice.",
+        advice="Let one of the two leave the topic out (topics.exclude), or name its topics differently. Where the "
+        "other one leaves it out, its position in {it.remote_topic} still counts for a week: docs/operations.md says "
+        "how to take it away.",
+    ),
+    Situation(
         holds=lambda it: it.source is not None and bool(it.owner),
         reason="{it.remote_topic} on the target is copied by the flow {it.owner}, which has marked it first.",
         advice="If that flow is this one under its former name, give this one that name back (the aliases of "
@@ -237,7 +245,8 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         holds=lambda it: it.diverged == -1,
         reason="the source's log is not the one that was copied up to the position {it.offset}, and where they "
         "part is unknown.",
-        advice="Was there an unclean leader election? To copy all of the topic again, " + _ANEW,
+        advice="Was there an unclean leader election, or was the source restored from a backup? To copy all of the "
+        "topic again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.diverged is None and it.offset > it.bounds.end,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
@@ -29,6 +28,7 @@ from kafka_ferry.plan.topics.emitted_topics import HEARTBEATS_OPTION, emitted_to
 from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
+from kafka_ferry.runs.plan.diverged import diverged_logs
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
 from kafka_ferry.runs.plan.first_starts import topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
@@ -37,12 +37,12 @@ from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
+from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import connected
-from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.held_back import held_back
 from kafka_ferry.wire.partitions.scan import holds_records
 
@@ -87,17 +87,20 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     # were left out for what is doubtful are not among those.
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
-    diverged = _diverged(flow, ledger, topics, remote_names, state.positions.known)
+    diverged, unsure = diverged_logs(
+        flow, ledger, bounds, topics, remote_names, state.positions.known
+    )
     held = held_back_from(flow, bounds)
     state = replace(
         state,
         source=replace(state.source, logs=SourceLogs(bounds, diverged, held_back=held)),
         other_flows=OtherFlows({**origins, **upstream.origins}),
         access=discover_access(flow, source_id),
-        unknown=tuple(dict.fromkeys((*doubts, *upstream.unknown))),
+        unknown=tuple(dict.fromkeys((*doubts, *upstream.unknown, *unsure))),
     )
     state = _with_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
+    state = with_rivals(flow, target, state, remote_names)
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
     state = _with_starts_and_sizes(flow, ledger, state, pairs)
     return _with_what_offsets_need(flow, target, ledger, state, pairs)
@@ -294,40 +297,6 @@ def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic])
         return frozenset()
     foreign, unreadable = _foreign(flow, target, asked)
     return foreign | unreadable.keys()
-
-
-def _diverged(
-    flow: Flow,
-    ledger: LedgerTable,
-    source_topics: Mapping[str, Topic],
-    remote_names: Mapping[str, str],
-    positions: Mapping[TopicPartition, Position],
-) -> dict[TopicPartition, int]:
-    """Where the source's logs part from those that were copied, below the positions; -1 where that is unknown."""
-    asked: dict[TopicPartition, Position] = {}
-    for name, topic in source_topics.items():
-        for number in range(topic.partitions):
-            position = positions.get(TopicPartition(remote_names[name], number))
-            if position and position.leader_epoch >= 0 and position.topic_id == topic.topic_id:
-                asked[TopicPartition(name, number)] = position
-    if not asked:
-        return {}
-    epochs = {tp: position.leader_epoch for tp, position in asked.items()}
-    with connected(flow.source) as cluster:
-        ends = retry(lambda: epoch_ends(cluster, epochs))
-        found = {}
-        for source, there in ends.items():
-            position = asked[source]
-            if there.epoch == position.leader_epoch and there.end >= position.offset:
-                continue
-            target = TopicPartition(remote_names[source.topic], source.partition)
-
-            def end_of(epoch: int, source: TopicPartition = source) -> EpochEnd | None:
-                return retry(lambda: epoch_ends(cluster, {source: epoch})).get(source)
-
-            end = branch_end(ledger.epochs(target, position), end_of)
-            found[source] = -1 if end is None else min(end, position.offset)
-    return found
 
 
 def held_back_from(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_ferry.model import Position, Skipped, Topic, TopicPartition
-from kafka_ferry.plan.topics.provenance import origins_of
+from kafka_ferry.plan.topics.provenance import brings_same_records, origins_of
 from tests.unit.plan.builders import (
     KNOWN,
     P0,
@@ -146,3 +146,32 @@ def test_a_topic_that_came_back_in_part_is_copied_where_its_records_can_be_told_
         "orders": 17,
         "payments": -1,
     }
+
+
+@pytest.mark.parametrize(
+    ("position", "origins", "is_twice"),
+    [
+        (Position(5, "id of orders", origins=("A",)), {"A"}, True),
+        (Position(5, "id of orders"), {"A"}, True),
+        (Position(5, "id of payments", origins=("A",)), {"A"}, False),
+        (Position(5, "id of orders in B", origins=("B",)), {"A"}, False),
+        (Position(5, "id of orders in B", origins=("A", "B")), {"A"}, True),
+        (Position(5, "id of orders in B", origins=("A", "B")), {"A", "B"}, True),
+        (Position(5, "", origins=("A",)), {"A"}, False),
+        (Position(5, "id of orders in B"), {"A"}, False),
+    ],
+    ids=[
+        "one topic under two aliases",
+        "an earlier release's position of it",
+        "another topic of that source",
+        "of another source",
+        "of a source that has them from here",
+        "of each other",
+        "brokers without topic ids",
+        "an earlier release's position",
+    ],
+)
+def test_a_record_reaches_a_shared_topic_by_one_way_only(
+    position: Position, origins: set[str], is_twice: bool
+) -> None:
+    assert brings_same_records(position, ORDERS, origins) == is_twice

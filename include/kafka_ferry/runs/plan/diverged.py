@@ -1,0 +1,210 @@
+"""Where the source's logs part from those that were copied, below the positions.
+
+An unclean leader election shows in the leader epochs. A cluster that was restored from a backup counts its epochs
+from there on once more, and may hold other records at the same offsets in the same epochs. So the record that was
+copied last is compared too: of a sample of the partitions with something new, those that were copied last, since
+what a backup lacks is the newest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.batches import MalformedBatch, read_records
+from kafka_ferry.batches.epochs import EpochEnd, branch_end
+from kafka_ferry.batches.record_format.content import Content, read_content
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import is_one_of
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry, retry_for
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.epochs import epoch_ends
+from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_logs
+from kafka_ferry.wire.partitions.scan import stored_batches
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import LogBounds, Position, Topic
+    from kafka_ferry.wire import WireCluster
+
+log = logging.getLogger(__name__)
+
+_MOST_PARTITIONS: Final = 16
+_ANSWER_BYTES: Final = 64 * 1024
+# A plan does not wait for what is only a sample.
+_WAIT_S: Final = 5.0
+_MARKER: Final = (0, Content(None, None))
+_KEYS: Final = ("topic", "partition", "topic_id", "remote_topic", "remote_topic_id")
+
+Copied = Mapping[TopicPartition, "Position"]
+"""The positions by *source* partition."""
+
+
+class _LastRecord(NamedTuple):
+    """The record of a partition that was copied last, by the ledger.
+
+    Attributes:
+        source: its partition on the source.
+        offset: its offset there.
+        target: its partition on the target.
+        target_offset: its offset there.
+    """
+
+    source: TopicPartition
+    offset: int
+    target: TopicPartition
+    target_offset: int
+
+
+def diverged_logs(
+    flow: Flow,
+    ledger: LedgerTable,
+    bounds: Mapping[TopicPartition, LogBounds],
+    source_topics: Mapping[str, Topic],
+    remote_names: Mapping[str, str],
+    positions: Mapping[TopicPartition, Position],
+) -> tuple[dict[TopicPartition, int], tuple[str, ...]]:
+    """Where the source's logs part from those that were copied.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected.
+        bounds: the source's logs.
+        source_topics: the source's topics.
+        remote_names: their names on the target.
+        positions: the flow's positions, by *target* partition.
+
+    Returns:
+        The offsets by *source* partition, -1 where they do part and that is unknown; and what could not be found
+        out, a sentence each.
+
+    Raises:
+        FerryError: if the source does not say where its epochs end.
+    """
+    copied = {}
+    for name, topic in source_topics.items():
+        for number in range(topic.partitions):
+            position = positions.get(TopicPartition(remote_names[name], number))
+            if position and position.topic_id == topic.topic_id:
+                copied[TopicPartition(name, number)] = position
+    found = _by_epochs(flow, ledger, copied, remote_names)
+    grown = {
+        tp: position
+        for tp, position in copied.items()
+        if tp in bounds and tp not in found and bounds[tp].end > position.offset
+    }
+    replaced, unknown = _by_last_records(flow, ledger, grown, remote_names)
+    return found | dict.fromkeys(replaced, -1), unknown
+
+
+def _by_epochs(
+    flow: Flow, ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
+) -> dict[TopicPartition, int]:
+    epochs = {tp: it.leader_epoch for tp, it in copied.items() if it.leader_epoch >= 0}
+    if not epochs:
+        return {}
+    with connected(flow.source) as cluster:
+        ends = retry(lambda: epoch_ends(cluster, epochs))
+        found = {}
+        for source, there in ends.items():
+            position = copied[source]
+            if there.epoch == position.leader_epoch and there.end >= position.offset:
+                continue
+            target = TopicPartition(remote_names[source.topic], source.partition)
+
+            def end_of(epoch: int, source: TopicPartition = source) -> EpochEnd | None:
+                return retry(lambda: epoch_ends(cluster, {source: epoch})).get(source)
+
+            end = branch_end(ledger.epochs(target, position), end_of)
+            found[source] = -1 if end is None else min(end, position.offset)
+    return found
+
+
+def _by_last_records(
+    flow: Flow, ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
+) -> tuple[list[TopicPartition], tuple[str, ...]]:
+    """The partitions whose last copied record is another one on the source by now, and what is unknown."""
+    last = _last_records(ledger, copied, remote_names)
+    if not last:
+        return [], ()
+    try:
+        with (
+            retry_for(_WAIT_S),
+            connected(flow.source) as source,
+            connected(flow.target) as target,
+        ):
+            logs = retry(lambda: partition_logs(source, (it.source for it in last)))
+            copies = retry(lambda: partition_logs(target, (it.target for it in last)))
+            found = []
+            for it in last:
+                there = _record(source, logs[it.source], it.offset)
+                copy = there and _record(target, copies[it.target], it.target_offset)
+                # What either log no longer holds says nothing.
+                if copy and there != copy:
+                    found.append(it.source)
+    except (FerryError, MalformedBatch) as error:
+        return [], (
+            f"Whether {flow.source.alias} still holds the records that were copied last is unknown: {error}",
+        )
+    return found, ()
+
+
+def _last_records(
+    ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
+) -> list[_LastRecord]:
+    """The last records of a sample of the partitions, as far as they were copied as they are; the newest first."""
+    if not copied:
+        return []
+    wanted = (pc.field("type") == "transaction") & (pc.field("target_end") >= 0)
+    wanted &= is_one_of("remote_topic", (remote_names[tp.topic] for tp in copied))
+    rows = ledger.read(wanted, [*_KEYS, "ledger_offset"]).group_by(_KEYS)
+    newest = [
+        row
+        for row in rows.aggregate([("ledger_offset", "max")]).to_pylist()
+        if _is_of(copied.get(TopicPartition(row["topic"], row["partition"])), row)
+    ]
+    newest.sort(key=lambda row: row["ledger_offset_max"], reverse=True)
+    chosen = {
+        (row["ledger_offset_max"], *(row[it] for it in _KEYS)) for row in newest[:_MOST_PARTITIONS]
+    }
+    wanted &= pc.field("ledger_offset").isin(pa.array(sorted({it[0] for it in chosen}), pa.int64()))
+    columns = ["ledger_offset", *_KEYS, "segments", "transform", "schema_ids"]
+    found = []
+    for row in ledger.read(wanted, columns).to_pylist():
+        is_chosen = (row["ledger_offset"], *(row[it] for it in _KEYS)) in chosen
+        if is_chosen and row["segments"] and not (row["transform"] or row["schema_ids"]):
+            end, number = row["segments"][-1], row["partition"]
+            found.append(
+                _LastRecord(
+                    TopicPartition(row["topic"], number),
+                    end["source"] + end["records"] - 1,
+                    TopicPartition(row["remote_topic"], number),
+                    end["target"] + end["records"] - 1,
+                )
+            )
+    return found
+
+
+def _is_of(position: Position | None, row: Mapping[str, str]) -> bool:
+    return position is not None and (row["topic_id"], row["remote_topic_id"]) == (
+        position.topic_id,
+        position.remote_topic_id,
+    )
+
+
+def _record(cluster: WireCluster, there: PartitionLog, offset: int) -> tuple[int, Content] | None:
+    """A record's timestamp and content; a marker's if that is what lies there, None without either."""
+    if not there.start <= offset < there.end:
+        return None
+    for batch in stored_batches(cluster, there, offset, offset + 1, max_bytes=_ANSWER_BYTES):
+        if batch.header.is_control:
+            return _MARKER
+        records: Iterable[tuple[int, int, bytes, bytes]] = read_records(batch)
+        return next(((it[1], read_content(it[3])) for it in records if it[0] == offset), None)
+    return None

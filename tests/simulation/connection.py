@@ -12,7 +12,7 @@ from typing import Any, Final
 from kafka_ferry.wire.connections import connection as product
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
-from tests.simulation.adversary import Adversary, Lost
+from tests.simulation.adversary import Adversary, Lost, Unanswered
 from tests.simulation.cluster import SimCluster
 from tests.simulation.requests import HANDLERS, answer
 from tests.simulation.world import World
@@ -79,7 +79,7 @@ class SimConnection(Connection):
         self._in_flight = deque()
         self._early = deque()
         self._answers: deque[Any] = deque()
-        self._broken = False
+        self._broken = self._is_silent = False
         self._applied_at = 0.0
         self.closed = self.is_before_2_4 = False
         self.round_trip_s = math.inf
@@ -142,7 +142,7 @@ class SimConnection(Connection):
             self._applied_at = max(self._applied_at, again)
             self._world.at(again, lambda: self._handle(request))
             return
-        if self._broken:
+        if self._broken or self._is_silent:
             return
 
         def apply() -> Any:
@@ -154,6 +154,8 @@ class SimConnection(Connection):
             )
         except Lost:
             self._broken = True
+        except Unanswered:
+            self._is_silent = True
 
     def _through_bytes(self, request: Any, response: Any) -> Any:
         if not self._network.encoded:

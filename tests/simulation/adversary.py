@@ -204,22 +204,32 @@ def _unapplied(strike: Strike) -> Any:
 
 
 def _with_code(answer: Any, code: int) -> Any:
-    """An answer with an error code at its innermost level, and nothing of records."""
+    """An answer with an error code where a broker puts it: with each partition, or with the whole."""
     inner = [
-        getattr(answer, field.name)
+        entry
         for field in answer._struct.fields.values()
         if field.is_struct_array() and field.for_version_q(answer.version)
+        for entry in getattr(answer, field.name) or ()
     ]
-    entries = [entry for of in inner for entry in of or ()]
-    if not entries:
+    placed = [_place_code(entry, code) for entry in inner]
+    if not any(placed) and "error_code" in type(answer).fields:
         answer.error_code = code
-    for entry in entries:
-        _with_code(entry, code)
-        if hasattr(type(entry), "records") and "records" in type(entry).fields:
-            entry.records = b""
-    if not entries and "partition_error_code" in type(answer).fields:
-        answer.partition_error_code = code
     return answer
+
+
+def _place_code(entry: Any, code: int) -> bool:
+    """Set the code of an entry's partitions, or its own; returns whether it has either."""
+    fields = type(entry).fields
+    for name in ("partition_responses", "partitions", "results_by_partition"):
+        if name in fields:
+            return any([_place_code(it, code) for it in getattr(entry, name)])
+    if "records" in fields:
+        entry.records = b""
+    for name in ("error_code", "partition_error_code"):
+        if name in fields:
+            setattr(entry, name, code)
+            return True
+    return False
 
 
 def _shorten(strike: Strike) -> Any:
@@ -393,8 +403,8 @@ def _recreate_target(strike: Strike) -> Any:
     return _recreate(strike, strike.target)
 
 
-def _kill(strike: Strike) -> Any:
-    raise AssertionError  # See ``Adversary.before_send``.
+def _kill(_: Strike) -> Any:
+    raise AssertionError  # No request's: see ``Adversary.happens`` and who calls it.
 
 
 _STATE: Final = "the target lacks what was proved"
@@ -430,6 +440,9 @@ POWERS: Final[Mapping[str, Power]] = {
     "other writers": Power(_kill),
     "empty remote read": Power(_kill, hurts="remote storage gives nothing"),
 }
+
+OCCASIONS: Final = frozenset({"double task", "lose result", "late task", "lose state", "other writers"})
+"""The powers that have one occasion in a run, not one with each request."""
 
 
 @dataclass
@@ -470,7 +483,7 @@ class Adversary:
         """Kill the process that sends a request, perhaps."""
         power = "kill task" if process.name.startswith("task") else "kill driver"
         if any(it.power == power for it in self._left) and self._due(power):
-            self.history.tell(f"!! {process.name} is killed before {request.name} to {cluster.alias}")
+            self.history.tell(f"!! the {process.name} is killed before {request.name} to {cluster.alias}")
             process.dead = True
 
     def happens(self, power: str) -> Fault | None:
@@ -505,6 +518,6 @@ class Adversary:
                 rng = random.Random(fault.pick)
                 return power.do(Strike(self.history, cluster, node, request, apply, rng))
         answer = apply()
-        if name == "Fetch" and cluster.alias == "primary":
-            self.history.empty_remote(answer, request)
+        if name == "Fetch":
+            self.history.empty_remote(cluster, answer, request)
         return answer

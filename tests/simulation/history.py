@@ -7,8 +7,8 @@ import logging
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.runs import Run
-from tests.simulation.adversary import POWERS, Adversary, Fault
+from tests.simulation.adversary import OCCASIONS, POWERS, Adversary, Fault
 from tests.simulation.cluster import SimCluster
 from tests.simulation.connection import Network
 from tests.simulation.seams import Spark, simulated
@@ -26,6 +26,8 @@ from tests.simulation.world import BEGAN, Endless, Killed, Process, World
 _SHM: Final = Path("/dev/shm")
 _STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 _MORE_RUNS: Final = 6
+OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
+RARE: Final = (1, 1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,11 @@ class Case:
             "partition.wait.ms": rng.choice((5_000, 60_000)),
             "join.batches.below": rng.choice((0, 32768)),
         }
+        # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
+        kinds_of_faults = rng.sample(powers, min(len(powers), rng.choice((1, 2, 3, 5))))
         chosen = tuple(
-            Fault(rng.choice(powers), rng.choice((1, 2, 3, 5, 8, 13, 30, 80, 200)), rng.getrandbits(32))
-            for _ in range(faults)
+            Fault(power, rng.choice(RARE if power in OCCASIONS else OFTEN), rng.getrandbits(32))
+            for power in rng.choices(kinds_of_faults, k=faults)
         )
         return cls(seed, topics, 3, rng.choice((20, 50)), options, rng.choice((0.0, 0.3)), chosen)
 
@@ -135,7 +139,7 @@ class History:
         self.network = Network(self.world, clusters, self.adversary, encoded=self.encoded)
         self.spark = Spark()
         self.outcomes: list[str] = []
-        self._silent_until = -1.0
+        self._silent: dict[str, float] = {}
         self._numbers = 0
 
     def tell(self, what: str) -> None:
@@ -156,28 +160,30 @@ class History:
         for log in cluster.topics[name].logs if cluster is self.source else ():
             self.removed |= {value for _, value in log.shown()}
 
-    def empty_remote(self, answer: Any, request: Any) -> None:
-        """Give nothing of remote storage while that is slow."""
-        tiered = {it.name for it in self.case.topics if it.tiered}
-        asked = {
-            (index, part.partition): part.fetch_offset
-            for index, topic in enumerate(request.topics)
-            for part in topic.partitions
-        }
-        for index, topic in enumerate(answer.responses):
-            name = topic.topic or self.source.name_of(topic.topic_id)
-            for data in topic.partitions:
-                log = self.source.log(TopicPartition(name, data.partition_index))
-                if name not in tiered or log is None or not data.records:
+    def empty_remote(self, cluster: SimCluster, answer: Any, request: Any) -> None:
+        """Give nothing of remote storage while that is slow: no error, and the right ends (KIP-405)."""
+        for asked, topic in zip(request.topics, answer.responses, strict=True):
+            name = topic.topic or cluster.name_of(topic.topic_id)
+            for part, data in zip(asked.partitions, topic.partitions, strict=True):
+                log = cluster.log(TopicPartition(name, data.partition_index))
+                if log is None or not data.records or part.fetch_offset >= log.remote_to:
                     continue
-                if asked[index, data.partition_index] < log.remote_to:
-                    if fault := self.adversary.happens("empty remote read"):
-                        seconds = random.Random(fault.pick).choice((0.0, 1.0, 20.0, 400.0))
-                        self._silent_until = self.world.now + seconds
-                        self.tell(f"!! remote storage of {name} is slow for {seconds} s")
-                        data.records = b""
-                    if self.world.now < self._silent_until:
-                        data.records = b""
+                if fault := self.adversary.happens("empty remote read"):
+                    seconds = random.Random(fault.pick).choice((0.0, 1.0, 20.0, 400.0))
+                    self._silent[cluster.alias] = self.world.now + seconds
+                    self.tell(f"!! remote storage of {cluster.alias} is slow for {seconds} s ({name})")
+                    data.records = b""
+                if self.world.now < self._silent.get(cluster.alias, 0.0):
+                    data.records = b""
+
+    def _tier(self) -> None:
+        """Move older records to remote storage, where a topic has any."""
+        tiered = {it.name for it in self.case.topics if it.tiered}
+        tiered |= {f"primary.{name}" for name in tiered}
+        for cluster in (self.source, self.target):
+            for name in tiered & cluster.topics.keys():
+                for log in cluster.topics[name].logs:
+                    log.remote_to = log.stored[-1].base if log.stored else 0
 
     # --- play
 
@@ -220,6 +226,7 @@ class History:
             self.source.create(topic.name, topic.partitions, configs)
         for number in range(self.case.runs):
             self._write_some(number)
+            self._tier()
             if fault := self.adversary.happens("lose state"):
                 shutil.rmtree(self._folder / "state", ignore_errors=True)
                 self.tell("!! the state folder is lost")
@@ -251,7 +258,7 @@ class History:
             self._blame("d", f"verified, and never gets on: {behind}")
 
     def _behind(self, flow: Flow) -> str:
-        for source, target in self._pairs():
+        for source, target in self.pairs():
             position = self._positions(flow).get(target)
             log = self.source.log(source)
             if log and position is not None and position.offset < log.stable:
@@ -310,9 +317,6 @@ class History:
                         self.world.at(moment, lambda tp=tp, count=count: self._write(tp, count))  # type: ignore[misc]
                     else:
                         self._write(tp, count)
-                log = self.source.log(tp)
-                if topic.tiered and log and log.stored:
-                    log.remote_to = log.stored[-1].base
 
     def _write(self, tp: TopicPartition, count: int) -> None:
         log = self.source.log(tp)
@@ -345,7 +349,8 @@ class History:
 
     # --- oracles (a) and (b)
 
-    def _pairs(self) -> Iterator[tuple[TopicPartition, TopicPartition]]:
+    def pairs(self) -> Iterator[tuple[TopicPartition, TopicPartition]]:
+        """The partitions of the source, each with its own on the target."""
         for topic in self.case.topics:
             for number in range(topic.partitions):
                 yield (
@@ -360,7 +365,7 @@ class History:
     def _check(self, flow: Flow, name: str) -> None:
         """What a consumer of the target reads, now that a run says "verified"."""
         positions = self._positions(flow)
-        for source, target in self._pairs():
+        for source, target in self.pairs():
             there = self.target.log(target)
             have = [value for _, value in there.shown()] if there else []
             self._check_order(name, source, target, have)
@@ -413,10 +418,3 @@ def play(case: Case, *, encoded: bool = False) -> History:
     history.play()
     return history
 
-
-Check = Callable[[Case], bool]
-
-
-def without_fault(case: Case, at: int) -> Case:
-    """The case without one of its faults."""
-    return replace(case, faults=case.faults[:at] + case.faults[at + 1 :])

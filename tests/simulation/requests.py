@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from kafka_ferry.batches import split_batches
@@ -34,15 +35,26 @@ def answer(cluster: SimCluster, node: int, request: Any) -> Any:
 
 def message(kind: Any, version: int, fields: Mapping[str, Any]) -> Any:
     """A message of kafka-python's from plain lists and dictionaries."""
-    given = {}
-    for name, value in fields.items():
-        field = kind.fields[name]
-        if value is not None and field.is_struct_array():
-            value = [message(field.data_class, version, it) for it in value]  # noqa: PLW2901
-        elif value is not None and field.is_struct():
-            value = message(field.data_class, version, value)  # noqa: PLW2901
-        given[name] = value
+    given = dict(fields)
+    for name, (inner, is_array) in _inner(kind).items():
+        value = given.get(name)
+        if value is not None:
+            given[name] = (
+                [message(inner, version, it) for it in value]
+                if is_array
+                else message(inner, version, value)
+            )
     return kind(version=version, **given)
+
+
+@cache
+def _inner(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """By field, the messages in it, and whether it is an array of them."""
+    return {
+        name: (field.data_class, field.is_struct_array())
+        for name, field in kind.fields.items()
+        if field.is_struct() or field.is_struct_array()
+    }
 
 
 def _by_topic(

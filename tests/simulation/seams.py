@@ -144,11 +144,13 @@ class Spark:
         planned: by checkpoint, the files of the micro-batch that has not ended, and its number.
         seen: by checkpoint, the files that are in a micro-batch.
         late: tasks that go on although nobody waits for them.
+        past: the work of all tasks so far.
     """
 
     planned: dict[str, tuple[list[str], int]] = field(default_factory=dict)
     seen: dict[str, set[str]] = field(default_factory=dict)
     late: list[Task] = field(default_factory=list)
+    past: list[Callable[[], Any]] = field(default_factory=list)
 
     @property
     def sparkContext(self) -> Any:  # noqa: N802
@@ -192,6 +194,10 @@ class Spark:
         driver = world.current.process
         results: list[Any] = [None] * len(items)
         adversary = Network.here.adversary
+        if self.past and (fault := adversary.happens("late task")):
+            work_of_old = self.past[fault.pick % len(self.past)]
+            self.late.append(world.spawn(Process("task that is late"), work_of_old))
+        self.past += [lambda item=item: work(item) for item in items]  # type: ignore[misc]
 
         def attempt(at: int) -> None:
             for number in range(_TRIES):

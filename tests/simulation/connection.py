@@ -6,7 +6,8 @@ import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kafka_ferry.wire.connections import connection as product
@@ -15,7 +16,7 @@ from kafka_ferry.wire.connections.responses import decode_response, response_cla
 from tests.simulation.adversary import Adversary, Lost, Unanswered
 from tests.simulation.cluster import SimCluster
 from tests.simulation.requests import HANDLERS, answer
-from tests.simulation.world import World
+from tests.simulation.world import Killed, World
 
 _UNKNOWN_KEYS: Final = 200
 _VERSIONS: Final = {name: newest for name, newest in product._SPOKEN.items() if name in HANDLERS}
@@ -123,7 +124,8 @@ class SimConnection(Connection):
                 raise ConnectionResetError("closed by the broker")
         self._world.count_request()
         self._network.adversary.before_send(self._cluster, request, self._world.current.process)
-        self._world.wait(None)
+        with self._closed_by_death():
+            self._world.wait(None)
         self._in_flight.append(request)
         self._used_at = time.monotonic()
         self._schedule(request)
@@ -167,13 +169,22 @@ class SimConnection(Connection):
     def receive(self) -> Any:
         """See ``Connection``."""
         self._in_flight.popleft()
-        with self._as_unreachable():
+        with self._as_unreachable(), self._closed_by_death():
             if not self._answers:
                 self._wait(lambda: self._pass(lambda: self._is_readable or self.closed, 0.0))
             if not self._answers:
                 raise ConnectionResetError("closed by the broker")
         self._used_at = time.monotonic()
         return self._answers.popleft()
+
+    @contextmanager
+    def _closed_by_death(self) -> Iterator[None]:
+        """Let nobody use a connection of a process that was killed."""
+        try:
+            yield
+        except Killed:
+            self.close()
+            raise
 
     def close(self) -> None:
         """See ``Connection``."""

@@ -36,7 +36,9 @@ def main() -> int:
     parser.add_argument("--without", default="", help="powers to switch off, with commas")
     parser.add_argument("--only", default="", help="the powers to leave on, with commas")
     parser.add_argument("--kept", action="store_true", help="play the kept cases instead")
-    parser.add_argument("--stop", action="store_true", help="end at the first that is wrong")
+    parser.add_argument(
+        "--stop", action="store_true", help="end at the first that is wrong, as it is"
+    )
     options = parser.parse_args()
     powers = tuple(
         name
@@ -78,7 +80,9 @@ def case_from(read: Mapping[str, Any]) -> Case:
     return Case(**{**read, "topics": topics, "faults": tuple(Fault(*it) for it in read["faults"])})
 
 
-def _some(first: int, count: int, powers: tuple[str, ...], until: float) -> tuple[int, list[int], Counter[str]]:
+def _some(
+    first: int, count: int, powers: tuple[str, ...], until: float
+) -> tuple[int, list[int], Counter[str]]:
     """How many were played, the seeds of those that are wrong, and how often each power has struck."""
     wrong, struck, played = [], Counter[str](), 0
     for seed in range(first, first + count):
@@ -106,17 +110,22 @@ def _many(options: argparse.Namespace, powers: tuple[str, ...]) -> int:
         waiting = []
         while waiting or not is_over():
             while len(waiting) < options.jobs and not is_over():
-                count = min(_AT_A_TIME, options.histories - asked) if options.histories else _AT_A_TIME
+                count = (
+                    min(_AT_A_TIME, options.histories - asked) if options.histories else _AT_A_TIME
+                )
                 waiting.append(pool.submit(_some, first + asked, count, powers, until))
                 asked += count
             some, bad, of_powers = waiting.pop(0).result()
             played, wrong, struck = played + some, wrong + bad, struck + of_powers
     minutes = (_perf_counter() - began) / 60
     for seed in wrong[:3]:
-        small = shrink(play(Case.of(seed, powers)))
+        small = play(Case.of(seed, powers))
+        small = small if options.stop else shrink(small)
         print("\n".join(story(small)))
         print(json.dumps({"why": "", "case": asdict(small.case)}))
-    print(f"{played} histories from seed {first} on in {minutes:.1f} min, {played / minutes:.0f} a minute; {len(wrong)} wrong: {wrong[:10]}")
+    print(
+        f"{played} histories from seed {first} on in {minutes:.1f} min, {played / minutes:.0f} a minute; {len(wrong)} wrong: {wrong[:10]}"
+    )
     print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))
     return bool(wrong)
 

@@ -193,7 +193,11 @@ def _unapplied(strike: Strike) -> Any:
         entry = "partition_index" if name == "TxnOffsetCommit" else ""
         topics = [
             {"name": it.name}
-            | ({"partitions": [{entry: of.partition_index} for of in it.partitions]} if entry else {})
+            | (
+                {"partitions": [{entry: of.partition_index} for of in it.partitions]}
+                if entry
+                else {}
+            )
             for it in request.topics
         ]
         return message(kind, version, {"topics": topics})
@@ -284,7 +288,9 @@ def _step_clock(strike: Strike) -> Any:
 
 
 def _cut(strike: Strike, cluster: SimCluster) -> Any:
-    tp = strike.partition(cluster, lambda tp: bool(cluster.topics[tp.topic].logs[tp.partition].stored))
+    tp = strike.partition(
+        cluster, lambda tp: bool(cluster.topics[tp.topic].logs[tp.partition].stored)
+    )
     if tp:
         log = cluster.topics[tp.topic].logs[tp.partition]
         lost = strike.random.choice(log.stored[-6:]).base
@@ -361,7 +367,9 @@ def _move_target_start(strike: Strike) -> Any:
 def _compact(strike: Strike) -> Any:
     cluster = strike.random.choice((strike.source, strike.target))
     names = {
-        name for name, topic in cluster.topics.items() if topic.config("cleanup.policy") == "compact"
+        name
+        for name, topic in cluster.topics.items()
+        if topic.config("cleanup.policy") == "compact"
     }
     tp = strike.partition(cluster, lambda tp: tp.topic in names)
     if tp:
@@ -412,7 +420,19 @@ _AT_SOURCE: Final = "the source lacks what was copied"
 POWERS: Final[Mapping[str, Power]] = {
     "lose request": Power(_lose_request),
     "lose answer": Power(_lose_answer),
-    "delay request": Power(_delay_request, frozenset({"Produce", "EndTxn", "TxnOffsetCommit", "AddPartitionsToTxn", "InitProducerId", "AddOffsetsToTxn"})),
+    "delay request": Power(
+        _delay_request,
+        frozenset(
+            {
+                "Produce",
+                "EndTxn",
+                "TxnOffsetCommit",
+                "AddPartitionsToTxn",
+                "InitProducerId",
+                "AddOffsetsToTxn",
+            }
+        ),
+    ),
     "hang": Power(_hang),
     "refuse": Power(_refuse, frozenset(ERRORS)),
     "shorten fetch": Power(_shorten, frozenset({"Fetch"})),
@@ -428,7 +448,9 @@ POWERS: Final[Mapping[str, Power]] = {
     "move source start": Power(_move_source_start, side="primary", hurts=_AT_SOURCE),
     "move target start": Power(_move_target_start, side="backup", touches_target=True),
     "compact": Power(_compact, touches_target=True),
-    "write foreign": Power(_write_foreign, side="backup", hurts="foreign records", touches_target=True),
+    "write foreign": Power(
+        _write_foreign, side="backup", hurts="foreign records", touches_target=True
+    ),
     "recreate source": Power(_recreate_source, side="primary", hurts=_AT_SOURCE),
     "recreate target": Power(_recreate_target, side="backup", hurts=_STATE, touches_target=True),
     "kill task": Power(_kill),
@@ -441,7 +463,9 @@ POWERS: Final[Mapping[str, Power]] = {
     "empty remote read": Power(_kill, hurts="remote storage gives nothing"),
 }
 
-OCCASIONS: Final = frozenset({"double task", "lose result", "late task", "lose state", "other writers"})
+OCCASIONS: Final = frozenset(
+    {"double task", "lose result", "late task", "lose state", "other writers"}
+)
 """The powers that have one occasion in a run, not one with each request."""
 
 
@@ -483,7 +507,9 @@ class Adversary:
         """Kill the process that sends a request, perhaps."""
         power = "kill task" if process.name.startswith("task") else "kill driver"
         if any(it.power == power for it in self._left) and self._due(power):
-            self.history.tell(f"!! the {process.name} is killed before {request.name} to {cluster.alias}")
+            self.history.tell(
+                f"!! the {process.name} is killed before {request.name} to {cluster.alias}"
+            )
             process.dead = True
 
     def happens(self, power: str) -> Fault | None:
@@ -516,6 +542,8 @@ class Adversary:
                 continue
             if self._due(fault.power):
                 rng = random.Random(fault.pick)
+                if power.touches_target:
+                    self.history.harmed_at = self.history.world.now
                 return power.do(Strike(self.history, cluster, node, request, apply, rng))
         answer = apply()
         if name == "Fetch":

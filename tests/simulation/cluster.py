@@ -213,9 +213,7 @@ class SimCluster:
         batch = dense_batch(records, codec)
         if producer:
             producer_id, epoch, sequence = producer
-            encoded = for_producer(
-                batch, producer_id=producer_id, epoch=epoch, sequence=sequence
-            )
+            encoded = for_producer(batch, producer_id=producer_id, epoch=epoch, sequence=sequence)
             (batch,) = split(encoded)
         code, base = log.append(batch, now)
         assert not code, code

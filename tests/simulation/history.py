@@ -140,6 +140,7 @@ class History:
         self.spark = Spark()
         self.outcomes: list[str] = []
         self._silent: dict[str, float] = {}
+        self.harmed_at = -1.0
         self._numbers = 0
 
     def tell(self, what: str) -> None:
@@ -171,7 +172,9 @@ class History:
                 if fault := self.adversary.happens("empty remote read"):
                     seconds = random.Random(fault.pick).choice((0.0, 1.0, 20.0, 400.0))
                     self._silent[cluster.alias] = self.world.now + seconds
-                    self.tell(f"!! remote storage of {cluster.alias} is slow for {seconds} s ({name})")
+                    self.tell(
+                        f"!! remote storage of {cluster.alias} is slow for {seconds} s ({name})"
+                    )
                     data.records = b""
                 if self.world.now < self._silent.get(cluster.alias, 0.0):
                     data.records = b""
@@ -269,7 +272,7 @@ class History:
 
     def _run(self, flow: Flow, name: str) -> str:
         """Run a flow once; gives "verified" or what it said."""
-        driver = Process("driver")
+        driver, began = Process("driver"), self.world.now
 
         def steps() -> str:
             run = Run(flow, name)
@@ -292,7 +295,7 @@ class History:
             self._blame("e", f"{name}: {said}{_where(error)}")
         self.tell(f"{name}: {said}")
         if said == "verified":
-            self._check(flow, name)
+            self._check(flow, name, began)
         self.is_judging = False
         self.moments.append(self.world.now)
         self.outcomes.append(said)
@@ -340,7 +343,9 @@ class History:
 
         def end() -> None:
             if (now := self.source.log(tp)) and producer in now.producers:
-                now.mark(producer, 0, commit=commit, coordinator_epoch=0, now_ms=self.source.now_ms())
+                now.mark(
+                    producer, 0, commit=commit, coordinator_epoch=0, now_ms=self.source.now_ms()
+                )
             elif now:
                 # Its records are gone with the log's end.
                 self.removed |= {value for _, value in values}
@@ -362,7 +367,7 @@ class History:
         offsets = self.target.groups.offsets.get(position_group(flow.name), {})
         return {tp: position_of(it.offset, it.metadata, it.epoch) for tp, it in offsets.items()}
 
-    def _check(self, flow: Flow, name: str) -> None:
+    def _check(self, flow: Flow, name: str, began: float) -> None:
         """What a consumer of the target reads, now that a run says "verified"."""
         positions = self._positions(flow)
         for source, target in self.pairs():
@@ -375,8 +380,10 @@ class History:
             if position.topic_id != self.source.topic_id(source.topic):
                 continue
             must = [value for offset, value in log.shown() if offset < position.offset]
-            missing = [it for it in must if it not in {*have} and it not in self.removed]
-            if missing:
+            there_now = {*have}
+            missing = [it for it in must if it not in there_now and it not in self.removed]
+            # What an earlier run has proved and is lost during this one is for the next one to see.
+            if missing and self.harmed_at < began:
                 self._blame(
                     "b",
                     f"{name} is verified, and {target} lacks {len(missing)} of {len(must)} records, "
@@ -390,10 +397,14 @@ class History:
         for value in have:
             known = self.order.get(value or b"")
             if known is None or known[0] != source:
-                self._blame("a", f"{name} is verified, and {target} has {value!r}, unlike the source")
+                self._blame(
+                    "a", f"{name} is verified, and {target} has {value!r}, unlike the source"
+                )
                 return
             if value in self.aborted:
-                self._blame("a", f"{name} is verified, and {target} has {value!r}, which was aborted")
+                self._blame(
+                    "a", f"{name} is verified, and {target} has {value!r}, which was aborted"
+                )
                 return
             if known[1] <= last:
                 again = "twice" if have.count(value) > 1 else "out of order"
@@ -417,4 +428,3 @@ def play(case: Case, *, encoded: bool = False) -> History:
     history = History(case, encoded)
     history.play()
     return history
-

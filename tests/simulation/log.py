@@ -220,7 +220,7 @@ class Log:
     def at_time(self, time_ms: int) -> tuple[int, int]:
         """The first record at or after a time, and its time; (-1, -1) for none."""
         for it in self.stored:
-            if it.batch.header.max_timestamp >= time_ms and not it.batch.header.is_control:
+            if it.batch.header.max_timestamp >= time_ms:
                 for offset, timestamp, _, _ in read_records(it.batch):
                     if timestamp >= time_ms and offset >= self.start:
                         return offset, timestamp

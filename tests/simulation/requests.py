@@ -202,9 +202,7 @@ def list_offsets(cluster: SimCluster, node: int, request: Any) -> Mapping[str, A
         elif wanted == -2:
             fields["offset"] = log.start
         elif wanted == -3:
-            newest = max(
-                (it.batch.header.max_timestamp for it in log.stored), default=-1
-            )
+            newest = max((it.batch.header.max_timestamp for it in log.stored), default=-1)
             fields["offset"], fields["timestamp"] = log.at_time(newest) if newest >= 0 else (-1, -1)
         elif wanted == -4:
             fields["offset"] = max(log.start, log.remote_to)
@@ -243,7 +241,10 @@ def offset_for_leader_epoch(cluster: SimCluster, node: int, request: Any) -> Map
 
     return {
         "topics": _by_topic(
-            ((it.topic, [found(it.topic, asked) for asked in it.partitions]) for it in request.topics),
+            (
+                (it.topic, [found(it.topic, asked) for asked in it.partitions])
+                for it in request.topics
+            ),
             "topic",
         )
     }
@@ -255,7 +256,9 @@ def produce(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
     def written(name: str, asked: Any) -> dict[str, Any]:
         tp = TopicPartition(name, asked.index)
         log = cluster.led(node, tp)
-        code, base = (log, -1) if isinstance(log, int) else _append(cluster, log, tp, asked, request)
+        code, base = (
+            (log, -1) if isinstance(log, int) else _append(cluster, log, tp, asked, request)
+        )
         return {
             "index": asked.index,
             "error_code": code,

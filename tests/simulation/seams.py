@@ -182,7 +182,9 @@ class Spark:
 
     def _do(self, where: str, files: Mapping[str, bytes | None], do: Callable[..., None]) -> None:
         names, number = self.planned[where]
-        rows = [SimpleNamespace(value=(files[name] or b"").decode()) for name in names if name in files]
+        rows = [
+            SimpleNamespace(value=(files[name] or b"").decode()) for name in names if name in files
+        ]
         do(SimpleNamespace(collect=lambda: rows), number)
         del self.planned[where]
 
@@ -206,7 +208,13 @@ class Spark:
                     world.spawn(Process(f"task {at}, try {number}"), lambda: work(items[at]))
                     for _ in range(copies)
                 ]
-                world.wait(lambda: any(it.done and not it.error for it in tasks) or all(it.done for it in tasks), float("inf"))
+                world.wait(
+                    lambda: (
+                        any(it.done and not it.error for it in tasks)
+                        or all(it.done for it in tasks)
+                    ),
+                    float("inf"),
+                )
                 self.late += [it for it in tasks if not it.done]
                 good = [it for it in tasks if it.done and not it.error]
                 if good and not adversary.loses_result():
@@ -215,7 +223,9 @@ class Spark:
                 failed = [it.error for it in tasks if it.error and not isinstance(it.error, Killed)]
                 if failed and number == _TRIES - 1:
                     raise failed[0]
-            raise SparkFailed("Spark broke off: a task was killed four times.", advice="Run it again.")
+            raise SparkFailed(
+                "Spark broke off: a task was killed four times.", advice="Run it again."
+            )
 
         attempts = [world.spawn(driver, lambda at=at: attempt(at)) for at in range(len(items))]  # type: ignore[misc]
         for it in attempts:

@@ -22,7 +22,7 @@ from tests.simulation.story import story
 KEPT: Final = Path(__file__).with_name("kept.jsonl")
 """Cases that once were wrong, one a line, each with what it found."""
 _perf_counter: Final = time.perf_counter
-_AT_A_TIME: Final = 10
+_AT_A_TIME: Final = 5
 
 
 def main() -> int:
@@ -123,10 +123,12 @@ def _many(options: argparse.Namespace, powers: tuple[str, ...]) -> int:
         small = small if options.stop else shrink(small)
         print("\n".join(story(small)))
         print(json.dumps({"why": "", "case": asdict(small.case)}))
+    rate, names = f"{played / minutes:.0f} a minute", sorted(struck.items())
     print(
-        f"{played} histories from seed {first} on in {minutes:.1f} min, {played / minutes:.0f} a minute; {len(wrong)} wrong: {wrong[:10]}"
+        f"{played} histories from seed {first} on in {minutes:.1f} min, {rate}; "
+        f"{len(wrong)} wrong: {wrong[:10]}"
     )
-    print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))
+    print("struck: " + ", ".join(f"{name} {count}" for name, count in names))
     return bool(wrong)
 
 

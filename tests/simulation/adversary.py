@@ -19,11 +19,10 @@ from tests.simulation.world import Process
 if TYPE_CHECKING:
     from tests.simulation.history import History
 
-_TRANSACTIONAL: Final = (
-    "InitProducerId AddPartitionsToTxn AddOffsetsToTxn EndTxn TxnOffsetCommit OffsetFetch "
-    "FindCoordinator"
-).split()
-# What the protocol lists for each request, beside NONE; those with a plus sign come after the request was applied.
+_TRANSACTIONAL: Final = frozenset(
+    {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}
+)
+# What the protocol lists for each request, beside NONE.
 ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
     "Fetch": (6, 3, 56, 9, 74, 78, -1),
     "ListOffsets": (6, 3, 56, 9, 78, -1),
@@ -39,6 +38,7 @@ ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
     "DescribeProducers": (6, 3),
     "CreateTopics": (7, 41),
 }
+# These come after the request was applied.
 _APPLIED: Final = frozenset({7, 20})
 
 
@@ -226,7 +226,8 @@ def _place_code(entry: Any, code: int) -> bool:
     fields = type(entry).fields
     for name in ("partition_responses", "partitions", "results_by_partition"):
         if name in fields:
-            return any([_place_code(it, code) for it in getattr(entry, name)])
+            placed = [_place_code(it, code) for it in getattr(entry, name)]
+            return any(placed)
     if "records" in fields:
         entry.records = b""
     for name in ("error_code", "partition_error_code"):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_ferry.batches import for_producer
+from kafka_ferry.batches import for_producer, split_batches
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.records import dense_batch
 from kafka_ferry.model.ranges import TopicPartition
@@ -214,14 +214,7 @@ class SimCluster:
         if producer:
             producer_id, epoch, sequence = producer
             encoded = for_producer(batch, producer_id=producer_id, epoch=epoch, sequence=sequence)
-            (batch,) = split(encoded)
+            (batch,) = split_batches(encoded)
         code, base = log.append(batch, now)
         assert not code, code
         return [base + at for at in range(len(records))]
-
-
-def split(encoded: bytes) -> list:  # type: ignore[type-arg]
-    """The batches in bytes."""
-    from kafka_ferry.batches import split_batches
-
-    return list(split_batches(encoded))

@@ -32,10 +32,10 @@ from kafka.protocol.producer import (
 from kafka_ferry.batches import for_producer, split_batches
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.records import dense_batch
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.partition_leader import as_uuid
 from kafka_ferry.wire.partitions.partition_log import leader_of
-from kafka_ferry.model.ranges import TopicPartition
 
 # Concurrent transactions, and a coordinator that is loading, not available or another one.
 _LATER: Final = frozenset({14, 15, 16, 51})
@@ -45,6 +45,12 @@ _AT_MS: Final = 1_700_000_000_000
 # A marker has the broker's own time, which is later.
 _NOW_MS: Final = 1_780_000_000_000
 
+_NAMES: Final = [
+    *["start", "join", "plain", "end"] * 2,
+    *["produce", "fetch"] * 3,
+    *["group", "offsets", "list", "epoch", "delete", "transaction", "producers", "committed"],
+]
+
 Step = tuple[str, dict[str, Any]]
 
 
@@ -53,11 +59,7 @@ def steps(seed: int, count: int) -> list[Step]:
     rng = random.Random(seed)
     made = []
     for _ in range(count):
-        name = rng.choice(
-            ("start", "start", "join", "join", "produce", "produce", "produce", "plain", "plain")
-            + ("group", "offsets", "end", "end", "fetch", "fetch", "fetch", "list", "epoch")
-            + ("delete", "transaction", "producers", "committed")
-        )
+        name = rng.choice(_NAMES)
         choices = {
             "who": rng.choice(_IDS),
             "partition": rng.randrange(2),

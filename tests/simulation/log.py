@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -187,9 +187,8 @@ class Log:
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to ``epoch`` and where it ends; (-1, -1) where there is none (KIP-101)."""
-        if epoch == self.epoch or (self.epochs and epoch == self.epochs[-1][0]):
-            if epoch == self.epoch or self.epochs[-1][0] == self.epoch:
-                return epoch, self.end
+        if epoch == self.epoch:
+            return epoch, self.end
         if epoch > self.epoch:
             return -1, -1
         before = [it for it in self.epochs if it[0] <= epoch]
@@ -287,11 +286,3 @@ def _rewritten(stored: Stored, records: Sequence[tuple[int, int, bytes, bytes]])
     )
     batch = Batch(header, made.payload).with_crc()
     return Stored(stored.base, stored.next, batch, batch.encode())
-
-
-def batches_in(records: bytes) -> Iterable[Batch]:
-    """The batches of a produce request."""
-    return split_batches(records)
-
-
-Now = Callable[[], int]

@@ -65,10 +65,8 @@ def _by_topic(
 
 def metadata(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
     """Metadata."""
-    if request.topics is None:
-        names = sorted(cluster.topics)
-    else:
-        names = [it.name for it in request.topics]
+    asked = request.topics
+    names = sorted(cluster.topics) if asked is None else [it.name for it in asked]
     alive = [it for it in cluster.brokers if it == node or not cluster.frozen.get(it)]
     fields: dict[str, Any] = {
         "brokers": [

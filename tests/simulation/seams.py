@@ -153,7 +153,7 @@ class Spark:
     past: list[Callable[[], Any]] = field(default_factory=list)
 
     @property
-    def sparkContext(self) -> Any:  # noqa: N802
+    def sparkContext(self) -> Any:
         """See ``SparkSession``."""
         return SimpleNamespace(defaultParallelism=2)
 
@@ -208,13 +208,7 @@ class Spark:
                     world.spawn(Process(f"task {at}, try {number}"), lambda: work(items[at]))
                     for _ in range(copies)
                 ]
-                world.wait(
-                    lambda: (
-                        any(it.done and not it.error for it in tasks)
-                        or all(it.done for it in tasks)
-                    ),
-                    float("inf"),
-                )
+                _wait_for_one(tasks)
                 self.late += [it for it in tasks if not it.done]
                 good = [it for it in tasks if it.done and not it.error]
                 if good and not adversary.loses_result():
@@ -234,6 +228,14 @@ class Spark:
             if it.error:
                 raise it.error
         return results
+
+
+def _wait_for_one(tasks: Sequence[Task]) -> None:
+    """Wait until a task has succeeded, or all have ended."""
+    Network.here.world.wait(
+        lambda: any(it.done and not it.error for it in tasks) or all(it.done for it in tasks),
+        float("inf"),
+    )
 
 
 def judge_by_predicates(suites: Any, rows: Any, terms: Any, verdict: Any) -> Any:

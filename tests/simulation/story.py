@@ -24,7 +24,7 @@ def story(history: History) -> list[str]:
     room = _LINES - len(head) - len(end)
     told = [line.replace("\n", " ") for line in history.story]
     if len(told) > room:
-        told = ["..."] + told[-room + 1 :]
+        told = ["...", *told[-room + 1 :]]
     return [line[:_WIDTH] for line in (*head, *told, *end)]
 
 

@@ -63,7 +63,7 @@ class Task:
     def _run(self) -> None:
         try:
             self.result = self._do()
-        except BaseException as error:  # noqa: BLE001  (whoever joins it decides)
+        except BaseException as error:
             self.error = error
         self.done = True
 

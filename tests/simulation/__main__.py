@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from tests.simulation.adversary import POWERS, Fault
 from tests.simulation.history import Case, TopicCase, play
-from tests.simulation.shrink import shrink
-from tests.simulation.story import story
+from tests.simulation.story import shrink, story
 
 KEPT: Final = Path(__file__).with_name("kept.jsonl")
 """Cases that once were wrong, one a line, each with what it found."""

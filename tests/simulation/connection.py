@@ -89,7 +89,7 @@ class SimConnection(Connection):
         self._network.connections[self._number] = self
         self._used_at = time.monotonic()
         with self._as_unreachable():
-            self._wait(lambda: self._pass(lambda: not self._is_frozen, 0.0))
+            self._wait(lambda: self._pass(lambda: not self._is_frozen, 0.0), self._deadline(4))
 
     @property
     def _is_frozen(self) -> bool:
@@ -171,7 +171,10 @@ class SimConnection(Connection):
         self._in_flight.popleft()
         with self._as_unreachable(), self._closed_by_death():
             if not self._answers:
-                self._wait(lambda: self._pass(lambda: self._is_readable or self.closed, 0.0))
+                self._wait(
+                    lambda: self._pass(lambda: self._is_readable or self.closed, 0.0),
+                    self._deadline(4),
+                )
             if not self._answers:
                 raise ConnectionResetError("closed by the broker")
         self._used_at = time.monotonic()

@@ -301,13 +301,12 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (control, "admin_client", lambda cluster, config: WireAdmin(cluster.alias, config)),
         (query, "run_query", spark.run_query),
         (query, "done_in_tasks", spark.done_in_tasks),
-        (query, "carried", lambda _, flow, **__: flow),
-        (query, "unpacked", lambda flow: flow),
+        (query, "envelope", lambda flow: flow),
+        (query, "open_envelope", lambda flow: flow),
         (kafka_ferry.spark.recount, "done_in_tasks", spark.done_in_tasks),
-        (kafka_ferry.spark.recount, "carried", lambda _, flow, **__: flow),
-        (kafka_ferry.spark.recount, "unpacked", lambda flow: flow),
+        (kafka_ferry.spark.recount, "envelope", lambda flow: flow),
+        (kafka_ferry.spark.recount, "open_envelope", lambda flow: flow),
         (judge, "_judged", judge_by_predicates),
-        (state, "_flush", lambda _: None),
         (state.StateFolder, "write", _write_alive),
     ]
     with ExitStack() as stack:

@@ -34,7 +34,7 @@ export UV_SYSTEM_CERTS ?= true
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
-.PHONY: help setup demo demo-down test test-long storm screenshots lint audit-dependencies format docs clusters clusters-down bench bench-quick clean
+.PHONY: help setup demo demo-down test test-long storm simulate replay screenshots lint audit-dependencies format docs clusters clusters-down bench bench-quick clean
 
 help: ## List the commands
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,10 +53,19 @@ test: setup ## Run each promise's test once, on real clusters, a real Spark and 
 	@$(call run_tests,not long,,2)
 
 test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorMaker's takeover
-	@$(call run_tests,long,tests/system tests/faults tests/integration,3)
+	@$(call run_tests,long,tests/system tests/faults tests/integration tests/simulation,3)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))
+
+# Strings' hashes decide the order of sets: with one of their own in each process, no history would come twice.
+SIMULATION := PYTHONHASHSEED=0 PYTHONPATH=. python -m tests.simulation
+
+simulate: $(SETUP) ## Play histories of faults in a simulated world: make simulate SECONDS=60
+	@$(SIMULATION) --seconds $(or $(SECONDS),60) $(ARGS)
+
+replay: $(SETUP) ## Tell what happens in one of them: make replay SEED=17
+	@$(SIMULATION) --seed $(SEED) $(ARGS)
 
 screenshots: setup ## Take the pictures of the docs again, from the tests in a browser
 	@pytest -q tests/system/pages/test_ui_backfill.py tests/system/pages/test_page_in_browser.py

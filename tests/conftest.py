@@ -28,7 +28,7 @@ settings.register_profile(
 settings.load_profile("shared-machine")
 
 # As the Makefile has them: thousands of unit tests need not be collected only to be left out.
-_FOLDERS: Final = {"long": ("system", "faults", "integration"), "alone": ("system",)}
+_FOLDERS: Final = {"long": ("system", "faults", "integration", "simulation"), "alone": ("system",)}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -67,6 +67,25 @@ def with_another_writer(flow: Flow) -> Flow:
     return next(it for it in more if writers_of(it).of(target) > 0)
 
 
+def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothing_is_new(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """Until then, consumers of the target see none of its records, although its log has all of them."""
+    target = own[1]
+    flow = flow_with_run(tmp_path / unique("marker"), own, unique("marker"))
+    there = remote(flow, flow.topics[0])
+    *records, _ = read_batches(target, there)
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, there, records)
+    target.start().wait_ready()
+
+    assert failures(copy_now(flow, "run-2")) == []
+    verified(flow, "run-2")
+
+    assert len(read_all(target.bootstrap, there)[0]) == 30
+
+
 @pytest.mark.long
 def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_and_never_doubled(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique

@@ -35,6 +35,7 @@ from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_mismatches import log_mismatches
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
+from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
@@ -206,6 +207,9 @@ def _with_remote_topics(
     mismatches = (
         log_mismatches(flow, target, ledger, there.values()) if positions.ledger_end else {}
     )
+    if positions.ledger_end:
+        hidden = positions.hidden | hidden_ends(flow, target, ledger, there.values())
+        positions = replace(positions, hidden=hidden)
     sources = ((topic, remote_names[name]) for name, topic in state.source.topics.items())
     is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
     # One replica fits everywhere, and where no topic is to be created nothing is asked.

@@ -75,6 +75,31 @@ def log_ends(
     return {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
 
 
+def hidden_ends(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> frozenset[TopicPartition]:
+    """The *target* partitions that have all that the ledger has there, and hide the end of it from consumers.
+
+    A transaction is open there, also one that was proved: an unclean leader election may lose its marker alone.
+
+    Args:
+        flow: the flow.
+        target: its target.
+        ledger: its ledger, projected.
+        topics: the remote topics that exist.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    ends = ledger_ends(flow, ledger, topics)
+    asked = [topic for topic in topics if topic.name in {tp.topic for tp in ends}]
+    shown = target.log_bounds(asked)
+    short = {tp for tp, log in shown.items() if tp in ends and log.end < ends[tp].offset}
+    names = {tp.topic for tp in short}
+    written = target.log_bounds([it for it in asked if it.name in names], "read_uncommitted")
+    return frozenset(tp for tp in short & written.keys() if written[tp].end >= ends[tp].offset)
+
+
 def ledger_ends(
     flow: Flow, ledger: LedgerTable, topics: Collection[Topic], *, before: int | None = None
 ) -> dict[TopicPartition, LedgerEnd]:

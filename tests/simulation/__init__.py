@@ -1,0 +1,1 @@
+"""Two simulated clusters under the product's own code: time, network and faults come from a seed."""

@@ -1,0 +1,271 @@
+"""Defects that the simulation has to find: mends that are taken out again, and faults of other kinds.
+
+Each is a text of the product that is replaced in a copy of it, under which histories are played until one is wrong:
+``python -m tests.simulation.defects --most 2000``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_PRODUCT: Final = Path(__file__).parents[2] / "include"
+
+
+class Defect(NamedTuple):
+    """A change to a module that makes the product wrong.
+
+    Attributes:
+        name: what it does.
+        module: the file below ``include/kafka_ferry``.
+        old: the text, which is there once.
+        new: what stands there instead.
+        only: the powers that it needs, to find it sooner; "" for all of them.
+    """
+
+    name: str
+    module: str
+    old: str
+    new: str
+    only: str = ""
+
+
+# Each with the invariant of docs/concepts.md that it breaks.
+DEFECTS: Final = (
+    Defect(
+        "an empty answer of the source is an empty log",
+        "copy/source/fetcher.py",
+        "empty_to := next_batch(self._aside, node, source, cursor.at, cursor.expected)",
+        "empty_to := cursor.range.end",
+        "empty remote read",
+    ),
+    Defect(
+        "an empty answer ends the reading of a log",
+        "wire/partitions/absence.py",
+        "if fetched.is_at_end(offset) or has_batch(fetched, offset):",
+        "if not fetched.records:\n                return LogAnswer(fetched, max(offset, fetched.end))\n            "
+        "if has_batch(fetched, offset):",
+        "empty remote read",
+    ),
+    Defect(
+        "a cleaner explains what lies after the log's end",
+        "verify/reconciliation.py",
+        "max(0, missing - recount.unreached)",
+        "max(0, missing)",
+        "cut target,compact",
+    ),
+    Defect(
+        "a divergence ends where the source's epoch does",
+        "batches/epochs.py",
+        "return min(older[-1].end, there.end)",
+        "return there.end",
+        "cut source,move leader",
+    ),
+    Defect(
+        "a log that goes past the ledger is not looked at",
+        "runs/plan/log_mismatches.py",
+        "if loud and is_settled(",
+        "if False and is_settled(",
+        "cut internal",
+    ),
+    Defect(
+        "a log that ends before the ledger is not looked at",
+        "runs/plan/log_mismatches.py",
+        "if end.is_cut\n",
+        "if False\n",
+        "cut target",
+    ),
+    Defect(
+        "a late task of another assignment writes",
+        "copy/target/transaction.py",
+        "if newest and (newest.writers",
+        "if False and (newest.writers",
+        "late task,other writers",
+    ),
+    Defect(
+        "positions of a recreated topic count",
+        "copy/copier.py",
+        'if position and position.topic_id not in ("", range_.topic_id):',
+        'if False and position and position.topic_id not in ("", range_.topic_id):',
+        "recreate source",
+    ),
+    Defect(
+        "writers are not fenced before the assignment changes",
+        "runs/mirror/mirror.py",
+        'before = {(row["writers"], row["assignment"]) for row in self._ledger.last_runs(2)} - {now}',
+        "before: set[tuple[int, str]] = set()",
+        "late task,other writers",
+    ),
+    Defect(
+        "lost positions are not restored",
+        "runs/mirror/mirror.py",
+        "        if forgotten():\n",
+        "        if False and forgotten():\n",
+        "lose group,lose state",
+    ),
+    Defect(
+        "a transaction's end is not settled",
+        "copy/target/transaction.py",
+        "return self._open.settle_commit(written, positions)",
+        "return frozenset()",
+        "lose leader",
+    ),
+    Defect(
+        "pending offsets are taken for committed ones",
+        "wire/transactions/committed_offsets.py",
+        "require_stable=stable)",
+        "require_stable=False)",
+        "lose answer,kill task,lose result",
+    ),
+    Defect(
+        "the last offset of a range is left out",
+        "copy/source/fetcher.py",
+        "elif cursor.at >= cursor.range.end and fetched.error",
+        "elif cursor.at >= cursor.range.end - 1 and fetched.error",
+    ),
+    Defect(
+        "aborted records are copied",
+        "batches/aborted_transactions.py",
+        "if header.producer_id in self._open:\n            return True",
+        "if header.producer_id in self._open:\n            return False",
+    ),
+    Defect(
+        "a position goes one too far",
+        "copy/target/progress.py",
+        "ours = replace(\n                position,\n",
+        "ours = replace(\n                replace(position, offset=position.offset + (position.offset > 5)),\n",
+    ),
+    Defect(
+        "an unknown outcome is taken for a success",
+        "copy/target/produce/verdicts.py",
+        "elif answer.code in _VOID:",
+        "elif answer.code in _VOID:\n            out.base_offset = max(answer.base_offset, 0)\n            "
+        "queue.settle()\n        elif False:",
+        "refuse,hang,lose answer",
+    ),
+    Defect(
+        "positions are not compared with the ledger",
+        "runs/state/known_positions.py",
+        "if tp in written\n        and not is_confirmed(",
+        "if False and tp in written\n        and not is_confirmed(",
+        "cut internal",
+    ),
+    Defect(
+        "foreign records are not counted",
+        "verify/recount.py",
+        "counted[following.range].foreign += count",
+        "counted[following.range].foreign += 0",
+        "write foreign",
+    ),
+    Defect(
+        "what an earlier try has sent is sent again",
+        "copy/copier.py",
+        "start = position or Position(range_.start)",
+        "start = Position(range_.start)",
+        "kill task,lose result,double task",
+    ),
+    Defect(
+        "a topic that was recreated during a transaction is not noticed",
+        "copy/target/transaction.py",
+        'elif leader.topic_id not in ("", self.queues[tp].remote_topic_id):',
+        "elif False:",
+        "recreate target",
+    ),
+    Defect(
+        "the epoch before the position is not sent",
+        "wire/partitions/fetch.py",
+        "last_fetched_epoch=checks[tp].leader_epoch",
+        "last_fetched_epoch=-1",
+        "cut source",
+    ),
+    Defect(
+        "an error of a fetch is an empty answer",
+        "copy/source/fetcher.py",
+        "        elif fetched.error != NONE:\n            self._judge_error(cursor, fetched.error)\n",
+        "        elif fetched.error != NONE:\n            found = [gap(cursor.at, cursor.range.end)]\n",
+        "refuse",
+    ),
+    Defect(
+        "an error of one partition is not looked at in Produce",
+        "copy/target/produce/pipeline.py",
+        "entry.error_code,\n                    entry.base_offset",
+        "0,\n                    entry.base_offset",
+        "refuse",
+    ),
+    Defect(
+        "the first plan's ledger end is trusted",
+        "runs/verify/verify.py",
+        "since = min(ledger.verified_through(), plan.ledger_end)",
+        "since = plan.ledger_end",
+        "kill driver,lose result",
+    ),
+    Defect(
+        "only the run's own ranges are verified",
+        "runs/verify/verify.py",
+        "since = min(ledger.verified_through(), plan.ledger_end)\n    found = _due_ranges(",
+        "since = ledger.verified_through() + 1\n    found = _due_ranges(",
+        "kill driver,lose result",
+    ),
+    Defect(
+        "a lost marker of a proved transaction is not looked for",
+        "runs/plan/discover.py",
+        "hidden = positions.hidden | hidden_ends(flow, target, ledger, there.values())",
+        "hidden = positions.hidden",
+        "cut target",
+    ),
+)
+
+
+def find(defect: Defect, most: int, jobs: int) -> str:
+    """Play histories under a defect until one is wrong; gives what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        shutil.copytree(_PRODUCT / "kafka_ferry", copy / "kafka_ferry")
+        module = copy / "kafka_ferry" / defect.module
+        text = module.read_text()
+        if not defect.old or text.count(defect.old) != 1:
+            return f"not planted: its text is there {text.count(defect.old)} times"
+        module.write_text(text.replace(defect.old, defect.new))
+        command = [sys.executable, "-m", "tests.simulation", "--first", "0", "--stop"]
+        command += ["--histories", str(most), "--jobs", str(jobs)]
+        if defect.only:
+            command += ["--only", defect.only]
+        path = f"{copy}:{Path(__file__).parents[2]}"
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    said = [line for line in done.stdout.splitlines() if line]
+    blame = next((line for line in said if line.startswith("(")), "")
+    last = next((line for line in reversed(said) if "histories from" in line), done.stderr[-300:])
+    return f"{last} {blame}"
+
+
+def main() -> int:
+    """The exit status: 1 if a defect is not found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--name", default="", help="only those whose names contain this")
+    parser.add_argument("--skip", type=int, default=0, help="so many of the first ones")
+    options = parser.parse_args()
+    missed = 0
+    for defect in DEFECTS[options.skip :]:
+        if options.name in defect.name:
+            found = find(defect, options.most, options.jobs)
+            missed += "(" not in found
+            print(f"{defect.name}: {found}", flush=True)
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

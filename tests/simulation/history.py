@@ -1,0 +1,443 @@
+"""One history: a case from a seed, played under an adversary, and what is wrong with it by the oracles."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.positions import position_group, position_of
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.runs import Run
+from tests.simulation.adversary import OCCASIONS, POWERS, Adversary, Fault
+from tests.simulation.cluster import SimCluster
+from tests.simulation.connection import Network
+from tests.simulation.seams import Spark, simulated
+from tests.simulation.world import BEGAN, Endless, Killed, Process, World
+
+_SHM: Final = Path("/dev/shm")
+_STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
+_MORE_RUNS: Final = 4
+OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
+RARE: Final = (1, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class TopicCase:
+    """A topic of a case.
+
+    Attributes:
+        compacted: whether it compacts.
+        tiered: whether its older records are in remote storage only.
+    """
+
+    name: str
+    partitions: int
+    compacted: bool = False
+    tiered: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that decides a history.
+
+    Attributes:
+        records: of each partition in each run.
+        options: the flow's.
+        transactions: the share of batches that belong to transactions of the source.
+        quiet_from: the run from which on nothing new is written.
+    """
+
+    seed: int
+    topics: tuple[TopicCase, ...]
+    runs: int
+    records: int
+    options: Mapping[str, object]
+    transactions: float
+    faults: tuple[Fault, ...]
+    quiet_from: int = 9
+
+    @classmethod
+    def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
+        """The case of a seed."""
+        rng = random.Random(seed)
+        kinds = [(False, False), (rng.random() < 0.4, rng.random() < 0.3)]
+        topics = tuple(
+            TopicCase(name, rng.randint(1, 4), compacted, tiered)
+            for name, (compacted, tiered) in zip(("orders", "users"), kinds, strict=True)
+        )
+        options: dict[str, object] = {
+            "writers": rng.randint(1, 3),
+            "on.source.truncation": rng.choice(("fail", "continue")),
+            "on.source.divergence": rng.choice(("fail", "continue", "continue")),
+            "on.source.topic.recreated": rng.choice(("fail", "append")),
+            "on.target.topic.lost": rng.choice(("fail", "recopy")),
+            "on.position.moved": rng.choice(("fail", "ledger")),
+            "partition.wait.ms": rng.choice((5_000, 60_000)),
+            "join.batches.below": rng.choice((0, 32768)),
+        }
+        # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
+        kinds_of_faults = rng.sample(powers, min(len(powers), rng.choice((1, 2, 3, 5))))
+        chosen = tuple(
+            Fault(power, rng.choice(RARE if power in OCCASIONS else OFTEN), rng.getrandbits(32))
+            for power in rng.choices(kinds_of_faults, k=faults)
+        )
+        return cls(
+            seed,
+            topics,
+            3,
+            rng.choice((20, 50)),
+            options,
+            rng.choice((0.0, 0.3)),
+            chosen,
+            rng.choice((1, 2, 9, 9)),
+        )
+
+
+@dataclass
+class Wrong:
+    """What an oracle says.
+
+    Attributes:
+        oracle: its letter.
+        what: a sentence.
+    """
+
+    oracle: str
+    what: str
+
+
+@dataclass
+class History:
+    """A case as it is played.
+
+    Attributes:
+        removed: values that retention or compaction took, on either side.
+        order: when each value was written, by value, with its partition.
+        aborted: values of aborted transactions.
+        is_judging: whether a run is between reading back and its word.
+        moments: when runs ended.
+        story: what happened.
+        wrong: what is wrong; None while nothing is.
+    """
+
+    case: Case
+    encoded: bool = False
+    removed: set[bytes | None] = field(default_factory=set)
+    order: dict[bytes, tuple[TopicPartition, int]] = field(default_factory=dict)
+    aborted: set[bytes] = field(default_factory=set)
+    is_judging: bool = False
+    moments: list[float] = field(default_factory=list)
+    story: list[str] = field(default_factory=list)
+    wrong: Wrong | None = None
+
+    def __post_init__(self) -> None:
+        seed = self.case.seed
+        self.world = World(seed)
+        self.random = random.Random(f"records {seed}")
+        self.source = SimCluster("primary", self.world, seed)
+        self.target = SimCluster("backup", self.world, seed)
+        self.adversary = Adversary(self, self.case.faults)
+        clusters = {"primary": self.source, "backup": self.target}
+        self.network = Network(self.world, clusters, self.adversary, encoded=self.encoded)
+        self.spark = Spark()
+        self.outcomes: list[str] = []
+        self._silent: dict[str, float] = {}
+        self.harmed_at = -1.0
+        self._numbers = 0
+
+    def tell(self, what: str) -> None:
+        """Add a line to the story."""
+        self.story.append(f"{self.world.now:9.3f} {what}")
+
+    def wall_ms(self, moment: float) -> int:
+        """A moment of the brokers' clocks."""
+        return int((BEGAN + moment) * 1000)
+
+    def data_topics(self, cluster: SimCluster) -> set[str]:
+        """The topics on a cluster that hold the flow's data."""
+        prefix = "" if cluster is self.source else f"{self.source.alias}."
+        return {prefix + it.name for it in self.case.topics} & cluster.topics.keys()
+
+    def forget_topic(self, cluster: SimCluster, name: str) -> None:
+        """Note that a topic's records go."""
+        for log in cluster.topics[name].logs if cluster is self.source else ():
+            self.removed |= {value for _, value in log.shown()}
+
+    def empty_remote(self, cluster: SimCluster, answer: Any, request: Any) -> None:
+        """Give nothing of remote storage while that is slow: no error, and the right ends (KIP-405)."""
+        for asked, topic in zip(request.topics, answer.responses, strict=True):
+            name = topic.topic or cluster.name_of(topic.topic_id)
+            for part, data in zip(asked.partitions, topic.partitions, strict=True):
+                log = cluster.log(TopicPartition(name, data.partition_index))
+                if log is None or not data.records or part.fetch_offset >= log.remote_to:
+                    continue
+                if fault := self.adversary.happens("empty remote read"):
+                    seconds = random.Random(fault.pick).choice((0.0, 1.0, 20.0, 400.0))
+                    self._silent[cluster.alias] = self.world.now + seconds
+                    self.tell(
+                        f"!! remote storage of {cluster.alias} is slow for {seconds} s ({name})"
+                    )
+                    data.records = b""
+                if self.world.now < self._silent.get(cluster.alias, 0.0):
+                    data.records = b""
+
+    def _tier(self) -> None:
+        """Move older records to remote storage, where a topic has any."""
+        tiered = {it.name for it in self.case.topics if it.tiered}
+        tiered |= {f"primary.{name}" for name in tiered}
+        for cluster in (self.source, self.target):
+            for name in tiered & cluster.topics.keys():
+                for log in cluster.topics[name].logs:
+                    log.remote_to = log.stored[-1].base if log.stored else 0
+
+    # --- play
+
+    def play(self) -> Wrong | None:
+        """Play the case to its end."""
+        folder = Path(tempfile.mkdtemp(prefix="ferry-sim-", dir=_SHM if _SHM.is_dir() else None))
+        logging.disable(logging.CRITICAL)
+        try:
+            self._folder = folder
+            flow = self._flow()
+            with simulated(self.network, self.spark, self.case.seed):
+                self._play(flow)
+        except Endless as error:
+            self._blame("e", str(error))
+        finally:
+            logging.disable(logging.NOTSET)
+            shutil.rmtree(folder, ignore_errors=True)
+        return self.wrong
+
+    def _flow(self, **more: object) -> Flow:
+        content = {
+            "source": {"alias": "primary", "bootstrap.servers": self.source.bootstrap},
+            "target": {"alias": "backup", "bootstrap.servers": self.target.bootstrap},
+            "topics": [it.name for it in self.case.topics],
+            "replication.factor": -1,
+            "state.dir": str(self._folder / "state"),
+            "emit.heartbeats.enabled": False,
+            "emit.checkpoints.enabled": False,
+            "sync.topic.acls.enabled": False,
+            **self.case.options,
+            **more,
+        }
+        file = self._folder / "flow.yaml"
+        file.write_text(json.dumps(content))
+        return load_flow(file)
+
+    def _play(self, flow: Flow) -> None:
+        for topic in self.case.topics:
+            configs = {"cleanup.policy": "compact"} if topic.compacted else {}
+            self.source.create(topic.name, topic.partitions, configs)
+        for number in range(self.case.runs):
+            self._write_some(number)
+            self._tier()
+            if fault := self.adversary.happens("lose state"):
+                shutil.rmtree(self._folder / "state", ignore_errors=True)
+                self.tell("!! the state folder is lost")
+            if fault := self.adversary.happens("other writers"):
+                writers = random.Random(fault.pick).randint(1, 5)
+                flow = self._flow(writers=writers)
+                self.tell(f"!! the flow has {writers} writers now")
+            self._run(flow, f"run-{number}")
+            if self.wrong:
+                return
+            self.world.pass_time(self.random.choice((1.0, 200.0)))
+        self._end(flow)
+
+    def _end(self, flow: Flow) -> None:
+        """See that the flow gets to the end once nothing goes wrong any more (oracle d)."""
+        self.adversary.is_over = True
+        self.world.pass_time(600.0)
+        said = ""
+        for number in range(_MORE_RUNS):
+            said = self._run(flow, f"last-{number}")
+            if self.wrong:
+                return
+            if said == "verified" and not self._behind(flow):
+                break
+        hurt = {POWERS[it.power].hurts for it in self.adversary.struck} - {""}
+        if said != "verified" and not hurt:
+            self._blame("d", f"nothing has hurt, and it ends with: {said}")
+        if said == "verified" and (behind := self._behind(flow)):
+            self._blame("d", f"verified, and never gets on: {behind}")
+
+    def _behind(self, flow: Flow) -> str:
+        for source, target in self.pairs():
+            position = self._positions(flow).get(target)
+            log = self.source.log(source)
+            if log and position is not None and position.offset < log.stable:
+                return f"{source} is at {position.offset} of {log.stable}"
+            if log and position is None and log.shown():
+                return f"{source} has no position"
+        return ""
+
+    def _run(self, flow: Flow, name: str) -> str:
+        """Run a flow once; gives "verified" or what it said."""
+        driver, began = Process("driver"), self.world.now
+
+        def steps() -> str:
+            run = Run(flow, name)
+            for step in _STEPS:
+                self.is_judging = step in ("verify", "sync_groups", "publish")
+                given = (lambda: self.spark,) if step in ("mirror", "verify") else ()
+                getattr(run, step)(*given)
+            return "verified"
+
+        try:
+            said = self.world.run(driver, steps)
+        except FerryError as error:
+            said = str(error)
+            if not error.message.strip():
+                self._blame("e", f"{type(error).__name__} without a sentence")
+        except Killed:
+            said = "killed"
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            self._blame("e", f"{name}: {said}{_where(error)}")
+        self.tell(f"{name}: {said}")
+        if said == "verified":
+            self._check(flow, name, began)
+        self.is_judging = False
+        self.moments.append(self.world.now)
+        self.outcomes.append(said)
+        return said
+
+    def _blame(self, oracle: str, what: str) -> None:
+        self.wrong = self.wrong or Wrong(oracle, what)
+
+    # --- what the source's producers do
+
+    def _write_some(self, run: int) -> None:
+        if run >= self.case.quiet_from:
+            return
+        for topic in self.case.topics:
+            for number in range(topic.partitions):
+                tp = TopicPartition(topic.name, number)
+                left = self.random.randint(0, self.case.records)
+                moment = self.world.now
+                while left > 0:
+                    count = min(left, self.random.randint(1, 8))
+                    left -= count
+                    if self.random.random() < 0.3:
+                        moment += self.random.random()
+                        self.world.at(moment, lambda tp=tp, count=count: self._write(tp, count))  # type: ignore[misc]
+                    else:
+                        self._write(tp, count)
+
+    def _write(self, tp: TopicPartition, count: int) -> None:
+        log = self.source.log(tp)
+        if log is None:
+            return
+        values = []
+        for _ in range(count):
+            self._numbers += 1
+            value = b"%s/%d" % (str(tp).encode(), self._numbers)
+            self.order[value] = tp, self._numbers
+            values.append((b"k%d" % self.random.randrange(12), value))
+        codec = self.random.choice((0, 0, 1, 4))
+        if self.random.random() >= self.case.transactions:
+            self.source.produce(tp, values, codec=codec)
+            return
+        producer = self.source.new_producer()
+        self.source.produce(tp, values, codec=codec, producer=(producer, 0, 0))
+        commit = self.random.random() < 0.6
+        if not commit:
+            self.aborted |= {value for _, value in values}
+
+        def end() -> None:
+            if (now := self.source.log(tp)) and producer in now.producers:
+                now.mark(
+                    producer, 0, commit=commit, coordinator_epoch=0, now_ms=self.source.now_ms()
+                )
+            elif now:
+                # Its records are gone with the log's end.
+                self.removed |= {value for _, value in values}
+
+        self.world.at(self.world.now + self.random.choice((0.0, 0.1, 30.0)), end)
+
+    # --- oracles (a) and (b)
+
+    def pairs(self) -> Iterator[tuple[TopicPartition, TopicPartition]]:
+        """The partitions of the source, each with its own on the target."""
+        for topic in self.case.topics:
+            for number in range(topic.partitions):
+                yield (
+                    TopicPartition(topic.name, number),
+                    TopicPartition(f"primary.{topic.name}", number),
+                )
+
+    def _positions(self, flow: Flow) -> Mapping[TopicPartition, Any]:
+        offsets = self.target.groups.offsets.get(position_group(flow.name), {})
+        return {tp: position_of(it.offset, it.metadata, it.epoch) for tp, it in offsets.items()}
+
+    def _check(self, flow: Flow, name: str, began: float) -> None:
+        """What a consumer of the target reads, now that a run says "verified"."""
+        positions = self._positions(flow)
+        for source, target in self.pairs():
+            there = self.target.log(target)
+            have = [value for _, value in there.shown()] if there else []
+            self._check_order(name, source, target, have)
+            log, position = self.source.log(source), positions.get(target)
+            if log is None or position is None:
+                continue
+            if position.topic_id != self.source.topic_id(source.topic):
+                continue
+            must = [value for offset, value in log.shown() if offset < position.offset]
+            there_now = {*have}
+            missing = [it for it in must if it not in there_now and it not in self.removed]
+            # What an earlier run has proved and is lost during this one is for the next one to see.
+            if missing and self.harmed_at < began:
+                self._blame(
+                    "b",
+                    f"{name} is verified, and {target} lacks {len(missing)} of {len(must)} records, "
+                    f"the first {missing[0]!r}; position {position.offset}",
+                )
+
+    def _check_order(
+        self, name: str, source: TopicPartition, target: TopicPartition, have: list[bytes | None]
+    ) -> None:
+        last = 0
+        for value in have:
+            known = self.order.get(value or b"")
+            if known is None or known[0] != source:
+                self._blame(
+                    "a", f"{name} is verified, and {target} has {value!r}, unlike the source"
+                )
+                return
+            if value in self.aborted:
+                self._blame(
+                    "a", f"{name} is verified, and {target} has {value!r}, which was aborted"
+                )
+                return
+            if known[1] <= last:
+                again = "twice" if have.count(value) > 1 else "out of order"
+                self._blame("a", f"{name} is verified, and {target} has {value!r} {again}")
+                return
+            last = known[1]
+
+
+def _where(error: BaseException) -> str:
+    """The last line of the product in a traceback."""
+    found, at = "", error.__traceback__
+    while at:
+        if "kafka_ferry" in at.tb_frame.f_code.co_filename:
+            found = f" ({Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno})"
+        at = at.tb_next
+    return found
+
+
+def play(case: Case, *, encoded: bool = False) -> History:
+    """Play a case; gives the history with what is wrong with it."""
+    history = History(case, encoded)
+    history.play()
+    return history

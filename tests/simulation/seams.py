@@ -1,0 +1,315 @@
+"""The places where a history takes the machine's part: sockets, threads, clocks, Spark, and who words verdicts.
+
+Everything else is the product's own code. Spark is replaced by its contract (``spark.query``): a micro-batch that
+did not end comes again as it was planned; tasks run in any order, side by side, more than once, or are killed.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
+
+import kafka_ferry.control.cluster as control
+import kafka_ferry.copy.source.fetcher
+import kafka_ferry.copy.source.prefetch
+import kafka_ferry.copy.target.transaction
+import kafka_ferry.copy.task
+import kafka_ferry.spark.query as query
+import kafka_ferry.spark.recount
+import kafka_ferry.state as state
+import kafka_ferry.wire.cluster
+import kafka_ferry.wire.partitions.fetch
+import kafka_ferry.wire.silent_brokers
+from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.control.wire_admin import WireAdmin
+from kafka_ferry.errors import SparkFailed
+from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
+from kafka_ferry.verify.expectations import judge
+from kafka_ferry.verify.verdict import ExpectationResult
+from kafka_ferry.wire import pool
+from tests.simulation.connection import Network, Select, SimConnection
+from tests.simulation.world import Killed, Process, Task
+
+_TRIES: Final = 4
+
+
+class Thread:
+    """``threading.Thread``."""
+
+    def __init__(self, target: Callable[..., Any], args: Sequence[Any] = (), **_: object) -> None:
+        self._target, self._args = target, args
+        self._task: Task | None = None
+
+    def start(self) -> None:
+        """See ``threading.Thread``."""
+        world = Network.here.world
+        self._task = world.spawn(world.current.process, lambda: self._target(*self._args))
+
+    def join(self) -> None:
+        """See ``threading.Thread``."""
+        task = self._task
+        assert task
+        Network.here.world.wait(lambda: task.done, float("inf"))
+
+
+class Event:
+    """``threading.Event``."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        """See ``threading.Event``."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """See ``threading.Event``."""
+        return self._is_set
+
+    def wait(self, timeout: float) -> bool:
+        """See ``threading.Event``."""
+        Network.here.world.wait(lambda: self._is_set, timeout)
+        return self._is_set
+
+
+class Queue:
+    """``queue.Queue``."""
+
+    def __init__(self, maxsize: int) -> None:
+        self._size, self._items = maxsize, deque[Any]()
+
+    @classmethod
+    def __class_getitem__(cls, _: object) -> type:
+        return cls
+
+    def put(self, item: Any, timeout: float) -> None:
+        """See ``queue.Queue``."""
+        if not Network.here.world.wait(lambda: len(self._items) < self._size, timeout):
+            raise queue.Full
+        self._items.append(item)
+
+    def get(self, timeout: float) -> Any:
+        """See ``queue.Queue``."""
+        if not Network.here.world.wait(lambda: bool(self._items), timeout):
+            raise queue.Empty
+        return self._items.popleft()
+
+    def get_nowait(self) -> Any:
+        """See ``queue.Queue``."""
+        if not self._items:
+            raise queue.Empty
+        return self._items.popleft()
+
+
+class Pool:
+    """``ThreadPoolExecutor``."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self._tasks: list[Task] = []
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for task in self._tasks:
+            Network.here.world.wait(lambda task=task: task.done, float("inf"))  # type: ignore[misc]
+
+    def submit(self, do: Callable[..., Any], *args: Any) -> Any:
+        """See ``ThreadPoolExecutor``."""
+        world = Network.here.world
+        task = world.spawn(world.current.process, lambda: do(*args))
+        self._tasks.append(task)
+        return SimpleNamespace(result=lambda: world.join(task))
+
+    def map(self, do: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """See ``ThreadPoolExecutor``."""
+        return [it.result() for it in [self.submit(do, item) for item in items]]
+
+
+@dataclass
+class Spark:
+    """A Spark application: its tasks, and what is planned and done by a checkpoint.
+
+    Attributes:
+        planned: by checkpoint, the files of the micro-batch that has not ended, and its number.
+        seen: by checkpoint, the files that are in a micro-batch.
+        late: tasks that go on although nobody waits for them.
+        past: the work of all tasks so far.
+    """
+
+    planned: dict[str, tuple[list[str], int]] = field(default_factory=dict)
+    seen: dict[str, set[str]] = field(default_factory=dict)
+    late: list[Task] = field(default_factory=list)
+    past: list[Callable[[], Any]] = field(default_factory=list)
+
+    @property
+    def sparkContext(self) -> Any:
+        """See ``SparkSession``."""
+        return SimpleNamespace(defaultParallelism=2)
+
+    def run_query(
+        self,
+        _: object,
+        __: str,
+        checkpoint: QueryCheckpoint,
+        start: StartRanges,
+        do: Callable[[Any, int], None],
+    ) -> None:
+        """See ``spark.query.run_query``."""
+        checkpoint.add(start)
+        where = checkpoint.location
+        files = {name: checkpoint._ranges.read(name) for name in checkpoint._ranges.names()}
+        seen = self.seen.setdefault(where, set())
+        if not seen & files.keys():
+            self.planned.pop(where, None)
+        number = len(seen)
+        if where in self.planned:
+            self._do(where, files, do)
+        new = sorted(files.keys() - seen)
+        seen.update(new)
+        self.planned[where] = new, number
+        self._do(where, files, do)
+
+    def _do(self, where: str, files: Mapping[str, bytes | None], do: Callable[..., None]) -> None:
+        names, number = self.planned[where]
+        rows = [
+            SimpleNamespace(value=(files[name] or b"").decode()) for name in names if name in files
+        ]
+        do(SimpleNamespace(collect=lambda: rows), number)
+        del self.planned[where]
+
+    def done_in_tasks(
+        self, _: object, work: Callable[[Any], Any], items: Sequence[Any]
+    ) -> list[Any]:
+        """See ``spark.jobs.done_in_tasks``."""
+        world = Network.here.world
+        driver = world.current.process
+        results: list[Any] = [None] * len(items)
+        adversary = Network.here.adversary
+        if self.past and (fault := adversary.happens("late task")):
+            work_of_old = self.past[fault.pick % len(self.past)]
+            self.late.append(world.spawn(Process("task that is late"), work_of_old))
+        self.past += [lambda item=item: work(item) for item in items]  # type: ignore[misc]
+
+        def attempt(at: int) -> None:
+            for number in range(_TRIES):
+                copies = 2 if adversary.doubles_task() else 1
+                tasks = [
+                    world.spawn(Process(f"task {at}, try {number}"), lambda: work(items[at]))
+                    for _ in range(copies)
+                ]
+                _wait_for_one(tasks)
+                self.late += [it for it in tasks if not it.done]
+                good = [it for it in tasks if it.done and not it.error]
+                if good and not adversary.loses_result():
+                    results[at] = good[0].result
+                    return
+                failed = [it.error for it in tasks if it.error and not isinstance(it.error, Killed)]
+                if failed and number == _TRIES - 1:
+                    raise failed[0]
+            raise SparkFailed(
+                "Spark broke off: a task was killed four times.", advice="Run it again."
+            )
+
+        attempts = [world.spawn(driver, lambda at=at: attempt(at)) for at in range(len(items))]  # type: ignore[misc]
+        for it in attempts:
+            world.wait(lambda it=it: it.done, float("inf"))  # type: ignore[misc]
+        for it in attempts:
+            if it.error:
+                raise it.error
+        return results
+
+
+def _wait_for_one(tasks: Sequence[Task]) -> None:
+    """Wait until a task has succeeded, or all have ended."""
+    Network.here.world.wait(
+        lambda: any(it.done and not it.error for it in tasks) or all(it.done for it in tasks),
+        float("inf"),
+    )
+
+
+def judge_by_predicates(suites: Any, rows: Any, terms: Any, verdict: Any) -> Any:
+    """The verdict by the checks' own predicates, which Great Expectations is given as expectations."""
+    results = []
+    for suite in suites:
+        chosen = suite.severities(terms.severities)
+        for check in suite.checks:
+            bad = [row for row in rows.get(suite.table, ()) if not check.holds(row)]
+            results.append(
+                ExpectationResult(
+                    name=check.name,
+                    table=suite.table,
+                    success=not bad,
+                    severity=chosen[check.key],
+                    unexpected=tuple(f"{row}: {check.explain(row)}" for row in bad),
+                    advice=check.advice,
+                    key=check.key,
+                )
+            )
+    return verdict.joined_by(results)
+
+
+def _settings_of(cluster: Cluster) -> dict[str, Any]:
+    return kafka_python_config(cluster.client_properties("admin"))
+
+
+_write = state.StateFolder.write
+
+
+def _write_alive(folder: state.StateFolder, name: str, content: bytes | str) -> None:
+    if Network.here.world.current.process.dead:
+        raise Killed
+    _write(folder, name, content)
+
+
+@contextmanager
+def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
+    """Let the product's code run in a network of simulated brokers, by virtual time."""
+    world = network.world
+    Network.here = network
+    ids = random.Random(seed)
+    random.seed(seed)
+    pool._POOL.forget()
+    kafka_ferry.copy.task._OUTAGES.clear()
+    threads = SimpleNamespace(Thread=Thread, Event=Event, Lock=threading.Lock)
+    queues = SimpleNamespace(Queue=Queue, Empty=queue.Empty, Full=queue.Full)
+    replaced: list[tuple[Any, str, Any]] = [
+        (time, "monotonic", lambda: 1000.0 + world.now),
+        (time, "time", world.wall),
+        (time, "time_ns", lambda: int(world.wall() * 1e9)),
+        (time, "sleep", lambda seconds: world.wait(None, seconds)),
+        (uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128))),
+        (kafka_ferry.wire.cluster, "Connection", SimConnection),
+        (kafka_ferry.wire.silent_brokers, "Connection", SimConnection),
+        (kafka_ferry.wire.cluster, "ThreadPoolExecutor", Pool),
+        (kafka_ferry.wire.silent_brokers, "ThreadPoolExecutor", Pool),
+        (kafka_ferry.copy.target.transaction, "ThreadPoolExecutor", Pool),
+        (kafka_ferry.wire.partitions.fetch, "select", Select),
+        (kafka_ferry.copy.source.prefetch, "threading", threads),
+        (kafka_ferry.copy.source.prefetch, "queue", queues),
+        (control, "admin_config", _settings_of),
+        (control, "admin_client", lambda cluster, config: WireAdmin(cluster.alias, config)),
+        (query, "run_query", spark.run_query),
+        (query, "done_in_tasks", spark.done_in_tasks),
+        (query, "envelope", lambda flow: flow),
+        (query, "open_envelope", lambda flow: flow),
+        (kafka_ferry.spark.recount, "done_in_tasks", spark.done_in_tasks),
+        (kafka_ferry.spark.recount, "envelope", lambda flow: flow),
+        (kafka_ferry.spark.recount, "open_envelope", lambda flow: flow),
+        (judge, "_judged", judge_by_predicates),
+        (state.StateFolder, "write", _write_alive),
+    ]
+    with ExitStack() as stack:
+        for where, name, new in replaced:
+            stack.enter_context(patch.object(where, name, new))
+        yield

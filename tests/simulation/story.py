@@ -1,0 +1,100 @@
+"""Smaller cases that are wrong in the same way, and the story of a history in at most forty lines.
+
+Cases are made smaller by a plain loop over their parts, not by ``hypothesis``: a case is five numbers and a list of
+faults, and a try costs a whole history, so that what counts is to try the largest cuts first and nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from tests.simulation.history import Case, History, play
+
+_LINES: Final = 40
+_WIDTH: Final = 160
+
+
+def story(history: History) -> list[str]:
+    """The story of a history that was played."""
+    case = history.case
+    head = [
+        f"seed {case.seed}: {_topics(case)}; {case.runs} runs, {case.records} records; {_options(case)}",
+        f"faults: {', '.join(f'{it.power} at {it.nth}' for it in case.faults) or 'none'}",
+    ]
+    end = [*_believed(history)]
+    if history.wrong:
+        end.append(f"({history.wrong.oracle}) {history.wrong.what}")
+    room = _LINES - len(head) - len(end)
+    told = [line.replace("\n", " ") for line in history.story]
+    if len(told) > room:
+        told = ["...", *told[-room + 1 :]]
+    return [line[:_WIDTH] for line in (*head, *told, *end)]
+
+
+def _topics(case: Case) -> str:
+    kinds = [
+        f"{it.name}/{it.partitions}{' compacted' * it.compacted}{' tiered' * it.tiered}"
+        for it in case.topics
+    ]
+    return ", ".join(kinds)
+
+
+def _options(case: Case) -> str:
+    return ", ".join(f"{name}={value}" for name, value in case.options.items())
+
+
+def _believed(history: History) -> Iterator[str]:
+    """By partition: the source, the position, the target."""
+    offsets = {
+        tp: it.offset for of in history.target.groups.offsets.values() for tp, it in of.items()
+    }
+    for source, target in history.pairs():
+        left, right = history.source.log(source), history.target.log(target)
+        if left is None or right is None or (left.end == right.end == 0):
+            continue
+        lacks = {value for _, value in left.shown()} - {value for _, value in right.shown()}
+        yield (
+            f"{source} [{left.start}, {left.end}) epoch {left.epoch}, stable to {left.stable}; position "
+            f"{offsets.get(target, 'none')}; target [{right.start}, {right.end}) shows {len(right.shown())}, "
+            f"lacks {len(lacks)}"
+        )
+
+
+def shrink(history: History, tries: int = 60) -> History:
+    """The smallest history that was found to be wrong by the same oracle."""
+    best, seen = history, set[str]()
+    while tries > 0:
+        for case in _smaller(best.case):
+            if repr(case) in seen:
+                continue
+            seen.add(repr(case))
+            tries -= 1
+            now = play(case)
+            if now.wrong and best.wrong and now.wrong.oracle == best.wrong.oracle:
+                best = now
+                break
+            if tries <= 0:
+                return best
+        else:
+            return best
+    return best
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    for at in range(len(case.faults)):
+        yield replace(case, faults=case.faults[:at] + case.faults[at + 1 :])
+    if len(case.topics) > 1:
+        for at in range(len(case.topics)):
+            yield replace(case, topics=case.topics[:at] + case.topics[at + 1 :])
+    if case.runs > 1:
+        yield replace(case, runs=case.runs - 1)
+    for at, topic in enumerate(case.topics):
+        if topic.partitions > 1:
+            less = replace(topic, partitions=1)
+            yield replace(case, topics=(*case.topics[:at], less, *case.topics[at + 1 :]))
+    if case.transactions:
+        yield replace(case, transactions=0.0)
+    if case.records > 3:
+        yield replace(case, records=case.records // 2)

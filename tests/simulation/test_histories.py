@@ -1,0 +1,79 @@
+"""No history ends in a false word: those that once did, new ones, and what is simulated beside what it stands for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from kafka_ferry.verify.expectations import judge
+from tests import PROJECT
+from tests.simulation import seams
+from tests.simulation.__main__ import kept
+from tests.simulation.history import Case, play
+
+SECONDS: Final = 60
+LONG_SECONDS: Final = 1_800
+
+
+def simulate(seconds: int) -> subprocess.CompletedProcess[str]:
+    """Play new histories on one processor: another file's tests have the other one."""
+    command = [sys.executable, "-m", "tests.simulation", "--seconds", str(seconds), "--jobs", "1"]
+    return subprocess.run(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("case", "why"), [pytest.param(*it, id=it[1]) for it in kept()])
+def test_what_once_went_wrong_does_not_again(case: Case, why: str) -> None:
+    assert play(case).wrong is None, why
+
+
+def test_new_histories_show_nothing_wrong() -> None:
+    done = simulate(SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS + 300)
+def test_many_more_histories_show_nothing_wrong() -> None:
+    done = simulate(LONG_SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_history_is_the_same_each_time_also_where_its_messages_pass_through_bytes() -> None:
+    case = Case.of(5)
+    assert play(case).story == play(case).story == play(case, encoded=True).story
+
+
+def test_checks_have_the_same_verdict_by_their_predicates_as_by_great_expectations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a history with foreign records and a cut log, whose tables are not all as they should be."""
+    judged: list[tuple[Any, ...]] = []
+    by_predicates = seams.judge_by_predicates
+
+    def note(*given: Any) -> Any:
+        judged.append((given, by_predicates(*given)))
+        return judged[-1][1]
+
+    monkeypatch.setattr(seams, "judge_by_predicates", note)
+    case = Case.of(3, ("write foreign", "cut target", "move target start"))
+    play(case)
+
+    differing = [it for it in judged if not it[1].success][:1] + judged[:1]
+    assert differing
+    for (suites, rows, terms, verdict), simulated in differing:
+        real = judge._judged(suites, rows, replace(terms, docs=None), verdict)
+        assert [(it.key, it.success, it.severity) for it in real.expectations] == [
+            (it.key, it.success, it.severity) for it in simulated.expectations
+        ]

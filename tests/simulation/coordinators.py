@@ -78,8 +78,7 @@ class Transactions:
         if known.state in ("PrepareCommit", "PrepareAbort"):
             return CONCURRENT, -1, -1
         if known.state == "Ongoing":
-            if producer >= 0 and epoch not in (known.epoch, known.last_epoch):
-                return PRODUCER_EPOCH, -1, -1
+            # Whatever the epoch, which only the next try is asked for (``TransactionCoordinator``).
             self._fence(name, known)
             return CONCURRENT, -1, -1
         if producer < 0 or known.epoch < 0:

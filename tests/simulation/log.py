@@ -60,6 +60,8 @@ class Log:
         start: the first offset that consumers may ask for.
         end: the high watermark.
         epochs: each leader epoch with the offset at which it begins.
+        tried: by producer, the epoch and the lowest sequence with which it has begun a transaction here, until the
+            leader has accepted a batch of it (``VerificationStateEntry``).
         remote_to: what is before is in remote storage only.
     """
 
@@ -69,6 +71,7 @@ class Log:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     aborted: list[Aborted] = field(default_factory=list)
     producers: dict[int, Producer] = field(default_factory=dict)
+    tried: dict[int, tuple[int, int]] = field(default_factory=dict)
     epoch: int = 0
     remote_to: int = 0
 
@@ -79,6 +82,17 @@ class Log:
             (it.open_from for it in self.producers.values() if it.open_from >= 0), default=self.end
         )
 
+    def begin(self, batch: Batch) -> None:
+        """Note a transactional batch before the coordinator is asked whether its transaction has the partition."""
+        header = batch.header
+        known = self.producers.get(header.producer_id)
+        if known and known.open_from >= 0:
+            return
+        asked = header.producer_epoch, header.base_sequence
+        epoch, lowest = self.tried.setdefault(header.producer_id, asked)
+        if header.producer_epoch > epoch or (header.producer_epoch, lowest) > (epoch, asked[1]):
+            self.tried[header.producer_id] = asked
+
     def append(self, batch: Batch, now_ms: int) -> tuple[int, int]:
         """Append a producer's batch; gives Kafka's error code and the base offset."""
         header = batch.header
@@ -86,6 +100,7 @@ class Log:
             code, known = self._check(header.producer_id, batch)
             if code or known >= 0:
                 return code, known
+            self.tried.pop(header.producer_id, None)
         base = self.end
         self._place(batch)
         self._note(self.stored[-1], now_ms)
@@ -94,6 +109,8 @@ class Log:
     def _check(self, producer_id: int, batch: Batch) -> tuple[int, int]:
         """An error code; or where the batch is already; or 0 and -1 (``ProducerAppendInfo``)."""
         header, known = batch.header, self.producers.get(producer_id)
+        if header.base_sequence > self.tried.get(producer_id, (-1, header.base_sequence))[1]:
+            return OUT_OF_ORDER_SEQUENCE, -1
         if known is None or known.epoch < 0:
             return NONE, -1
         if header.producer_epoch < known.epoch:
@@ -165,6 +182,7 @@ class Log:
         """Begin a new leader epoch; unclean where the new leader lacks the log from an offset on."""
         if lose_from is not None and lose_from < self.end:
             self.cut(lose_from)
+        self.tried.clear()
         self.epoch += 1
 
     def cut(self, at: int) -> None:

@@ -287,6 +287,7 @@ def _append(
         return _TOO_LARGE, -1
     if header.is_transactional:
         name = request.transactional_id
+        log.begin(batch)
         code = cluster.transactions.may_write(name, header.producer_id, header.producer_epoch, tp)
         if code:
             return code, -1

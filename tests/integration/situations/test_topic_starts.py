@@ -11,8 +11,17 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_sandbox.cluster import KafkaCluster
-from tests.support.records.builders import Record, create_topic, delete_topic, produce, read_all
+from tests.support.records.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    delete_topic,
+    produce,
+    read_all,
+    set_config,
+)
 from tests.support.records.groups import commit_alone
 from tests.support.runs.flows import copy_now, failures, ledger_rows, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
@@ -88,6 +97,24 @@ def test_a_first_copy_begins_where_it_is_to(
     assert failures(copy_now(made, "run-2")) == []
     assert ages(backup, remote(made, topic)) == [*expected, 400]
     assert verified(made, "run-2").state == "verified"
+
+
+def test_a_time_is_not_after_all_records_because_a_broker_looks_at_deleted_ones(
+    flow: Callable[..., Flow], primary: KafkaCluster, topic: str
+) -> None:
+    """Which it does until their segment is deleted: the first one that had a record as new."""
+    set_config(primary, topic, "segment.ms", "1000")
+    # Each is a segment of its own.
+    for age in (40, 30, 20):
+        add(primary, topic, age, partition=1)
+    delete_before(primary, topic, 1, partition=1)
+    hasty = flow(moment(45), admin_timeout_ms=1_000)
+
+    with pytest.raises(Unanswered, match=f"finds no record of {topic}-1 at or after"):
+        plan_now(hasty)
+
+    # Nothing is newer, whatever was deleted.
+    assert failures(copy_now(flow("10 minutes"))) == []
 
 
 def test_it_begins_where_a_group_stands(flow: Callable[..., Flow], pair: Pair, topic: str) -> None:

@@ -20,6 +20,10 @@ EARLIEST: Final = -2
 """Stands for the log's start in place of a time."""
 LATEST: Final = -1
 """Stands for the log's end in place of a time."""
+NEWEST: Final = -3
+"""Stands for the largest timestamp of the log in place of a time (KIP-734)."""
+NEWEST_SINCE: Final = 7
+"""The version of the request since which brokers know ``NEWEST``."""
 EARLIEST_LOCAL: Final = -4
 """Stands for the first offset that is not in remote storage alone, in place of a time (KIP-405)."""
 _READ_UNCOMMITTED: Final = 0

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from kafka.protocol.consumer import ListOffsetsRequest
+
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, is_transient, read_fault
+from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST, offsets_listed
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST, NEWEST, NEWEST_SINCE, offsets_listed
 
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
 _AT_ONCE: Final = 5_000
@@ -57,10 +60,12 @@ def offsets_at(
         AccessDenied: without DESCRIBE on a topic.
         BrokerError: for any other error of a partition.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
+        Unanswered: a broker finds no such record, and its log may have one.
     """
     found = look_up(cluster, nodes, times)
     for error in found.refused.values():
         raise error
+    _require_none(cluster, nodes, {tp: times[tp] for tp, it in found.entries.items() if it is None})
     return {tp: entry.offset if entry else None for tp, entry in found.entries.items()}
 
 
@@ -90,3 +95,34 @@ def look_up(
                 doing = f"Looking a time up in {tp} on {cluster.alias}"
                 found.refused[tp] = read_fault(code, doing, tp.topic)
     return found
+
+
+def _require_none(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
+) -> None:
+    """Check that the newest records are older than times at or after which brokers have found none.
+
+    A broker looks in the first segment that has had such a record. Where that lies before the log's start, it does
+    not look in those after it, until the segment is deleted (``UnifiedLog.fetchOffsetByTimestamp``).
+
+    Raises:
+        Unanswered: one may not be; not of brokers before 3.0, which cannot be asked.
+    """
+    led = {
+        tp: nodes[tp]
+        for tp in times
+        if cluster.connection(nodes[tp]).offers(ListOffsetsRequest, version=NEWEST_SINCE)
+    }
+
+    def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
+        return offsets_listed(cluster, node, dict.fromkeys(some, NEWEST))
+
+    for answers in ask_leaders(cluster, led, question, _AT_ONCE):
+        for tp, entry in answers.items():
+            if entry.error_code != NONE or entry.timestamp >= times[tp]:
+                raise Unanswered(
+                    f"{cluster.alias} finds no record of {tp} at or after {times[tp]} ms since 1970, and does not show "
+                    "that there is none.",
+                    advice="Has DeleteRecords moved the log's start? Within log.retention.check.interval.ms, five "
+                    "minutes by default, brokers delete what lies before it, and answer again.",
+                )

@@ -29,6 +29,7 @@ from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange, RangeKey, copied_row
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.ledger.topic import (
     append_entry,
+    expiry_of_ledger,
     ledger_creation,
     ledger_values,
     newest_claims,
@@ -64,6 +65,7 @@ __all__ = [
     "copied_rows",
     "decode",
     "encode",
+    "expiry_of_ledger",
     "is_ledger_topic",
     "is_one_of",
     "ledger_creation",

@@ -65,6 +65,21 @@ def ledger_creation(topic: str, replication_factor: int) -> Creation:
     return Creation(topic, 1, replication_factor, LEDGER_CONFIGS)
 
 
+def expiry_of_ledger(topic: Topic) -> str:
+    """A sentence about configs by which the ledger's topic will lose records; "" where it keeps them all."""
+    wrong = [
+        f"{name}={topic.configs[name]}"
+        for name, value in LEDGER_CONFIGS.items()
+        if topic.configs.get(name, value) != value
+    ]
+    if not wrong:
+        return ""
+    return (
+        f"The ledger {topic.name} will lose records by {', '.join(wrong)}, and a flow whose ledger has lost any is "
+        f"refused. Set {', '.join(f'{name}={value}' for name, value in LEDGER_CONFIGS.items())} on the topic."
+    )
+
+
 def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int, Entry]]:
     """The ledger's committed entries from offset ``start`` on, with their offsets, up to its current end.
 

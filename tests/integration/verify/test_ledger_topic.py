@@ -29,7 +29,7 @@ from tests.support.records.builders import (
 )
 from tests.support.records.histories import named
 from tests.support.runs.command_line import ferry
-from tests.support.runs.flows import copy_now, failures, ledger_of
+from tests.support.runs.flows import copy_now, failures, ledger_of, plan_now
 from tests.support.runs.pair import Pair
 from tests.support.waiting import wait_until
 
@@ -166,6 +166,18 @@ def test_a_ledger_that_has_lost_records_is_named_and_its_table_is_kept(
             table.project(flow.target, ledger)
         assert "retention.ms=-1" in error.value.advice
     assert _table_of(flow).read() == before
+
+
+def test_a_ledger_that_will_lose_records_is_named_while_it_has_all(pair: Pair) -> None:
+    flow = pair.flow([pair.topic("orders", [Record(b"k", b"v")])])
+    assert not failures(copy_now(flow))
+    assert plan_now(flow, "run-2").remarks.notes == ()
+    ledger = ledger_topic(flow.source.alias)
+    for name, value in {"retention.ms": "3600000", "cleanup.policy": "compact"}.items():
+        set_config(pair.backup, ledger, name, value)
+    said = f"The ledger {ledger} will lose records by cleanup.policy=compact, retention.ms=3600000"
+
+    wait_until(lambda: said in "".join(map(str, plan_now(flow, "run-3").remarks.notes)))
 
 
 def _verification(flow: Flow) -> VerificationEntry:

@@ -9,7 +9,7 @@ from functools import partial
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
-from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.ledger import LedgerTable, expiry_of_ledger, ledger_topic
 from kafka_ferry.model import ClusterState, Position, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import (
     HeldBack,
@@ -97,7 +97,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         source=replace(state.source, logs=SourceLogs(bounds, diverged, held_back=held)),
         other_flows=OtherFlows({**origins, **upstream.origins}),
         access=discover_access(flow, source_id),
-        unknown=tuple(dict.fromkeys((*doubts, *upstream.unknown, *unsure))),
+        unknown=tuple(dict.fromkeys((*state.unknown, *doubts, *upstream.unknown, *unsure))),
     )
     state = _with_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
@@ -187,7 +187,13 @@ def _with_remote_topics(
     """``state`` with the remote topics, and which of them hold records that the flow has not copied."""
     # The marks have the names of topics that the flow copies to others by now: ACLs still limit who reads those.
     names = {*remote_names.values(), *state.ledger.copied.values(), *state.ledger.marks}
-    there, refused = target.readable_topics(names)
+    own_ledger = {ledger_topic(flow.source.alias)} if state.positions.ledger_end else set()
+    there, refused = target.readable_topics(names | own_ledger)
+    for name in own_ledger:
+        # Without the right to see its configs nothing is said of them.
+        refused.pop(name, None)
+        if (topic := there.pop(name, None)) and (why := expiry_of_ledger(topic)):
+            state = replace(state, unknown=(*state.unknown, why))
     # In a topic with preserved offsets, the writer checks the records.
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
     # Until the source had heartbeats, the flow may have written its own where they go.

@@ -89,7 +89,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
     diverged, unsure = diverged_logs(
-        flow, ledger, bounds, topics, remote_names, state.positions.known
+        flow, ledger, bounds, topics, remote_names, state.target.topics, state.positions.known
     )
     held = held_back_from(flow, bounds)
     state = replace(

@@ -68,6 +68,7 @@ def diverged_logs(
     bounds: Mapping[TopicPartition, LogBounds],
     source_topics: Mapping[str, Topic],
     remote_names: Mapping[str, str],
+    remote_topics: Mapping[str, Topic],
     positions: Mapping[TopicPartition, Position],
 ) -> tuple[dict[TopicPartition, int], tuple[str, ...]]:
     """Where the source's logs part from those that were copied.
@@ -78,6 +79,7 @@ def diverged_logs(
         bounds: the source's logs.
         source_topics: the source's topics.
         remote_names: their names on the target.
+        remote_topics: the topics there.
         positions: the flow's positions, by *target* partition.
 
     Returns:
@@ -97,7 +99,11 @@ def diverged_logs(
     grown = {
         tp: position
         for tp, position in copied.items()
-        if tp in bounds and tp not in found and bounds[tp].end > position.offset
+        if tp in bounds
+        and tp not in found
+        and bounds[tp].end > position.offset
+        and remote_names[tp.topic] in remote_topics
+        and tp.partition < remote_topics[remote_names[tp.topic]].partitions
     }
     replaced, unknown = _by_last_records(flow, ledger, grown, remote_names)
     return found | dict.fromkeys(replaced, -1), unknown

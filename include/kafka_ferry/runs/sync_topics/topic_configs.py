@@ -100,11 +100,7 @@ class ConfigChanges:
         """Record in the ledger what is about to be set, and what the flow had set before."""
         self._leave_to_newer_runs()
         if self.changes.config_changes:
-            applied = self.run.ledger.applied()
-            self._ours = {
-                key: {*configs, *applied.pending.get(key, ())}
-                for key, configs in applied.configs.items()
-            }
+            self._ours = self._own_configs()
         if self.changes.creations:
             # An earlier attempt of this run may have created them.
             creators = self.run.ledger.creators()
@@ -121,6 +117,20 @@ class ConfigChanges:
             pending={it.remote_topic_id: before.get(it.remote_topic, {}) for it in sets},
             creations={it.remote_topic: dict(it.configs) for it in self.changes.creations},
         )
+
+    def _own_configs(self) -> dict[str, set[str]]:
+        """By remote topic's id, the configs that the flow may unset: by its ledger, or as ``on.config.drift`` says."""
+        applied = self.run.ledger.applied()
+        overwritten = [drift for drift in self.changes.drifts if drift.overwritten]
+        return {
+            it.remote_topic_id: {
+                *applied.configs.get(it.remote_topic_id, ()),
+                *applied.pending.get(it.remote_topic_id, ()),
+                *applied.creations.get(it.remote_topic, ()),
+                *(drift.name for drift in overwritten if drift.remote_topic == it.remote_topic),
+            }
+            for it in self.changes.set_configs
+        }
 
     def create(self) -> dict[str, FerryError]:
         """Create topics with their configs.

@@ -225,7 +225,7 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
         start: the first ledger offset to look at.
 
     Raises:
-        LedgerError: if a record cannot be read.
+        LedgerError: if a record outside of any transaction cannot be read, or is there at all.
         FerryError: if the ledger cannot be read for a minute.
     """
 
@@ -240,15 +240,21 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
         ]
         ends = cache(partial(_ends_outside, wire, topic))
         entries = [
-            (at, value, _entry_or_error(topic, at, value, ends, in_transaction=is_inside))
+            (
+                is_inside,
+                at,
+                value,
+                _entry_or_error(topic, at, value, ends, in_transaction=is_inside),
+            )
             for is_inside, at, value in stored
             if at >= first and not (is_inside and _RANGES in (value or b""))
         ]
-        aside = records_set_aside(entry for _, _, entry in entries)
+        aside = records_set_aside(entry for *_, entry in entries)
         run, marks = None, dict[str, Mark]()
-        for at, value, entry in entries:
+        for is_inside, at, value, entry in entries:
             if isinstance(entry, LedgerError):
-                if aside.get(at) != content_digest(value):
+                # One in a transaction may be aborted, or will be; who reads the committed ones reports it.
+                if not is_inside and aside.get(at) != content_digest(value):
                     raise entry
             elif entry.flow == flow and isinstance(entry, RunEntry):
                 run = entry

@@ -13,7 +13,6 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.errors import ClusterUnreachable, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import Plan, TopicPartition
-from kafka_ferry.retry import retry_for
 from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic
@@ -137,8 +136,13 @@ def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(
     """As by another flow of the same source whose writer was killed, until its transaction times out."""
     flow = with_policy(copied, "ledger")
     _, plan = planned(flow, "run-3")
-    settings = {"bootstrap.servers": backup.bootstrap, "transactional.id": flow.name}
-    stranger = Producer(settings)
+    stranger = Producer(
+        {
+            "bootstrap.servers": backup.bootstrap,
+            "transactional.id": flow.name,
+            "transaction.timeout.ms": 600_000,
+        }
+    )
     stranger.init_transactions()
     stranger.begin_transaction()
     stranger.produce(ledger_topic(flow.source.alias), b"open")
@@ -151,8 +155,9 @@ def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(
         client.delete_consumer_groups([group])[group].result()
     before = read_positions(flow.target, flow.name)
 
-    with retry_for(1), pytest.raises(ClusterUnreachable, match="hides the newest records") as error:
-        planned(flow, "run-4")
+    hasty = flow.model_copy(update={"admin_timeout_ms": 1_000})
+    with pytest.raises(ClusterUnreachable, match="hides the newest records") as error:
+        planned(hasty, "run-4")
 
     assert "kafka-transactions.sh" in error.value.advice
     assert read_positions(flow.target, flow.name) == before

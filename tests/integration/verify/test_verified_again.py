@@ -80,13 +80,13 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     verified(flow, "run-5")
 
     days_later(monkeypatch, 31)
-    copy_more(primary, flow, "run-6", translated)
+    copy_more(primary, flow, "run:6", translated)
     with pytest.raises(VerificationFailed) as raised:
-        Run(flow, "run-6").verify(NO_SPARK)
+        Run(flow, "run:6").verify(NO_SPARK)
     for topic, end in ((translated, 40), (preserved, 40)):
         assert f"{topic}-0 [20, {end}): 20 records copied, 0 on the target" in str(raised.value)
     assert str(raised.value).count("records copied") == 2, "nothing else is named"
-    failed = report_of(flow, "run-6")
+    failed = report_of(flow, "run:6")
     assert failed.state == "incomplete"
     assert sum(row.again for row in failed.proof.ranges) > 4
     # What the run itself has copied is proved all the same.

@@ -24,6 +24,7 @@ from kafka_ferry.runs.audit.folder import AuditFolder, audits_of, forget_old, un
 from kafka_ferry.runs.audit.output import write_outputs
 from kafka_ferry.runs.audit.plan import AuditPlan, planned_audit
 from kafka_ferry.runs.audit.topics import audited_topics
+from kafka_ferry.state import folder_name
 from kafka_ferry.wire import connected
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Audit:
             return earlier
         if earlier:
             self.notes.append(f"{earlier.audit} was interrupted. --resume would continue it.")
-        self._folder = AuditFolder(audits, planned.audit)
+        self._folder = AuditFolder(audits.folder(folder_name(planned.audit)))
         self._folder.save_plan(planned)
         return planned
 

@@ -16,7 +16,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.audit.plan import AuditPlan
 from kafka_ferry.runs.state.cleanup import DAY_MS, outdated, run_files
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.state import StateFolder, folder_name
+from kafka_ferry.state import StateFolder
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,11 @@ class AuditFolder:
     """The files of one audit.
 
     Args:
-        audits: the folder of all audits of a flow.
-        audit: the audit's id.
+        files: the folder.
     """
 
-    def __init__(self, audits: StateFolder, audit: str) -> None:
-        self.files = audits.folder(folder_name(audit))
+    def __init__(self, files: StateFolder) -> None:
+        self.files = files
         self._pairs = self.files.folder(_PAIRS)
 
     @property
@@ -85,7 +84,7 @@ def audits_of(flow: Flow) -> StateFolder:
 def unfinished_audit(audits: StateFolder, key: str) -> AuditFolder | None:
     """The newest audit of the same key, if it was interrupted."""
     for name in reversed(audits.folders()):
-        folder = AuditFolder(audits, name)
+        folder = AuditFolder(audits.folder(name))
         plan = folder.plan()
         if plan and plan.key == key:
             return None if folder.files.read(REPORT_DATA) else folder

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.ledger import AcceptedRange
+from kafka_ferry.model.plan import read_plan
 from kafka_ferry.runs.repair.accept import accept_ranges
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.give_up import Repair
@@ -167,10 +168,11 @@ class Findings:
 
 
 def _last_verified(flow: Flow) -> str:
-    runs = RunContext.of(flow, "").state.folder("runs").folders_with(RECONCILIATION)
-    if not runs:
+    runs = RunContext.of(flow, "").state.folder("runs")
+    verified = runs.folders_with(RECONCILIATION)
+    if not verified:
         raise FerryError(f"No run of {flow.name} was verified.", advice="Run it first.")
-    return runs[-1]
+    return read_plan(runs.folder(verified[-1])).run
 
 
 def _name(row: RangeRow) -> str:

@@ -143,8 +143,10 @@ class Scene:
             assert not groups.delete([self.called("leaver")])
         allow(source, f"topic {self.called('orders')}: app-{self.name} ALLOW DESCRIBE")
         if self.flow.on_foreign_records == "adopt":
-            orders = self.called("orders")
-            _copy(self._other("source", "target", orders, f"{self.name}.{orders}"))
+            stranger = f"stranger-{self.name}"
+            create_topic(source.bootstrap, stranger)
+            produce(source.bootstrap, stranger, [Record(key=b"other")])
+            _copy(self._other("source", "target", stranger, f"{self.name}.{self.called('orders')}"))
 
     def assert_done(self) -> None:
         """After both runs: topics are copied, one is deleted, the group is moved, and it is certified."""

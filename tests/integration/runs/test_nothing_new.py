@@ -255,6 +255,7 @@ def test_a_topic_comes_to_the_same_beside_others_with_nothing_new(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(8))
 def test_so_it_does_beside_any_of_them_whatever_the_options(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, spark: SparkSource, seed: int

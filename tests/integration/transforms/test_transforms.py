@@ -394,7 +394,7 @@ def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
     this.sync_topics()
 
     def disturb() -> None:
-        wait_until(lambda: any(pair.copied(flow, topic).values()))
+        wait_until(lambda: any(pair.copied(flow, topic).values()), 120)
         pair.backup.kill()
         pair.backup.restart()
 

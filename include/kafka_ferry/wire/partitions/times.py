@@ -15,7 +15,14 @@ from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, is_transient, read_fault
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST, NEWEST, NEWEST_SINCE, offsets_listed
+from kafka_ferry.wire.partitions.list_offsets import (
+    EARLIEST,
+    LATEST,
+    NEWEST,
+    NEWEST_SINCE,
+    log_offsets,
+    offsets_listed,
+)
 
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
 _AT_ONCE: Final = 5_000
@@ -117,9 +124,17 @@ def _require_none(
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
         return offsets_listed(cluster, node, dict.fromkeys(some, NEWEST))
 
-    for answers in ask_leaders(cluster, led, question, _AT_ONCE):
-        for tp, entry in answers.items():
-            if entry.error_code != NONE or entry.timestamp >= times[tp]:
+    doubtful = [
+        tp
+        for answers in ask_leaders(cluster, led, question, _AT_ONCE)
+        for tp, entry in answers.items()
+        if entry.error_code != NONE or entry.timestamp >= times[tp]
+    ]
+    if doubtful:
+        # An empty log has none, whatever was deleted from it.
+        bounds = log_offsets(cluster, {tp: nodes[tp] for tp in doubtful}, (EARLIEST, LATEST))
+        for tp, (start, end) in sorted(bounds.items()):
+            if start < end:
                 raise Unanswered(
                     f"{cluster.alias} finds no record of {tp} at or after {times[tp]} ms since 1970, and does not show "
                     "that there is none.",

@@ -16,7 +16,7 @@ from kafka_ferry_airflow.dags.audits import audit_dag
 from kafka_ferry_airflow.dags.description import describe, tags_of
 from kafka_ferry_airflow.dags.failover import failback_dag, failover_dag
 from kafka_ferry_airflow.dags.params import run_params, show_form
-from kafka_ferry_airflow.dags.planning import planning_dag
+from kafka_ferry_airflow.dags.plans import plan_dag
 from kafka_ferry_airflow.dags.tasks import BACK_OFF, add_tasks
 from kafka_ferry_airflow.dags.timetables import deadline_of, timetable_of
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
@@ -100,7 +100,7 @@ def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) 
     if "mirror" in kinds and asked in ("", f"mirror_{flow.slug}"):
         dags.append(mirror_dag(flow, project))
     if "mirror" in kinds and asked in ("", f"plan_{flow.slug}"):
-        dags.append(planning_dag(flow))
+        dags.append(plan_dag(flow))
     is_audited = flow.audit_schedule and asked in ("", f"audit_{flow.slug}")
     if "audit" in kinds and is_audited:
         dags.append(audit_dag(flow, project))

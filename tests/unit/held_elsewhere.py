@@ -152,7 +152,7 @@ HELD_BY: Final[dict[str, str]] = {
     "system/runs/test_channels.py": f"{AIRFLOW}/monitoring: channels",
     "system/dags/test_connections.py": f"{AIRFLOW}: connections",
     "system/dags/test_dags.py": f"{AIRFLOW}: factory pools; "
-    f"{AIRFLOW}/dags: audits failover planning steps tasks timetables",
+    f"{AIRFLOW}/dags: audits failover plans steps tasks timetables",
     "system/dags/test_lineage.py": f"{AIRFLOW}/monitoring: lineage",
     "system/dags/test_links.py": f"{AIRFLOW}: links",
     "system/runs/test_notify_task.py": f"{AIRFLOW}: notify_task",

@@ -341,8 +341,8 @@ class LedgerTable:
 
     def created_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
         """The remote topics that other runs of the flow than ``but_by`` have created, and marked since then."""
-        since = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
-        rows = self.read(self._own("ownership") & since, ["remote_topic", "created"]).to_pylist()
+        marked = self._own("ownership") & _by_others_since(ledger_offset, but_by)
+        rows = self.read(marked, ["remote_topic", "created"]).to_pylist()
         return frozenset(row["remote_topic"] for row in rows if row["created"])
 
     def creators(self) -> dict[str, frozenset[str]]:
@@ -402,14 +402,14 @@ class LedgerTable:
 
     def applied_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
         """The ids of remote topics in config entries after ``ledger_offset``, except those of one run."""
-        written = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
-        rows = self.read((pc.field("type") == "applied") & written, ["applied"])
+        written = (pc.field("type") == "applied") & _by_others_since(ledger_offset, but_by)
+        rows = self.read(written, ["applied"])
         return frozenset(fold_applied(rows["applied"].to_pylist()).configs)
 
     def has_acls_since(self, ledger_offset: int, *, but_by: str) -> bool:
         """Whether another run than ``but_by`` has created or deleted ACLs after ``ledger_offset``."""
-        written = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
-        rows = self.read((pc.field("type") == "applied") & written, ["applied"])
+        written = (pc.field("type") == "applied") & _by_others_since(ledger_offset, but_by)
+        rows = self.read(written, ["applied"])
         return any(json.loads(row)["acls"] for row in rows["applied"].to_pylist())
 
     def last_run(self) -> dict[str, Any] | None:
@@ -448,3 +448,8 @@ class LedgerTable:
             rows, end = self._rows_and_end(needed)
             merged = self._files.write(rows, 0, end)
             self._folder.delete(name for name in names if name != merged)
+
+
+def _by_others_since(ledger_offset: int, run: str) -> pc.Expression:
+    """The rows of entries from a ledger offset on, except those of one run."""
+    return (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != run)

@@ -134,7 +134,7 @@ def _lag_of_groups(
 
 
 def _age(rows: Sequence[Lag]) -> str:
-    """How old the copy is, for somebody who has to answer that now."""
+    """Until when the copy is proved complete, and how far it is behind now."""
     behind = f"{sum(row.lag for row in rows):,} offsets behind"
     proved = [row.complete_until for row in rows if row.complete_until]
     if not proved:

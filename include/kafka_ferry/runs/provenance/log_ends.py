@@ -69,8 +69,7 @@ def log_ends(
     Raises:
         FerryError: if the target does not answer.
     """
-    ends = ledger_ends(flow, ledger, topics)
-    asked = [topic for topic in topics if topic.name in {tp.topic for tp in ends}]
+    ends, asked = _known_ends(flow, ledger, topics)
     logs = target.log_bounds(asked, "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
     return {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
 
@@ -91,13 +90,21 @@ def hidden_ends(
     Raises:
         FerryError: if the target does not answer.
     """
-    ends = ledger_ends(flow, ledger, topics)
-    asked = [topic for topic in topics if topic.name in {tp.topic for tp in ends}]
+    ends, asked = _known_ends(flow, ledger, topics)
     shown = target.log_bounds(asked)
     short = {tp for tp, log in shown.items() if tp in ends and log.end < ends[tp].offset}
     names = {tp.topic for tp in short}
     written = target.log_bounds([it for it in asked if it.name in names], "read_uncommitted")
     return frozenset(tp for tp in short & written.keys() if written[tp].end >= ends[tp].offset)
+
+
+def _known_ends(
+    flow: Flow, ledger: LedgerTable, topics: Collection[Topic]
+) -> tuple[dict[TopicPartition, LedgerEnd], list[Topic]]:
+    """The same as ``ledger_ends``, and the topics that have any."""
+    ends = ledger_ends(flow, ledger, topics)
+    names = {tp.topic for tp in ends}
+    return ends, [topic for topic in topics if topic.name in names]
 
 
 def ledger_ends(

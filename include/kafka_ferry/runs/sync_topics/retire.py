@@ -66,9 +66,11 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
         FerryError: if the target rejects the ledger's record.
     """
     now, missed = plan.at, run.ledger.applied().missed
-    marks, after = run.ledger.marks(), run.flow.retire_after_ms
     _note_missed(run, plan, missed, now)
     planned = [retirement for retirement in plan.topics.retirements if retirement.is_due(plan.at)]
+    if not planned:
+        return []
+    marks, after = run.ledger.marks(), run.flow.retire_after_ms
     # The plan has lain in the state folder, and only the ledger says what the flow has created.
     due = [
         it

@@ -19,7 +19,7 @@ class _Unmarked(FerryError):
 def created_by_siblings(run: RunContext, plan: Plan, topics: Collection[str]) -> frozenset[str]:
     """Which topics another run of the flow has created since ``plan`` was made.
 
-    Whoever has created a topic marks it in the ledger soon after, as nobody else who only found it there.
+    The run that has created a topic marks it so in the ledger soon after; one that finds it there does not.
     So a topic is waited for as long as another run says that it is about to create it.
 
     Args:

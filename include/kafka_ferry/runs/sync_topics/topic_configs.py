@@ -106,10 +106,9 @@ class ConfigChanges:
             creators = self.run.ledger.creators()
             self._announced = {name for name, runs in creators.items() if self.plan.run in runs}
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
-        overwritten = {(drift.remote_topic, drift.name) for drift in self.changes.drifts}
         for change in self.changes.config_changes:
             # A value that another client set does not become the flow's by being overwritten.
-            if (change.remote_topic, change.name) not in overwritten:
+            if (change.remote_topic, change.name) not in self._overwritten:
                 before[change.remote_topic][change.name] = change.before
         sets = self.changes.set_configs
         self._append(
@@ -119,15 +118,13 @@ class ConfigChanges:
         )
 
     def _own_configs(self) -> dict[str, set[str]]:
-        """By remote topic's id, the configs that the flow may unset: by its ledger, or as ``on.config.drift`` says."""
+        """By remote topic's id, the configs that the flow has set there, or was about to, by its ledger."""
         applied = self.run.ledger.applied()
-        overwritten = [drift for drift in self.changes.drifts if drift.overwritten]
         return {
             it.remote_topic_id: {
                 *applied.configs.get(it.remote_topic_id, ()),
                 *applied.pending.get(it.remote_topic_id, ()),
                 *applied.creations.get(it.remote_topic, ()),
-                *(drift.name for drift in overwritten if drift.remote_topic == it.remote_topic),
             }
             for it in self.changes.set_configs
         }
@@ -203,14 +200,13 @@ class ConfigChanges:
             for name, creation in created.items()
             if name in there and config_key(there[name]) not in self._overtaken
         }
-        overwritten = {(drift.remote_topic, drift.name) for drift in self.changes.drifts}
         for sets in self.changes.set_configs:
             if sets.remote_topic in expected:
                 before = {
                     change.name: change.before
                     for change in self.changes.config_changes
                     if change.remote_topic == sets.remote_topic
-                    and (change.remote_topic, change.name) not in overwritten
+                    and (change.remote_topic, change.name) not in self._overwritten
                 }
                 configs[sets.remote_topic_id] = self._settled(
                     sets.remote_topic, sets.configs, {**sets.before, **before}
@@ -310,7 +306,9 @@ class ConfigChanges:
                 continue
             for change in of_topic:
                 has = _value(topic, change.name)
-                if change.value is None and change.name not in self._ours.get(ids[name], ()):
+                may_unset = (name, change.name) in self._overwritten
+                may_unset |= change.name in self._ours.get(ids[name], ())
+                if change.value is None and not may_unset:
                     self._failures[name][change.name] = (
                         f"{change} was left out: the ledger does not say that the flow has set it."
                     )
@@ -384,6 +382,12 @@ class ConfigChanges:
                 sentence = ""
             self._failures[remote_topic][name] = sentence
         return frozenset(refused)
+
+    @property
+    def _overwritten(self) -> set[tuple[str, str]]:
+        """The configs of remote topics that another client has set, and ``on.config.drift`` overwrites."""
+        drifts = (drift for drift in self.changes.drifts if drift.overwritten)
+        return {(drift.remote_topic, drift.name) for drift in drifts}
 
     @cached_property
     def _sources(self) -> Mapping[str, str]:

@@ -74,8 +74,7 @@ def verify_run(
     """
     plan, target = run.folder.plan(), ClusterControl(run.flow.target)
     due = _due(run, plan, target, everything=everything)
-    proved = min(run.ledger.verified_through(), plan.ledger_end)
-    require_own_writers(run, due.ranges, proved)
+    require_own_writers(run, due.ranges, due.proved)
     stored = None if afresh or everything else _stored_recounts(run, plan)
     rows, partitions = _read_due(spark, run, plan, target, due, stored)
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
@@ -294,6 +293,7 @@ class _Due:
 
     Attributes:
         through: the ledger offset after the last entry that was read.
+        proved: the ledger offset before which all was proved before.
         since: the ledger offset of the first entry that may be among them.
         ranges: the ranges, in the ledger's order.
         topics: the existing remote topics of the ranges and the plan, by name.
@@ -304,6 +304,7 @@ class _Due:
     """
 
     through: int
+    proved: int
     since: int
     ranges: list[LedgerRange]
     topics: Mapping[str, Topic]
@@ -317,18 +318,20 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
     # A backfill with nothing to do leaves no trace, not even a new ledger.
     has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
     through = run.project_ledger() if has_ledger else 0
-    since = min(ledger.verified_through(), plan.ledger_end)
-    found = _due_ranges(ledger, plan, since, through, everything=everything) if has_ledger else []
+    proved = min(ledger.verified_through(), plan.ledger_end)
+    found = _due_ranges(ledger, plan, proved, through, everything=everything) if has_ledger else []
     ranges = list(filter(_holds_offsets, found))
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
     topics, refused = target.readable_topics({entry.target.topic for entry in ranges} | planned)
-    since = 0 if everything else since
+    since = 0 if everything else proved
     boundaries: Boundaries = {}
     if not plan.options.window:
         ends = ledger_ends(run.flow, ledger, topics.values(), before=since)
         boundaries = {tp: ends[tp] for tp in {entry.target for entry in ranges} & ends.keys()}
-    return _Due(through, since, ranges, topics, refused, boundaries, is_anything=bool(found))
+    return _Due(
+        through, proved, since, ranges, topics, refused, boundaries, is_anything=bool(found)
+    )
 
 
 def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _Due) -> Boundaries:

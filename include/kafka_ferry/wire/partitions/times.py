@@ -130,14 +130,14 @@ def _require_none(
         for tp, entry in answers.items()
         if entry.error_code != NONE or entry.timestamp >= times[tp]
     ]
-    if doubtful:
-        # An empty log has none, whatever was deleted from it.
-        bounds = log_offsets(cluster, {tp: nodes[tp] for tp in doubtful}, (EARLIEST, LATEST))
-        for tp, (start, end) in sorted(bounds.items()):
-            if start < end:
-                raise Unanswered(
-                    f"{cluster.alias} finds no record of {tp} at or after {times[tp]} ms since 1970, and does not show "
-                    "that there is none.",
-                    advice="Has DeleteRecords moved the log's start? Within log.retention.check.interval.ms, five "
-                    "minutes by default, brokers delete what lies before it, and answer again.",
-                )
+    # An empty log has none, whatever was deleted from it.
+    both = (EARLIEST, LATEST)
+    bounds = log_offsets(cluster, {tp: nodes[tp] for tp in doubtful}, both) if doubtful else {}
+    if left := [tp for tp, (start, end) in bounds.items() if start < end]:
+        tp = min(left)
+        raise Unanswered(
+            f"{cluster.alias} finds no record of {tp} at or after {times[tp]} ms since 1970, and does not show that "
+            "there is none.",
+            advice="Has DeleteRecords moved the log's start? Within log.retention.check.interval.ms, five minutes by "
+            "default, brokers delete what lies before it, and answer again.",
+        )

@@ -22,7 +22,7 @@ its scheduled run too.
 """
 
 
-def planning_dag(flow: Flow) -> DAG:
+def plan_dag(flow: Flow) -> DAG:
     """The DAG that plans a run of ``flow``; it is never paused, since it has no timetable and changes nothing."""
     with DAG(
         dag_id=f"plan_{flow.slug}",

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.model import Creation, Growth, Plan
@@ -195,7 +196,8 @@ def test_what_copying_needs_is_not_taken_over_whatever_the_options_say(pair: Pai
 
 def test_a_target_whose_default_replaces_times_gets_topics_that_keep_them(pair: Pair) -> None:
     topic = pair.topic("old-times")
-    pair.produce(topic, [Record(value=b"old", timestamp=1_700_000_000_000)])
+    # Older than its arrival, and younger than what the brokers' own retention deletes.
+    pair.produce(topic, [Record(value=b"old", timestamp=now_ms() - 3_600_000)])
     flow = pair.flow([topic])
 
     with set_on_the_brokers(pair.backup, "log.message.timestamp.type", "LogAppendTime"):

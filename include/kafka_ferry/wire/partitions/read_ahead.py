@@ -96,7 +96,7 @@ class Depth:
         if round_trip_s < NEAR_S or not self._busy_s:
             return 1
         answers = round_trip_s / (self._busy_s * brokers)
-        return 1 + min(MOST_AHEAD, max(0, math.ceil(answers - _WORTH)))
+        return 1 + math.ceil(min(MOST_AHEAD, max(0.0, answers - _WORTH)))
 
 
 def joins(fetched: Fetched, at: int, leader_epoch: int) -> bool:

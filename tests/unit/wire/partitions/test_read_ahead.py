@@ -21,8 +21,18 @@ MIB = 1024 * 1024
         (0.1, 0.2, 2, 2),
         (0.1, 0.2, 30, 1),
         (0.001, 0.2, 1, 1 + MOST_AHEAD),
+        (5e-324, 0.2, 1, 1 + MOST_AHEAD),
     ],
-    ids=["not known", "near", "not far", "far", "two brokers", "thirty brokers", "a quick reader"],
+    ids=[
+        "not known",
+        "near",
+        "not far",
+        "far",
+        "two brokers",
+        "thirty brokers",
+        "a quick reader",
+        "no time",
+    ],
 )
 def test_a_distant_broker_gets_as_many_requests_as_its_answers_take(
     busy_s: float, round_trip_s: float, brokers: int, wanted: int

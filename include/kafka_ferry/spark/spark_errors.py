@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
+from typing import Final
 
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from kafka_ferry.errors import SparkFailed
+
+_MOST_LINES: Final = 8
 
 
 @contextmanager
@@ -34,6 +38,13 @@ def spark_failures(what: str, *, advice: str) -> Iterator[None]:
 
 
 def _reason(error: PySparkException | Py4JJavaError) -> str:
+    """The innermost error's own words, which may take several lines."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
-    return next((line for line in told if "Error: " in line or "Exception: " in line), told[0])
+    told = [n for n, line in enumerate(lines) if line and not _is_of_trace(line)]
+    first = next((n for n in told if "Error: " in lines[n] or "Exception: " in lines[n]), told[0])
+    words = takewhile(lambda line: line and not _is_of_trace(line), lines[first:])
+    return " ".join(list(words)[:_MOST_LINES])
+
+
+def _is_of_trace(line: str) -> bool:
+    return line.startswith(("at ", "File ", "Traceback", "... ", "Caused by: "))

@@ -152,6 +152,23 @@ def test_a_plan_that_is_carried_out_twice_writes_nothing_twice(pair: Pair) -> No
     pair.assert_same(flow, topic)
 
 
+def test_an_earlier_range_is_done_although_the_source_has_deleted_what_follows_the_position(
+    pair: Pair,
+) -> None:
+    """A micro-batch that is repeated has the range of its time."""
+    topic = pair.topic("again", [Record(value=b"%d" % i) for i in range(100)])
+    flow = pair.flow([topic], on_source_truncation="continue", on_source_divergence="continue")
+    (outcome,) = copy_now(flow)
+    pair.produce(topic, [Record(value=b"more")] * 50)
+    delete_before(pair.primary, topic, 120)
+
+    (again,) = copy_for_flow(flow, "run-1", [replace(outcome.range, end=60)])
+
+    assert again.failure is None
+    assert again.position == 100
+    assert [(row["start"], row["end"]) for row in ledger_rows(flow)] == [(0, 100)]
+
+
 def test_the_ledgers_segments_say_where_each_record_went(pair: Pair) -> None:
     topic = pair.topic("mapped")
     for number in range(8):

@@ -456,7 +456,7 @@ def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs
                 old += told("more", 10)
             else:
                 (problem,) = said
-                assert "not the one that was copied up to the position 30" in problem
+                assert "are not the same up to the position 30" in problem
                 assert "restored from a backup" in problem
             assert values(backup, remote(flow, topic)) == old
     source.wipe()

@@ -392,6 +392,9 @@ class RangeFetcher:
         """Handle an offset that the broker does not have, or no longer has."""
         at, end = cursor.at, cursor.range.end
         first = log_start(self._aside, node, cursor.range.source)
+        # A position may lie beyond the range of an earlier run that is copied again.
+        if end <= at < first:
+            return []
         if at >= first:
             message = (
                 f"the source's log ends before offset {at}, up to which it was copied, or knows "

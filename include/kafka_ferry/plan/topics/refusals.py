@@ -243,10 +243,10 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
     ),
     Situation(
         holds=lambda it: it.diverged == -1,
-        reason="the source's log is not the one that was copied up to the position {it.offset}, and where they "
-        "part is unknown.",
-        advice="Was there an unclean leader election, or was the source restored from a backup? To copy all of the "
-        "topic again, " + _ANEW,
+        reason="the source's log and the copy are not the same up to the position {it.offset}, and where they part "
+        "is unknown.",
+        advice="Was there an unclean leader election, was the source restored from a backup, or did another client "
+        "write to {it.remote_topic}? To copy all of the topic again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.diverged is None and it.offset > it.bounds.end,

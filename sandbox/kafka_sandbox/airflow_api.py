@@ -214,10 +214,10 @@ class AirflowApi:
         path = f"/dags/{quote(dag_id)}/dagRuns?run_type={run_type}&order_by=run_after&limit=100"
         return {run["dag_run_id"]: run["state"] for run in self._call("GET", path)["dag_runs"]}
 
-    def stop_run(self, dag_id: str, run_id: str) -> None:
-        """Ends a run as failed; what it does is killed."""
+    def end_run(self, dag_id: str, run_id: str, state: str = "failed") -> None:
+        """Ends a run in a state; what it does is killed."""
         path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
-        self._call("PATCH", path, {"state": "failed"})
+        self._call("PATCH", path, {"state": state})
 
     def asset_events(self, dag_id: str) -> Sequence[dict[str, Any]]:
         """The events of assets that the DAG's runs have emitted, the oldest first."""

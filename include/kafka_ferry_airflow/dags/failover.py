@@ -1,21 +1,23 @@
 """The DAGs for emergencies: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
 
-A person triggers them. They are not paused, so that one click is enough.
+A person triggers them. They are not paused, and their form is a dry run until the person says otherwise, by the
+flow's name.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
 from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.description import tags_of
 from kafka_ferry_airflow.dags.params import show_form
@@ -35,10 +37,10 @@ _GROUPS: Final = Param(
     description="Only these groups, one a line; all groups if empty.",
 )
 _DRY_RUN: Final = Param(
-    False,
+    True,
     type=["null", "boolean"],
     title="Dry run",
-    description="Show where each group would continue; change nothing.",
+    description="Show where each group would continue; change nothing. Switch it off to move the groups.",
 )
 _SOURCE_DOWN: Final = Param(
     False,
@@ -60,15 +62,16 @@ where each group continues. It works while {source} is down. You may repeat it a
 offset back, and leaves alone the groups that are in use on {target}.
 
 1. Stop the applications on {source}, if they still run.
-2. Trigger this DAG. Read the log of the task **failover**: each group is READY, IN USE or STUCK, with the
-   first record that it will read.
+2. Trigger this DAG, with **Dry run** off and **{name}** as the name of the mirror. Read the log of the task
+   **failover**: each group is READY, IN USE or STUCK, with the first record that it will read.
 3. Start the applications on {target}. `{naming}` determines the names of their topics there.
 """
 _FAILBACK: Final = """\
 **Use this DAG when the cluster {source} is back: it copies what is new on {target} to {source}, and moves the
 groups back.**
 
-1. Trigger this DAG with **Copy only** while the applications still run on {target}: this copies most of the records.
+1. Trigger this DAG with **Copy only** while the applications still run on {target}, with **Dry run** off and
+   **{name}** as the name of the mirror: this copies most of the records.
 2. Stop the applications on {target}, consumers and producers.
 3. Trigger it again, without Copy only. Read the log of the task **move_groups**.
 4. Start the applications on {source}.
@@ -85,6 +88,7 @@ def failover_dag(flow: Flow) -> DAG:
             from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
 
             params = get_current_context()["params"]
+            require_confirmed(flow, params)
             provide_connections(flow)
             with airflow_errors():
                 return _shown(
@@ -97,7 +101,7 @@ def failover_dag(flow: Flow) -> DAG:
                 )
 
         fail_over()
-    show_form(dag, _form(groups=_GROUPS, dry_run=_DRY_RUN, source_down=_SOURCE_DOWN))
+    show_form(dag, _form(flow, groups=_GROUPS, source_down=_SOURCE_DOWN))
     return dag
 
 
@@ -115,6 +119,11 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
     with _by_hand(flow, "failback", _FAILBACK) as dag:
 
         @task
+        def confirm() -> None:
+            """Lets nothing begin that was not asked for by the mirror's name."""
+            require_confirmed(flow, get_current_context()["params"])
+
+        @task(trigger_rule=TriggerRule.NONE_FAILED)
         def move_groups() -> dict[str, Any]:
             """Translates the groups' offsets back, and commits them on the cluster that they came from."""
             from kafka_ferry.runs.failover.failback import failback  # noqa: PLC0415  (PyArrow)
@@ -124,25 +133,62 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
                 log.info("Only copied: no group was moved.")
                 return {"ready": 0, "stuck": 0}
             provide_connections(flow)
+            groups = params["groups"] or ()
             with airflow_errors():
-                return _shown(failback(flow, back, params["groups"] or ()))
+                if not params["dry_run"]:
+                    return _shown(failback(flow, back, groups))
+                try:
+                    found = failback(flow, back, groups, dry_run=True)
+                except FerryError as error:
+                    log.info("Groups can only be translated once records are copied: %s", error)
+                    return {"ready": 0, "stuck": 0}
+                return _shown(found)
 
-        add_tasks(back) >> move_groups()
-    show_form(dag, _form(groups=_GROUPS, copy_only=_COPY_ONLY))
+        copied = add_tasks(back)
+        first = list(dag.roots)
+        confirm() >> first
+        copied >> move_groups()
+    show_form(dag, _form(flow, groups=_GROUPS, copy_only=_COPY_ONLY))
     return dag
 
 
-def _form(**params: Param) -> ParamsDict:
+def require_confirmed(flow: Flow, params: Mapping[str, Any]) -> None:
+    """Check that what changes anything was asked for by the flow's name.
+
+    Raises:
+        AirflowFailException: it was not; nothing has begun.
+    """
+    if params["dry_run"] or (params["confirm"] or "").strip() == flow.name:
+        return
+    raise AirflowFailException(
+        f"Nothing was changed: without Dry run, the form has to have the mirror's name ({flow.name}), and it has "
+        f"{params['confirm'] or 'none'!r}. Trigger the DAG again."
+    )
+
+
+def _form(flow: Flow, **params: Param) -> ParamsDict:
+    confirm = Param(
+        "",
+        type=["null", "string"],
+        title="Name of the mirror",
+        description=f"Without Dry run: type {flow.name}.",
+    )
     # Airflow writes a run's parameters into them.
-    return ParamsDict({name: copy(param) for name, param in params.items()})
+    asked = {name: copy(param) for name, param in params.items()}
+    return ParamsDict({"dry_run": copy(_DRY_RUN), "confirm": confirm, **asked})
 
 
 def _by_hand(flow: Flow, what: str, text: str) -> DAG:
     return DAG(
         dag_id=f"{what}_{flow.slug}",
+        # Behind its mirror in Airflow's list, which the names are the order of.
+        dag_display_name=f"mirror_{flow.slug} ({what})",
         description=f"You trigger it: {what} of {flow.source.alias} to {flow.target.alias}",
         doc_md=text.format(
-            source=flow.source.alias, target=flow.target.alias, naming=flow.replication_policy_class
+            name=flow.name,
+            source=flow.source.alias,
+            target=flow.target.alias,
+            naming=flow.replication_policy_class,
         ),
         tags=tags_of(flow, what),
         schedule=None,

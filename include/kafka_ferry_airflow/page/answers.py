@@ -51,15 +51,29 @@ def flow_answer(
 
 
 def _status(last: RunSummary | None, dag: DagState | None) -> str:
-    """The state of the last run that has ended, with or without a published report."""
+    """The state of the last run that has ended, with or without a published report.
+
+    Tasks that a person has set to success prove nothing.
+    """
     latest = dag.latest if dag else None
-    if latest and latest.state == "failed":
+    if latest and latest.state in ("failed", "success"):
         unpublished = last is None or (
             last.run != latest.run and last.finished_at < (latest.ended_at or 0)
         )
-        if unpublished:
+        if unpublished and latest.state == "failed":
             return "failed"
+        if unpublished and not latest.is_dry:
+            return _outcome(None, latest)
     return last.state if last else "never run"
+
+
+def _outcome(summary: RunSummary | None, known: DagRunState | None) -> str:
+    """What a run has shown: what it has published, or else nothing."""
+    if summary:
+        return summary.state
+    if known is None or known.state != "success":
+        return ""
+    return "dry run" if known.is_dry else "not proved"
 
 
 def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
@@ -136,7 +150,7 @@ class RunRow:
         at: when it ended, or began if it is running, or is due.
         kind: how it was triggered, "" for one that Airflow does not know.
         state: Airflow's name of its state, "" likewise.
-        outcome: the report's state, "" where none was published.
+        outcome: the report's state; of a run without one what a success of Airflow's means then, "" of another.
         headline: the same in a sentence.
         records: records copied.
         bytes: bytes of their batches.
@@ -179,7 +193,7 @@ def _run_row(run: str, known: DagRunState | None, summary: RunSummary | None) ->
         at=summary.finished_at if summary else ended or 0,
         kind=known.kind if known else "",
         state=known.state if known else "",
-        outcome=summary.state if summary else "",
+        outcome=_outcome(summary, known),
         headline=summary.headline if summary else "",
         records=summary.copied.records if summary else None,
         bytes=summary.copied.bytes if summary else None,
@@ -200,6 +214,7 @@ def run_answer(
     verdict = report.proof.verdict if report else None
     return {
         "dag_run": asdict(known) if known else None,
+        "outcome": _outcome(view.summary if view else None, known),
         "tasks": list(tasks),
         "summary": flat_values(view.summary) if view and view.summary else None,
         "options": asdict(view.options) if view and view.options else None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
+from airflow.utils.state import TaskInstanceState
 from sqlalchemy import func, select
 
 from kafka_ferry.clock import ms_of
@@ -29,6 +30,7 @@ class DagRunState:
         began_at: when it began, None if it has not.
         ended_at: when it ended, None if it has not.
         due_at: when it may have begun at the earliest.
+        is_dry: whether its form says that it only plans.
     """
 
     run: str
@@ -37,11 +39,27 @@ class DagRunState:
     began_at: int | None
     ended_at: int | None
     due_at: int | None
+    is_dry: bool = False
 
     @property
     def goes_on(self) -> bool:
         """Whether it has not ended."""
         return self.state in ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A task that waits for a person's answer.
+
+    Attributes:
+        run: its run's id.
+        task: its id.
+        since: when it began to wait, in milliseconds since 1970.
+    """
+
+    run: str
+    task: str
+    since: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +72,7 @@ class DagState:
         schedule: its timetable in a word or two, "" where it has none.
         next_run_at: when its next run is due, in milliseconds since 1970; None where none is.
         latest: its latest run, None if it never had one.
+        question: the oldest one that a person has to answer, None without one.
     """
 
     dag_id: str
@@ -61,6 +80,7 @@ class DagState:
     schedule: str
     next_run_at: int | None
     latest: DagRunState | None
+    question: Question | None = None
 
 
 def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState]:
@@ -69,6 +89,7 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
     latest = {
         row.dag_id: _run(row) for row in session.execute(_runs().where(DagRun.id.in_(newest)))
     }
+    questions = _questions(session, dag_ids)
     dags = session.execute(
         select(
             DagModel.dag_id,
@@ -84,9 +105,28 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
             dag.timetable_summary or "",
             None if dag.is_paused else _ms(dag.next_dagrun_create_after),
             latest.get(dag.dag_id),
+            questions.get(dag.dag_id),
         )
         for dag in dags
     }
+
+
+def _questions(session: Session, dag_ids: Collection[str]) -> dict[str, Question]:
+    """The oldest question of each DAG."""
+    waiting = session.execute(
+        select(
+            TaskInstance.dag_id,
+            TaskInstance.run_id,
+            TaskInstance.task_id,
+            TaskInstance.start_date,
+        )
+        .where(
+            TaskInstance.dag_id.in_(dag_ids),
+            TaskInstance.state == TaskInstanceState.AWAITING_INPUT,
+        )
+        .order_by(TaskInstance.start_date.desc())
+    )
+    return {row.dag_id: Question(row.run_id, row.task_id, _ms(row.start_date)) for row in waiting}
 
 
 def newest_runs(session: Session, dag_id: str, limit: int) -> list[DagRunState]:
@@ -135,6 +175,7 @@ def _runs() -> Any:
         DagRun.start_date,
         DagRun.end_date,
         DagRun.run_after,
+        DagRun.conf,
     )
 
 
@@ -146,6 +187,7 @@ def _run(row: Any) -> DagRunState:
         _ms(row.start_date),
         _ms(row.end_date),
         _ms(row.run_after),
+        bool((row.conf or {}).get("dry_run")),
     )
 
 

@@ -113,9 +113,14 @@ def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
         assert not dag.timetable.can_be_scheduled
         assert dag.is_paused_upon_creation is False
         assert "Start the applications on" in dag.doc_md
-    assert set(over.params) == {"groups", "dry_run", "source_down"}
+        assert dag.params["dry_run"] is True
+        assert dag.params["confirm"] == ""
+    assert set(over.params) == {"groups", "dry_run", "confirm", "source_down"}
     assert [task.task_id for task in over.tasks] == ["failover"]
-    assert [task.task_id for task in back.topological_sort()] == [*STEPS, "move_groups"]
+    assert [task.task_id for task in back.topological_sort()] == ["confirm", *STEPS, "move_groups"]
+    # What is dangerous stands behind what is not.
+    names = sorted(dag.dag_display_name for dag in dags.values())
+    assert names == [DAG_ID, f"{DAG_ID} (failback)", f"{DAG_ID} (failover)", f"plan_{FLOW}"]
     mirror = back.task_dict["mirror"]
     assert mirror.flow.name == "backup->primary"
     assert mirror.application_args[3:] == [

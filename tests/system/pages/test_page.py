@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
-from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -17,6 +16,7 @@ from kafka_ferry.config import load_flow
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
+from tests.support.airflow.page import client, got
 from tests.support.runs.shown_flows import Past, add_shown_flow, big_topics
 from tests.system.conftest import OUTSIDER, VIEWER
 
@@ -42,22 +42,6 @@ def runs(api: AirflowApi, configs: Path, tmp_path_factory: pytest.TempPathFactor
 def admin(airflow: Airflow, runs: list[str]) -> Iterator[httpx.Client]:
     with client(airflow, "admin") as logged_in:
         yield logged_in
-
-
-def client(airflow: Airflow, user: str | None) -> httpx.Client:
-    """A user's requests; without a name, those of a client that has not logged in."""
-    headers = {}
-    if user:
-        login = {"username": user, "password": airflow.password_of(user)}
-        answer = httpx.post(f"{airflow.url}/auth/token", json=login, timeout=120)
-        headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
-    return httpx.Client(base_url=airflow.url, headers=headers, timeout=120)
-
-
-def got(who: httpx.Client, path: str, **query: Any) -> Any:
-    answer = who.get(path, params=query)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def routes(run: str) -> list[str]:
@@ -173,8 +157,12 @@ def test_a_run_that_waits_is_shown_before_it_has_published_anything(
 ) -> None:
     # The DAG is paused: the run stays queued.
     waiting = api.trigger(DAG)
-    (flow,) = (one for one in got(admin, FLOWS)["flows"] if one["slug"] == SLUG)
-    assert (flow["status"], flow["activity"]) == ("verified", "queued")
+
+    def status() -> tuple[str, str | None]:
+        (flow,) = (one for one in got(admin, FLOWS)["flows"] if one["slug"] == SLUG)
+        return flow["status"], flow["activity"]
+
+    assert status() == ("verified", "queued")
     listed = got(admin, f"{FLOW}/runs", search=waiting)["rows"]
     assert [(row["run"], row["state"], row["outcome"]) for row in listed] == [
         (waiting, "queued", "")
@@ -182,6 +170,16 @@ def test_a_run_that_waits_is_shown_before_it_has_published_anything(
     run = got(admin, f"{FLOW}/runs/{quote(waiting, safe='')}")
     assert (run["summary"], run["has_report"]) == (None, False)
     assert {task["task"] for task in run["tasks"]} >= {"plan", "mirror", "publish"}
+
+    # A person says that it has succeeded: nothing of it is proved.
+    api.end_run(DAG, waiting, "success")
+    assert status() == ("not proved", None)
+    run = got(admin, f"{FLOW}/runs/{quote(waiting, safe='')}")
+    assert (run["outcome"], run["dag_run"]["state"]) == ("not proved", "success")
+    dry = api.trigger(DAG, {"dry_run": True})
+    api.end_run(DAG, dry, "success")
+    assert status() == ("verified", None)
+    assert got(admin, f"{FLOW}/runs", search=dry)["rows"][0]["outcome"] == "dry run"
 
 
 def test_a_file_that_is_no_flow_is_told_to_who_may_see_such_problems(

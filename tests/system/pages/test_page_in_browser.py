@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from kafka_sandbox.airflow_api import AirflowApi
 from tests.support.airflow.browser import PHONE, People, screenshot
@@ -187,6 +187,24 @@ def test_it_is_dark_where_airflow_is_and_changes_with_it(people: People) -> None
     in_the_dark = brightness()
     page.evaluate("document.documentElement.classList.replace('dark', 'light')")
     assert in_the_dark > 0.7 > 0.4 > brightness()
+
+
+def test_a_run_that_waits_for_a_person_needs_attention_and_leads_there(browser_page: Page) -> None:
+    """What the server says of such a run, test_approval holds."""
+    page = browser_page
+
+    def asking(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        (flow,) = (it for it in told["flows"] if it["source"] == "primary")
+        flow["dag"]["question"] = {"run": "a run", "task": "approve", "since": 1}
+        route.fulfill(response=answer, json=told)
+
+    page.route("**/kafka-ferry/api/flows", asking)
+    page.goto("/plugin/mirrors")
+    page.get_by_role("button", name=re.compile("Needs attention")).click()
+    badge = table(page, "Mirrors").get_by_role("link", name=re.compile("awaiting approval .* ago"))
+    expect(badge).to_have_attribute("href", re.compile("/runs/a%20run/tasks/approve/required_"))
 
 
 def test_it_fits_a_phone(people: People, runs: list[str]) -> None:

@@ -124,7 +124,11 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     assert sum(copied) == 2000
 
     failover = f"failover_{source}_to_backup"
-    over = api.trigger_and_wait(failover)
+    unconfirmed = api.trigger_and_wait(failover, conf={"dry_run": False})
+    assert unconfirmed.state == "failed"
+    assert f"has to have the mirror's name ({source}->backup)" in unconfirmed.log
+    confirmed = {"dry_run": False, "confirm": f"{source}->backup"}
+    over = api.trigger_and_wait(failover, conf=confirmed)
 
     assert over.state == "success", over.log
     assert f"READY {group}" in api.log(failover, over.run_id, "failover")

@@ -9,14 +9,17 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.runs.certificates import find_certificates
+from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.airflow.dags import add_flow
+from tests.support.airflow.page import client, got
 from tests.support.records.builders import Record, create_topic, produce
 from tests.support.runs.flows import assert_same
 from tests.support.runs.pair import Unique
 from tests.support.waiting import wait_until
 
+FLOWS = "/kafka-ferry/api/flows"
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
 
@@ -30,6 +33,7 @@ def topics_of(broker: KafkaCluster) -> set[str]:
 def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     tmp_path: Path,
     configs: Path,
+    airflow: Airflow,
     api: AirflowApi,
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -57,6 +61,11 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     shown = api.question(dag_id, run_id, "approve")
     assert f"create {source}.{topic}: 2 partitions" in shown
     assert "about 100 records" in shown
+    with client(airflow, "admin") as admin:
+        (flow,) = (it for it in got(admin, FLOWS)["flows"] if it["dag_id"] == dag_id)
+    asked = flow["dag"]["question"]
+    assert (asked["run"], asked["task"]) == (run_id, "approve")
+    assert asked["since"] > 0
     api.answer(dag_id, run_id, "approve", "Reject")
     rejected = api.wait(dag_id, run_id)
 
@@ -88,4 +97,4 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
 
     assert "No approval is needed" in api.log(dag_id, unasked, "approve")
     assert_same(primary, topic, backup, f"{source}.{topic}")
-    api.stop_run(dag_id, unasked)
+    api.end_run(dag_id, unasked)

@@ -117,7 +117,7 @@ def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tell
     # Who waits for the topic runs.
     wait_until(lambda: bool(api.runs(waiting, "asset_triggered")), seconds=60)
     for run_id in api.runs(waiting, "asset_triggered"):
-        api.stop_run(waiting, run_id)
+        api.end_run(waiting, run_id)
 
     # Runs that exist are left alone, unless a backfill is to run those that are completed again: the
     # same run, which copies nothing then, and says so.

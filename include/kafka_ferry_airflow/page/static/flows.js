@@ -1,6 +1,6 @@
 // All mirrors.
 
-import { C, Place, h, useApi, useCallback, useMemo, usePlace } from "./base.js";
+import { C, Inside, Place, h, useApi, useCallback, useMemo, usePlace } from "./base.js";
 import { brief, count, duration } from "./format.js";
 import { Below, Choice, Count, Empty, Failure, Search, Shape, State, Title, Waiting, When, paletteOf } from "./parts.js";
 import { Grid } from "./table.js";
@@ -10,14 +10,21 @@ const REFRESH_S = 15;
 const KINDS = [["all", "All"], ["attention", "Needs attention"], ["running", "Running"]];
 
 export const needsAttention = (flow) =>
-  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts);
+  ["failed", "warning"].includes(paletteOf(flow.status)) || Boolean(flow.last?.lost || flow.last?.drifts || flow.dag?.question);
+
+/** A run that waits for a person, and since when. */
+export const Approval = ({ flow }) => {
+  const asked = flow.dag?.question;
+  return asked ? h(Inside, { to: `/dags/${flow.dag_id}/runs/${encodeURIComponent(asked.run)}/tasks/${encodeURIComponent(asked.task)}/required_actions` },
+    h(State, { state: "awaiting approval" }, "awaiting approval ", h(When, { ms: asked.since }))) : null;
+};
 
 const COLUMNS = [
   { key: "name", title: "Mirror", breaks: "8rem", show: (flow) => h(C.Box, null,
     h(Place, { to: { flow: flow.slug }, fontWeight: "semibold", whiteSpace: { base: "normal", md: "nowrap" } }, h(Names, { flow })),
     flow.current ? h(Below, null, `lag ${brief(flow.current.records_behind)}, verified until `, h(When, { ms: flow.current.verified_until })) : null) },
-  { key: "status", title: "State", show: (flow) => h(C.HStack, { gap: 1, flexWrap: { base: "wrap", md: "nowrap" } }, h(State, { state: flow.status }), flow.activity ? h(State, { state: flow.activity }) : null,
-    flow.dag?.paused ? h(C.Badge, { variant: "outline", borderRadius: "full", hideBelow: "md" }, "paused") : null) },
+  { key: "status", title: "State", show: (flow) => h(C.HStack, { gap: 1, flexWrap: { base: "wrap", md: "nowrap" } }, h(State, { state: flow.status }), flow.dag?.question ? h(Approval, { flow }) : flow.activity ? h(State, { state: flow.activity }) : null,
+    flow.dag?.paused ? h(C.Badge, { variant: "outline", borderRadius: "full" }, "paused") : null) },
   { key: "behind", title: "Lag", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.current?.records_behind }) },
   { key: "seconds", title: "Lag, time", end: true, hideBelow: "md", show: (flow) => duration(flow.current?.seconds_behind) },
   { key: "trend", title: "Lag, last runs", hideBelow: "xl", still: true, show: (flow) => h(Spark, { values: flow.behind, label: `Lag after each of the last ${flow.behind.length} runs` }) },

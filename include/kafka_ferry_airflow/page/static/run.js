@@ -33,7 +33,7 @@ function Head({ flow, run, data }) {
   const ended = summary?.finished_at ?? dagRun?.ended_at;
   return h(C.Box, null,
     h(C.Flex, { alignItems: "center", justifyContent: "space-between", gap: 3, flexWrap: "wrap", mb: 1 },
-      h(C.HStack, { gap: 2, flexWrap: "wrap", minW: 0 }, h(C.Heading, { as: "h1", size: "md", overflowWrap: "anywhere" }, run), h(State, { state: summary?.state ?? dagRun?.state ?? "never run" })),
+      h(C.HStack, { gap: 2, flexWrap: "wrap", minW: 0 }, h(C.Heading, { as: "h1", size: "md", overflowWrap: "anywhere" }, run), h(State, { state: data.outcome || dagRun?.state || "never run" })),
       h(C.HStack, { gap: 2, flexWrap: "wrap" },
         dagRun ? h(C.Button, { asChild: true, variant: "outline" }, h(Inside, { to: `/dags/${flow.dag_id}/runs/${encodeURIComponent(run)}`, color: "fg" }, "Dag run")) : null,
         data.has_report ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "runs", run)}/report`, color: "fg" }, "Report")) : null)),

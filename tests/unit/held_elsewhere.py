@@ -88,7 +88,7 @@ HELD_BY: Final[dict[str, str]] = {
     "runs: certificates; runs/publish: certify; runs/state: file_digests",
     "integration/verify/test_ledger_authors.py": "runs/verify: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
-    "integration/copy/test_copy.py": "control: log_bounds positions; copy: task; "
+    "integration/copy/test_copy.py": "control: positions; copy: task; "
     "copy/source: cursor fetcher prefetch reader; "
     "copy/target: progress record_writer transaction transaction_members transactional_writer translated writer "
     "writer_settings; "

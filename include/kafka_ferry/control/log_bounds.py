@@ -89,7 +89,10 @@ def _offsets(
         tp = TopicPartition(asked_of.topic, asked_of.partition)
         try:
             with as_ours(alias, f"reading the ends of {tp}", Right.topic("READ", tp.topic)):
-                offsets[tp] = int(future.result().offset)
+                offset = int(future.result().offset)
+            # librdkafka says OFFSET_INVALID, without an error, where a broker went away before it answered.
+            if offset >= 0:
+                offsets[tp] = offset
         except BrokerError as error:
             if not error.transient:
                 raise

@@ -48,7 +48,7 @@ def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> lis
         and (range_.topic_id, range_.target) == (now.topic_id, now.target)
         and (range_.preserved, range_.backfill) == (now.preserved, now.backfill)
         and (range_.transform, range_.schema_ids) == (now.transform, now.schema_ids)
-        and range_.end <= now.end
+        and 0 <= range_.start <= range_.end <= now.end
     ]
 
 

@@ -76,6 +76,7 @@ def test_a_repeated_micro_batch_has_nothing_that_the_run_is_not_about() -> None:
         {"remote_topic": "elsewhere"},
         {"preserved": True},
         {"end": RANGES[0].end + 1},
+        {"start": -1001, "end": -1001},
         {"backfill": Backfill(0, 5, 0)},
         {"transform": "another rule"},
         {"schema_ids": "value 12"},

@@ -48,7 +48,7 @@ class DagRunState:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OpenQuestion:
     """A task that waits for a person's answer.
 
     Attributes:
@@ -80,7 +80,7 @@ class DagState:
     schedule: str
     next_run_at: int | None
     latest: DagRunState | None
-    question: Question | None = None
+    question: OpenQuestion | None = None
 
 
 def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState]:
@@ -111,7 +111,7 @@ def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState
     }
 
 
-def _questions(session: Session, dag_ids: Collection[str]) -> dict[str, Question]:
+def _questions(session: Session, dag_ids: Collection[str]) -> dict[str, OpenQuestion]:
     """The oldest question of each DAG."""
     waiting = session.execute(
         select(
@@ -126,7 +126,9 @@ def _questions(session: Session, dag_ids: Collection[str]) -> dict[str, Question
         )
         .order_by(TaskInstance.start_date.desc())
     )
-    return {row.dag_id: Question(row.run_id, row.task_id, _ms(row.start_date)) for row in waiting}
+    return {
+        row.dag_id: OpenQuestion(row.run_id, row.task_id, _ms(row.start_date)) for row in waiting
+    }
 
 
 def newest_runs(session: Session, dag_id: str, limit: int) -> list[DagRunState]:

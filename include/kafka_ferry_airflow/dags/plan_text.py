@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from itertools import islice
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.report.plan_text import plan_text
+from kafka_ferry.report.plan_text import Line, plan_text
 
 if TYPE_CHECKING:
     from kafka_ferry.model import Plan
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _LEVELS: Final = {"warning": logging.WARNING, "refusal": logging.ERROR}
 # A user cannot review more than that, and Airflow's page shows it completely.
 _LINES_SHOWN: Final = 400
+_WIDTH: Final = 100
 _TILDES: Final = re.compile("~+")
 
 
@@ -24,9 +26,19 @@ def log_plan(log: logging.Logger, plan: Plan) -> None:
         log.log(_LEVELS.get(line.tone, logging.INFO), "%s", line.text)
 
 
+def _wrapped(line: Line) -> list[str]:
+    """The line as the dialog has room for it; what is plain may be a table's row."""
+    if line.tone == "plain":
+        return [line.text]
+    return wrap(
+        line.text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
 def plan_markdown(plan: Plan) -> str:
-    """A plan as Markdown, with its lines verbatim: nothing in them is markup."""
-    lines = (line.text for line in plan_text(plan))
+    """A plan as Markdown: nothing in its lines is markup, and what only stays as it is comes last."""
+    found = sorted(plan_text(plan), key=lambda line: line.tone == "aside")
+    lines = (part for line in found for part in _wrapped(line))
     shown = list(islice(lines, _LINES_SHOWN))
     more = sum(1 for _ in lines)
     if more:

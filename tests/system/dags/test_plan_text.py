@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,12 +56,17 @@ def test_the_log_has_the_lines_of_the_plan_each_with_its_weight() -> None:
     ]
 
 
-def test_what_a_person_approves_are_the_same_lines_and_no_markup() -> None:
+def test_what_a_person_approves_are_the_same_lines_what_is_left_out_last_and_no_markup() -> None:
     from kafka_ferry_airflow.dags.plan_text import plan_markdown  # noqa: PLC0415
 
-    first, *shown, last = plan_markdown(PLAN).splitlines()
+    topics = tuple(Skipped(f"mm2-{number:02}.internal", "it is internal") for number in range(8))
+    plan = replace(PLAN, remarks=replace(PLAN.remarks, skipped=topics))
+    first, *shown, last = plan_markdown(plan).splitlines()
 
-    assert shown == [line.text for line in plan_text(PLAN)]
+    head, skipped, *others = (line.text for line in plan_text(plan))
+    assert shown[: len(others) + 1] == [head, *others]
+    assert " ".join(map(str.strip, shown[len(others) + 1 :])) == skipped
+    assert max(map(len, shown)) <= 100
     assert (first, last) == ("~~~~~~text", "~~~~~~")
 
 

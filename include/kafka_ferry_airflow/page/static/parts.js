@@ -128,7 +128,9 @@ export const Choice = ({ label, options, value, onChoose }) =>
 export const Tabs = ({ tabs, current, hrefOf }) =>
   h(C.Flex, { as: "nav", "aria-label": "Parts of this mirror", alignItems: "center", borderBottomWidth: 1, mb: 3, mt: 4, overflowX: "auto", overflowY: "hidden" },
     tabs.map(([key, name, many]) =>
-      h(Router.Link, { key, to: hrefOf(key), "aria-current": key === current ? "page" : undefined },
+      h(Router.Link, { key, to: hrefOf(key), "aria-current": key === current ? "page" : undefined,
+        // On a phone, the one that is open may be out of sight.
+        ref: key === current ? (link) => link?.scrollIntoView({ block: "nearest", inline: "nearest" }) : undefined },
         h(C.Center, { borderBottomColor: "border.info", borderBottomWidth: key === current ? 3 : 0,
           color: key === current ? "fg" : "fg.muted", fontWeight: "bold", height: "40px", mb: "-1px",
           pb: key === current ? 0 : "3px", px: 4, gap: 2, whiteSpace: "nowrap", _hover: { color: "fg" } },

@@ -306,18 +306,20 @@ class LedgerState:
 
 @dataclass(frozen=True, slots=True)
 class TopicStarts:
-    """What ``topics.start`` says of topics that were never copied, and said of the others.
+    """What ``topics.start`` says of topics that were never copied, and said of the others; and where they begin.
 
     Attributes:
         offsets: by *source* partition that it is about and that was never copied, the first offset to copy.
         refused: by source topic, why it does not say where the topic begins.
         begun: by remote topic's id, what it said when the topic's first copy began: "" for nothing;
             absent where the ledger does not know the topic.
+        epochs: by *source* partition that begins where its log ends, the leader epoch of the last batch before that.
     """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     begun: Mapping[str, str] = field(default_factory=dict)
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

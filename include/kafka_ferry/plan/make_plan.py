@@ -387,6 +387,7 @@ def _partition(
             remote_topic_id=pair.remote.topic_id if pair.remote else "",
             preserved=pair.preserved,
             log_start=log_start,
+            start_epoch=-1 if position else state.starts.epochs.get(source, -1),
             begin=flow.topics_start.of(topic.name) if is_begun_by_option else "",
         )
 

@@ -93,11 +93,13 @@ class LogMismatch:
         log_end: where the log ends.
         unknown_at: the offset of a record after ``ledger_end`` that the flow's own writers have written and that
             the ledger does not have, -1 for none.
+        is_replaced: whether another producer's record lies where the ledger has its last one.
     """
 
     ledger_end: int
     log_end: int
     unknown_at: int = -1
+    is_replaced: bool = False
 
     @property
     def is_cut(self) -> bool:

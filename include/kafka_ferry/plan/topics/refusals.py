@@ -201,6 +201,13 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         advice="To copy them again, " + _ANEW,
     ),
     Situation(
+        holds=lambda it: it.mismatch is not None and it.mismatch.is_replaced,
+        reason="another producer's record lies in {it.remote_topic} where the ledger has the last one that was copied, "
+        "before offset {it.mismatch.ledger_end}: the target's log was cut back (an unclean leader election?), and has "
+        "grown again.",
+        advice="`ferry verify --all` names the ranges that are gone. To copy them again, " + _ANEW,
+    ),
+    Situation(
         holds=lambda it: it.mismatch is not None and it.mismatch.unknown_at >= 0,
         reason="{it.remote_topic} holds records of this flow's own writers from offset "
         "{it.mismatch.unknown_at} on that its ledger does not have: the ledger has lost its newest records "

@@ -241,6 +241,7 @@ class TargetState:
         foreign: remote topics that hold committed records, none of them copied by this flow.
         unreadable: remote topics for which that is unknown, each with the reason.
         mismatches: by *target* partition, how its log contradicts the ledger.
+        beyond: the *target* partitions with preserved offsets whose logs end after the source's.
         refused: remote topics that the target does not describe, so that it is unknown whether they exist, each
             with the reason.
         racks: the rack of each live broker, "" for none; no broker if the flow says of no topic where its
@@ -254,6 +255,7 @@ class TargetState:
     foreign: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     mismatches: Mapping[TopicPartition, LogMismatch] = field(default_factory=dict)
+    beyond: frozenset[TopicPartition] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
     untiered: frozenset[str] = frozenset()

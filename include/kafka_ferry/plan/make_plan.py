@@ -426,6 +426,7 @@ def _place(
         moved_to=positions.moved.get(target),
         begins_at=begins_at,
         mismatch=state.target.mismatches.get(target),
+        is_beyond=target in state.target.beyond,
     )
 
 

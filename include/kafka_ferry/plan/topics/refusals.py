@@ -32,6 +32,7 @@ class Place:
         moved_to: the offset that another client has committed in the flow's group, None without one.
         begins_at: where copying would begin without a position, None where the ledger has this one.
         mismatch: how the target's log contradicts the ledger, None where it does not.
+        is_beyond: whether the target's log ends after the source's, although offsets are preserved.
     """
 
     offset: int
@@ -43,6 +44,7 @@ class Place:
     moved_to: int | None = None
     begins_at: int | None = None
     mismatch: LogMismatch | None = None
+    is_beyond: bool = False
 
 
 _Case = TypeVar("_Case", Pair, Place)
@@ -270,6 +272,14 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         option="on.source.truncation",
         go_on="continue",
         outcome="They are lost, and the ledger records that; copying continues at {it.bounds.start}.",
+    ),
+    Situation(
+        # Where there is something to copy, the writer says whose the records are.
+        holds=lambda it: it.is_beyond and it.offset == it.bounds.end,
+        reason="the target's log of {it.remote_topic} ends at {it.remote_end}, after the position {it.offset}, "
+        "although the source has nothing there: something else has been written to it.",
+        advice="Find out who has WRITE on it, and revoke it. The record cannot be removed, and the source's next one "
+        "needs its offset: " + _ANEW,
     ),
 )
 """What may have happened to a partition that was copied before, each judged from where the previous

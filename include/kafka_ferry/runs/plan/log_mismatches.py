@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.fencing import is_writers_id, transactional_id
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import copied_rows, ledger_topic
 from kafka_ferry.ledger.topic import is_settled
+from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
+from kafka_ferry.plan.offsets.start_offsets import unfilled_to
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.wire import connected
@@ -30,9 +33,9 @@ from kafka_ferry.wire.transactions.endings import producer_ids, transactional_id
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.header import BatchHeader
     from kafka_ferry.config import Flow
-    from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.model import Topic, TopicPartition
+    from kafka_ferry.model.cluster_state import LogBounds
+    from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
     from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
@@ -70,6 +73,53 @@ def log_mismatches(
         again = _found(flow, target, ledger, [it for it in topics if it.name in _topics(found)])
         found = {tp: again[tp] for tp in found.keys() & again.keys()}
     return found
+
+
+def beyond_source(
+    flow: Flow,
+    pairs: Iterable[Pair],
+    bounds: Mapping[TopicPartition, LogBounds],
+    remote_bounds: Mapping[TopicPartition, LogBounds],
+) -> frozenset[TopicPartition]:
+    """The *target* partitions with preserved offsets whose logs end after the source's, where nothing can be copied.
+
+    Args:
+        flow: the flow.
+        pairs: topics.
+        bounds: the source's logs.
+        remote_bounds: the target's logs.
+
+    Raises:
+        FerryError: if the source does not answer.
+    """
+    topics: dict[str, Topic] = {}
+    found: dict[TopicPartition, TopicPartition] = {}
+    for pair in pairs:
+        for number, position in pair.positions.items():
+            source, target = (TopicPartition(it, number) for it in (pair.topic, pair.remote_topic))
+            log_there, remote_log = bounds.get(source), remote_bounds.get(target)
+            is_filled = position.producer is not None and unfilled_to(position) < 0
+            if (
+                pair.source
+                and is_filled
+                and log_there
+                and remote_log
+                and remote_log.end > log_there.end
+            ):
+                topics[pair.topic], found[target] = pair.source, source
+    # A new leader of the source may know less of its log for a moment; and another run may have copied meanwhile.
+    for pause_s in _PAUSES_S:
+        if not found:
+            break
+        time.sleep(pause_s)
+        asked = [topics[name] for name in _topics(found.values())]
+        now = ClusterControl(flow.source).log_bounds(asked, flow.isolation_level)
+        found = {
+            target: source
+            for target, source in found.items()
+            if source in now and remote_bounds[target].end > now[source].end
+        }
+    return frozenset(found)
 
 
 def _topics(partitions: Collection[TopicPartition]) -> set[str]:

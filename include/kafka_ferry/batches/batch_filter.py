@@ -19,6 +19,10 @@ class BatchFilter(ABC):
     def left_out_from(self, offset: int) -> Absent | None:
         """The stretch from ``offset`` on that need not be read, if there is one."""
 
+    def is_sure(self, absent: Absent) -> bool:  # noqa: ARG002
+        """Whether such a stretch may be passed over unread; may ask the source."""
+        return True
+
     @abstractmethod
     def reason(self, batch: Batch, start: int, end: int) -> Reason | None:
         """Why nothing of a batch's offsets ``[start, end)`` is copied, as far as the header tells.

@@ -4,42 +4,95 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import Absent, Reason
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
 
+ANY_PRODUCER: Final = -2
+"""Of a span that another mirror has written, before the opposite flow took over."""
 
-class Returned(BatchFilter):
-    """Offsets that another flow, the opposite one, has written by its ledger.
 
-    Args:
-        spans: offsets ``[start, end)``, in any order; where they touch they become one.
-    """
+class ReturnedSpan(NamedTuple):
+    """Offsets ``[start, end)`` that the opposite flow has written by its ledger, and the id of its producer."""
 
-    def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
-        self._starts, self._ends = array("q"), array("q")
-        for start, end in sorted(spans):
-            if self._ends and start <= self._ends[-1]:
-                self._ends[-1] = max(self._ends[-1], end)
-            elif start < end:
-                self._starts.append(start)
-                self._ends.append(end)
+    start: int
+    end: int
+    producer_id: int
 
-    def __len__(self) -> int:
-        """The number of spans."""
-        return len(self._starts)
+
+class _Offsets:
+    """Offsets of one producer."""
+
+    def __init__(self) -> None:
+        self.starts, self._ends = array("q"), array("q")
+
+    def add(self, start: int, end: int) -> None:
+        """Add ``[start, end)``, which begins no earlier than all before; where they touch they become one."""
+        if self._ends and start <= self._ends[-1]:
+            self._ends[-1] = max(self._ends[-1], end)
+        elif start < end:
+            self.starts.append(start)
+            self._ends.append(end)
 
     def end_at(self, offset: int) -> int:
-        """The end of the span that holds ``offset``; ``offset`` itself where none does."""
-        at = bisect_right(self._starts, offset) - 1
+        """The end of the stretch that holds ``offset``; ``offset`` itself where none does."""
+        at = bisect_right(self.starts, offset) - 1
         return max(offset, self._ends[at]) if at >= 0 else offset
+
+    def has_part_of(self, start: int, end: int) -> bool:
+        """Whether it holds any of ``[start, end)``."""
+        at = bisect_right(self.starts, end - 1) - 1
+        return at >= 0 and self._ends[at] > start
+
+
+class Returned(BatchFilter):
+    """Offsets that another flow, the opposite one, has written by its ledger, as far as its producers have.
+
+    A log that was cut back below what the ledger has may hold other records at these offsets since: those of the
+    source's own producers, which are copied.
+
+    Args:
+        spans: the offsets, in any order.
+        is_by: whether the batch at an offset is by a producer; asks the source.
+    """
+
+    def __init__(
+        self,
+        spans: Iterable[ReturnedSpan] = (),
+        is_by: Callable[[int, int], bool] = lambda _, __: True,
+    ) -> None:
+        self._by_producer: dict[int, _Offsets] = defaultdict(_Offsets)
+        self._is_by = is_by
+        self._doubted: set[int] = set()
+        for start, end, producer_id in sorted(spans):
+            self._by_producer[producer_id].add(start, end)
+
+    def __len__(self) -> int:
+        """The number of stretches."""
+        return sum(len(offsets.starts) for offsets in self._by_producer.values())
+
+    def _longest(self, offset: int) -> tuple[int, int]:
+        """The end of the longest stretch from ``offset`` on that nothing speaks against, and its producer."""
+        stretches = [(it.end_at(offset), producer) for producer, it in self._by_producer.items()]
+        sound = (it for it in stretches if it[0] not in self._doubted)
+        return max(sound, default=(offset, ANY_PRODUCER))
 
     def left_out_from(self, offset: int) -> Absent | None:
         """See ``BatchFilter``."""
-        end = self.end_at(offset)
+        end, _ = self._longest(offset)
         return Absent(offset, end, Reason.RETURNED) if end > offset else None
+
+    def is_sure(self, absent: Absent) -> bool:
+        """See ``BatchFilter``: a log that holds the last record of a transaction has lost none before it."""
+        end, producer_id = self._longest(absent.first)
+        if producer_id == ANY_PRODUCER or self._is_by(end - 1, producer_id):
+            return True
+        self._doubted.add(end)
+        return False
 
     def reason(self, batch: Batch, start: int, end: int) -> Reason | None:  # noqa: ARG002
         """See ``BatchFilter``: all of a batch or nothing of it, since brokers never mix batches.
@@ -48,12 +101,13 @@ class Returned(BatchFilter):
             MalformedBatch: if only a part of it is, so that the ledger is of another log.
         """
         first, end = batch.header.base_offset, batch.header.next_offset
-        if end <= self.end_at(first):
-            return Reason.RETURNED
-        at = bisect_right(self._starts, end - 1) - 1
-        if at >= 0 and self._ends[at] > first:
-            raise MalformedBatch(
-                f"a batch at offset {first} of which a part alone has come from the target, by the "
-                "opposite flow's ledger"
-            )
+        for producer_id in (batch.header.producer_id, ANY_PRODUCER):
+            offsets = self._by_producer.get(producer_id)
+            if offsets and end <= offsets.end_at(first):
+                return Reason.RETURNED
+            if offsets and offsets.has_part_of(first, end):
+                raise MalformedBatch(
+                    f"a batch at offset {first} of which a part alone has come from the target, by the "
+                    "opposite flow's ledger"
+                )
         return None

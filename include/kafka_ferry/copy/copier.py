@@ -258,7 +258,7 @@ class _Copy:
                     self.failures[range_.source] = failure
                     continue
                 position = None
-            start = position or Position(range_.start)
+            start = position or Position(range_.start, leader_epoch=range_.start_epoch)
             self.committed[range_.source] = start.offset
             if start.offset < range_.end or self._may_rewind(range_, start):
                 starts[range_] = start
@@ -270,7 +270,8 @@ class _Copy:
         """Commit the position of an empty range on the target."""
         if is_new:
             # In the ledger too: without an entry, the partition would start over.
-            self.writer.write(range_, ConvertedBatch(start.offset, start.offset))
+            begin = ConvertedBatch(start.offset, start.offset, leader_epoch=start.leader_epoch)
+            self.writer.write(range_, begin)
         else:
             self.writer.refresh(range_, start)
 

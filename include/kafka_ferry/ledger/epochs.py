@@ -31,4 +31,7 @@ def epoch_history(ranges: Iterable[CopiedRange]) -> EpochHistory:
                 add_span(spans, span)
         elif copied.leader_epoch >= 0 and copied.start < copied.end:
             add_span(spans, EpochSpan(copied.start, copied.end, copied.leader_epoch))
+        elif copied.leader_epoch >= 0 and not spans:
+            # It begins where the log ended: of what is before, only the last batch's epoch is known.
+            spans, is_whole = [EpochSpan(copied.start, copied.end, copied.leader_epoch)], False
     return EpochHistory(tuple(spans), is_whole)

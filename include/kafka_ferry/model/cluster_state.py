@@ -93,11 +93,13 @@ class LogMismatch:
         log_end: where the log ends.
         unknown_at: the offset of a record after ``ledger_end`` that the flow's own writers have written and that
             the ledger does not have, -1 for none.
+        is_replaced: whether another producer's record lies where the ledger has its last one.
     """
 
     ledger_end: int
     log_end: int
     unknown_at: int = -1
+    is_replaced: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -239,6 +241,7 @@ class TargetState:
         foreign: remote topics that hold committed records, none of them copied by this flow.
         unreadable: remote topics for which that is unknown, each with the reason.
         mismatches: by *target* partition, how its log contradicts the ledger.
+        beyond: the *target* partitions with preserved offsets whose logs end after the source's.
         refused: remote topics that the target does not describe, so that it is unknown whether they exist, each
             with the reason.
         racks: the rack of each live broker, "" for none; no broker if the flow says of no topic where its
@@ -252,6 +255,7 @@ class TargetState:
     foreign: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     mismatches: Mapping[TopicPartition, LogMismatch] = field(default_factory=dict)
+    beyond: frozenset[TopicPartition] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
     untiered: frozenset[str] = frozenset()
@@ -306,18 +310,20 @@ class LedgerState:
 
 @dataclass(frozen=True, slots=True)
 class TopicStarts:
-    """What ``topics.start`` says of topics that were never copied, and said of the others.
+    """What ``topics.start`` says of topics that were never copied, and said of the others; and where they begin.
 
     Attributes:
         offsets: by *source* partition that it is about and that was never copied, the first offset to copy.
         refused: by source topic, why it does not say where the topic begins.
         begun: by remote topic's id, what it said when the topic's first copy began: "" for nothing;
             absent where the ledger does not know the topic.
+        epochs: by *source* partition that begins where its log ends, the leader epoch of the last batch before that.
     """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     begun: Mapping[str, str] = field(default_factory=dict)
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

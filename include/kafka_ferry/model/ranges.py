@@ -90,6 +90,8 @@ class Range:
             "" before that: ``start`` does not apply to another topic of the same name.
         preserved: whether its records keep their offsets on the target.
         log_start: where the remote partition's log is to start then; -1 leaves it unchanged.
+        start_epoch: the source's leader epoch of the last batch before ``start``, where copying begins there; -1
+            where that is not known, or by an earlier range.
         begin: what ``topics.start`` says of the topic, if copying begins by that here; "" otherwise.
         origins: the ids of all clusters that the topic's records came through, the source's too.
         returned_since: the offset in the opposite flow's ledger, on the source, from which on it names
@@ -113,6 +115,7 @@ class Range:
     remote_topic_id: str = ""
     preserved: bool = False
     log_start: int = -1
+    start_epoch: int = -1
     begin: str = ""
     origins: tuple[str, ...] = ()
     returned_since: int = -1

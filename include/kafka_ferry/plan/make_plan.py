@@ -387,6 +387,7 @@ def _partition(
             remote_topic_id=pair.remote.topic_id if pair.remote else "",
             preserved=pair.preserved,
             log_start=log_start,
+            start_epoch=-1 if position else state.starts.epochs.get(source, -1),
             begin=flow.topics_start.of(topic.name) if is_begun_by_option else "",
         )
 
@@ -425,6 +426,7 @@ def _place(
         moved_to=positions.moved.get(target),
         begins_at=begins_at,
         mismatch=state.target.mismatches.get(target),
+        is_beyond=target in state.target.beyond,
     )
 
 

@@ -122,6 +122,12 @@ def test_a_foreign_record_between_runs_is_found_at_its_offset(copy: Copied) -> N
     copy.assert_named("offset 20", "another producer", "ferry repair")
 
 
+def test_a_foreign_record_is_found_while_the_source_is_quiet(copy: Copied) -> None:
+    assert not plan_now(copy.flow, "run-2").remarks.refused
+    produce(copy.target.bootstrap, copy.remote.topic, [Record(value=b"foreign")])
+    copy.assert_named("ends at 21, after the position 20", "something else has been written to it")
+
+
 @pytest.mark.long
 def test_a_foreign_transaction_between_runs_is_found_too(copy: Copied) -> None:
     produce(

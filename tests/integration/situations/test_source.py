@@ -336,6 +336,7 @@ class Cut:
 
 POLICIES = ("fail", "continue")
 LENGTHS = {"shorter": 5, "longer": 40}
+BEGUN = {"translated": "continue", "preserved": "fail"}
 WHENS = ("before the plan", "between plan and copy")
 
 
@@ -371,6 +372,17 @@ def cuts(
                 produce(source.bootstrap, topic, named("never seen", 5))
                 plan = plan_now(flow, "run-2")
             made[key] = Cut(flow, topic, LENGTHS[length], plan)
+        for offsets, policy in BEGUN.items():
+            topic = f"begun-{offsets}"
+            create_topic(source.bootstrap, topic)
+            for part in range(3):
+                produce(source.bootstrap, topic, named(f"old {part}", 10))
+            folder = home / f"{home.name}-{offsets}"
+            folder.mkdir()
+            options = {"topics_start": "latest", "on_source_divergence": policy}
+            flow = make_flow(folder, source, backup, [topic], offsets=offsets, **options)
+            assert failures(copy_now(flow)) == []
+            made["begun", offsets, ""] = Cut(flow, topic, LENGTHS["longer"])
         source.stop()
         for cut in made.values():
             cut_log(source, cut.topic, 20)
@@ -379,6 +391,24 @@ def cuts(
             produce(source.bootstrap, cut.topic, named("new", cut.new))
         yield made
     source.wipe()
+
+
+@pytest.mark.parametrize("offsets", BEGUN)
+def test_a_log_that_was_cut_back_below_its_begin_is_noticed_though_nothing_was_copied_yet(
+    offsets: str, cuts: dict[tuple[str, str, str], Cut], backup: KafkaCluster
+) -> None:
+    """It began at the end, 30, and is longer again: nothing but its leader epoch differs."""
+    cut = cuts["begun", offsets, ""]
+    plan = plan_now(cut.flow, "run-2")
+
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(cut.flow, plan))]
+
+    if BEGUN[offsets] == "fail":
+        (problem,) = said
+        assert "[20, 30)" in problem
+    else:
+        assert said == []
+        assert values(backup, remote(cut.flow, cut.topic)) == told("new", cut.new)
 
 
 @pytest.mark.short("fail-shorter-before the plan", "continue-longer-between plan and copy")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from confluent_kafka import Producer
 
@@ -10,7 +12,9 @@ from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.runs.provenance import opposite_flow
 from kafka_ferry.runs.publish.lag import lag
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.segments import cut_log
 from tests.support.records.builders import Record, create_topic, produce, recreate_topic
 from tests.support.runs.flows import (
     copy_now,
@@ -36,8 +40,8 @@ def orders(pair: Pair) -> str:
     return name
 
 
-@pytest.fixture
-def there(pair: Pair, orders: str) -> Flow:
+def _both_ways(pair: Pair, orders: str) -> Flow:
+    """The flow there; ``reverse_flow`` gives the one back."""
     return pair.flow(
         [orders],
         into=pair.unique("backup"),
@@ -45,6 +49,11 @@ def there(pair: Pair, orders: str) -> Flow:
         on_foreign_records="adopt",
         on_returned_records="leave-out",
     )
+
+
+@pytest.fixture
+def there(pair: Pair, orders: str) -> Flow:
+    return _both_ways(pair, orders)
 
 
 def write(broker: KafkaCluster, topic: str, *texts: str) -> None:
@@ -88,6 +97,28 @@ def test_records_of_both_sides_are_on_both_sides_once(
         copy(flow, "still")
     assert len(values(primary, orders)) == len(values(backup, orders)) == 6
     assert [row.lag for row in lag(there)] == [0]
+
+
+def test_what_applications_wrote_after_the_log_was_cut_back_is_copied(
+    pair: Pair, target: Broker, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The opposite flow's ledger still names the offsets at which its own records were."""
+    recount_here(monkeypatch)
+    create_topic(target.bootstrap, orders)
+    there = _both_ways(replace(pair, backup=target), orders)
+    back = reverse_flow(there)
+    for run in ("1", "2"):
+        write(pair.primary, orders, *(f"a{run}{number}" for number in range(10)))
+        copy(there, f"{run}-there")
+    target.stop()
+    cut_log(target, orders, 11)
+    target.start().wait_ready()
+    own = [f"b{number}" for number in range(20)]
+    write(target, orders, *own[:10])
+    write(target, orders, *own[10:])
+
+    assert copy(back, "back") == {"returned": 10, "control": 1}
+    assert values(pair.primary, orders)[-20:] == own
 
 
 @pytest.mark.long

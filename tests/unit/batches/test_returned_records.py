@@ -1,5 +1,7 @@
 """Which batches hold records that came from the target, and what becomes of them."""
 
+from itertools import starmap
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from kafka_ferry.batches import (
     converted_batches,
     split_batches,
 )
+from kafka_ferry.batches.returned_records import ANY_PRODUCER, ReturnedSpan
 from tests.support.records.batches import a_batch, a_marker
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
@@ -21,9 +24,10 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
 def test_a_stretch_ends_where_the_next_offset_is_not_among_them(
     spans: list[tuple[int, int]], offset: int
 ) -> None:
-    returned = Returned((start, start + count) for start, count in spans)
+    returned = Returned(ReturnedSpan(start, start + count, 7) for start, count in spans)
     held = {at for start, count in spans for at in range(start, start + count)}
-    end = returned.end_at(offset)
+    absent = returned.left_out_from(offset)
+    end = absent.end if absent else offset
     assert set(range(offset, end)) <= held
     assert end not in held
 
@@ -32,29 +36,56 @@ def test_a_stretch_ends_where_the_next_offset_is_not_among_them(
     ("spans", "expected"),
     [
         ([], None),
-        ([(10, 13)], Reason.RETURNED),
-        ([(0, 11), (11, 20)], Reason.RETURNED),
-        ([(0, 10)], None),
-        ([(13, 20)], None),
+        ([(10, 13, 7)], Reason.RETURNED),
+        ([(10, 13, ANY_PRODUCER)], Reason.RETURNED),
+        ([(0, 11, 7), (11, 20, 7)], Reason.RETURNED),
+        ([(0, 10, 7)], None),
+        ([(13, 20, 7)], None),
+        # The log was cut back, and another producer has written there since.
+        ([(10, 13, 8)], None),
+        ([(9, 11, 8)], None),
+        ([(10, 20, 8), (10, 13, 7)], Reason.RETURNED),
     ],
 )
 def test_a_batch_is_among_them_whole_or_not_at_all(
-    spans: list[tuple[int, int]], expected: Reason | None
+    spans: list[tuple[int, int, int]], expected: Reason | None
 ) -> None:
-    (batch,) = split_batches(a_batch(3, at=10))
-    assert Returned(spans).reason(batch, 10, 13) is expected
+    (batch,) = split_batches(a_batch(3, at=10, producer_id=7))
+    assert Returned(starmap(ReturnedSpan, spans)).reason(batch, 10, 13) is expected
 
 
 @pytest.mark.parametrize("span", [(9, 11), (12, 14), (11, 12)])
 def test_a_ledger_that_names_a_part_of_a_batch_speaks_of_another_log(span: tuple[int, int]) -> None:
-    (batch,) = split_batches(a_batch(3, at=10))
+    (batch,) = split_batches(a_batch(3, at=10, producer_id=7))
     with pytest.raises(MalformedBatch, match="a batch at offset 10 of which a part alone"):
-        Returned([span]).reason(batch, 10, 13)
+        Returned([ReturnedSpan(*span, 7)]).reason(batch, 10, 13)
+
+
+@pytest.mark.parametrize("writer", [7, 8])
+def test_many_records_are_passed_over_only_if_the_log_still_has_the_last_one(writer: int) -> None:
+    asked: list[int] = []
+
+    def is_by(offset: int, producer_id: int) -> bool:
+        asked.append(offset)
+        return producer_id == writer
+
+    returned = Returned([ReturnedSpan(0, 20_000, 7)], is_by)
+    absent = returned.left_out_from(5)
+    assert absent
+    assert returned.is_sure(absent) is (writer == 7)
+    assert asked == [19_999]
+    assert (returned.left_out_from(6) is not None) is (writer == 7)
 
 
 def test_offsets_are_records_or_have_one_reason_each() -> None:
-    log = a_batch(2, at=0) + a_batch(3, at=2) + a_marker(at=5, producer_id=4, commit=True)
+    log = (
+        a_batch(2, at=0)
+        + a_batch(3, at=2, producer_id=4)
+        + a_marker(at=5, producer_id=4, commit=True)
+    )
     log += a_batch(1, at=6)
-    (converted,) = converted_batches(log, AbortFilter(()), 0, 7, filters=[Returned([(2, 5)])])
+    (converted,) = converted_batches(
+        log, AbortFilter(()), 0, 7, filters=[Returned([ReturnedSpan(2, 5, 4)])]
+    )
     assert converted.runs == ((0, 2), (6, 1))
     assert converted.reasons == {Reason.RETURNED: 3, Reason.CONTROL: 1}

@@ -35,6 +35,12 @@ def copied(start: int, end: int, epoch: int, **more: Any) -> CopiedRange:
             [copied(0, 10, 3), copied(10, 30, 5), copied(15, 40, 7, rewound_from=30)],
             EpochHistory((EpochSpan(0, 10, 3), EpochSpan(10, 15, 5), EpochSpan(15, 40, 7))),
         ),
+        # It began where the log ended, in epoch 3.
+        ([copied(20, 20, 3)], EpochHistory((EpochSpan(20, 20, 3),), is_whole=False)),
+        (
+            [copied(20, 20, 3), copied(20, 30, 5)],
+            EpochHistory((EpochSpan(20, 20, 3), EpochSpan(20, 30, 5)), is_whole=False),
+        ),
         # What another mirror has copied is of unknown epochs.
         (
             [copied(0, 10, 3, digest=""), copied(10, 20, 4)],

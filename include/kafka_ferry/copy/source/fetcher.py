@@ -180,7 +180,7 @@ class RangeFetcher:
         for cursor in list(self._cursors.values()):
             # Only an answer says whether the log still is the one that was copied.
             converted = self._left_out_at(cursor) if cursor.begun else None
-            if converted and converted.end - cursor.at >= _JUMP_RECORDS:
+            if converted:
                 jumps.append(Read(cursor.range, (converted,)))
                 self._move(cursor, converted)
                 if cursor.at >= cursor.range.end:
@@ -188,10 +188,12 @@ class RangeFetcher:
         return jumps
 
     def _left_out_at(self, cursor: Cursor) -> ConvertedBatch | None:
-        """What the cursor stands before, if a filter leaves all of it out."""
+        """The many records that the cursor stands before, if a filter leaves all of them out."""
         for batch_filter in self._rules.filters.get(cursor.range.source, ()):
             if absent := batch_filter.left_out_from(cursor.at):
-                return left_out(absent._replace(end=min(absent.end, cursor.range.end)))
+                absent = absent._replace(end=min(absent.end, cursor.range.end))
+                if absent.end - cursor.at >= _JUMP_RECORDS and batch_filter.is_sure(absent):
+                    return left_out(absent)
         return None
 
     def _by_replica(self, cursors: Sequence[Cursor]) -> dict[ReadReplica, list[Cursor]]:

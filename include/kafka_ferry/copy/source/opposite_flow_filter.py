@@ -7,22 +7,25 @@ of the target's::
     target   b0 a0 M b1            its own, and what this flow has copied
     a1 is copied next; b0 and b1 are *returned*
 
-A record is left out only if that flow's ledger says so; or, where that flow preserves offsets, if the
-producer that the ledger names has written it after the ledger's last range. The ledger is read after
-the ends of the ranges: what a committed reader sees below these is in it by then.
+A record is left out only if that flow's ledger says so, and the producer of that ledger record has written it: the
+log may have been cut back since, and hold the source's own records at these offsets. Where that flow preserves
+offsets, it is the producer that the ledger names, and what it has written after the ledger's last range counts too.
+The ledger is read after the ends of the ranges: what a committed reader sees below these is in it by then.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import Returned
+from kafka_ferry.batches.returned_records import ANY_PRODUCER, Returned, ReturnedSpan
 from kafka_ferry.config.flow import names_of
-from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
-from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic
+from kafka_ferry.ledger.topic import entries_with_producers, require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
@@ -31,7 +34,9 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster, Flow
+
+_ANSWER_BYTES: Final = 64 * 1024
 
 
 class ReturnedRecords:
@@ -64,18 +69,19 @@ class ReturnedRecords:
         opposite = opposite_name(flow)
         ledger = ledger_topic(flow.target.alias)
         require_settled(flow.source, ledger)
-        spans: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        spans: dict[TopicPartition, list[ReturnedSpan]] = defaultdict(list)
         preserved: dict[TopicPartition, CopiedRange] = {}
         since = min(range_.returned_since for range_ in self._wanted.values())
-        for _, entry in read_ledger(flow.source, ledger, since):
+        for _, entry, producer_id in entries_with_producers(flow.source, ledger, since):
             if not isinstance(entry, CopyingEntry) or entry.flow != opposite:
                 continue
             for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)
                 range_ = self._wanted.get(tp)
                 if range_ and copied.remote_topic_id in ("", range_.topic_id):
+                    writer = _writer_of(copied, producer_id)
                     spans[tp] += (
-                        (first, first + count)
+                        ReturnedSpan(first, first + count, writer)
                         for _, first, count in copied.segments
                         if first + count > range_.start
                     )
@@ -83,17 +89,20 @@ class ReturnedRecords:
                         preserved[tp] = copied
         for tp, found in self._uncommitted(preserved).items():
             spans[tp] += found
-        return {tp: Returned(of_partition) for tp, of_partition in spans.items()}
+        return {
+            tp: Returned(of_partition, partial(_is_by, flow.source, tp))
+            for tp, of_partition in spans.items()
+        }
 
     def _uncommitted(
         self, last: Mapping[TopicPartition, CopiedRange]
-    ) -> dict[TopicPartition, list[tuple[int, int]]]:
+    ) -> dict[TopicPartition, list[ReturnedSpan]]:
         """What a preserving writer has written and never committed, since its own source was lost.
 
         Args:
             last: the last range of each partition, which names the producer that wrote all of them.
         """
-        found: dict[TopicPartition, list[tuple[int, int]]] = {}
+        found: dict[TopicPartition, list[ReturnedSpan]] = {}
         if not last:
             return found
         source = self._flow.source
@@ -104,9 +113,27 @@ class ReturnedRecords:
         return found
 
 
+def _writer_of(copied: CopiedRange, producer_id: int) -> int:
+    """The producer of a range's records, given that of its ledger record."""
+    if copied.preserved:
+        return copied.producer.producer_id if copied.producer else ANY_PRODUCER
+    # The records of a range that was taken over are another mirror's.
+    return ANY_PRODUCER if copied.adopted else producer_id
+
+
+def _is_by(source: Cluster, partition: TopicPartition, offset: int, producer_id: int) -> bool:
+    """Whether the batch at an offset is by a producer; not where the log has none there, or cannot be asked."""
+    with suppress(FerryError), connected(source) as cluster:
+        log = retry(partial(partition_log, cluster, partition))
+        if log.start <= offset < log.end:
+            batches = stored_batches(cluster, log, offset, offset + 1, max_bytes=_ANSWER_BYTES)
+            return any(batch.header.producer_id == producer_id for batch in batches)
+    return False
+
+
 def _after(
     cluster: WireCluster, partition: TopicPartition, end: int, producer: ProducerState
-) -> list[tuple[int, int]]:
+) -> list[ReturnedSpan]:
     """The batches of ``producer`` from ``end`` on, up to the first one of another producer."""
     log = partition_log(cluster, partition)
     found = []
@@ -116,7 +143,7 @@ def _after(
             continue
         if header.producer_id != producer.producer_id or header.is_transactional:
             break
-        found.append((header.base_offset, header.next_offset))
+        found.append(ReturnedSpan(header.base_offset, header.next_offset, header.producer_id))
     return found
 
 

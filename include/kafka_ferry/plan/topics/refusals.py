@@ -32,6 +32,7 @@ class Place:
         moved_to: the offset that another client has committed in the flow's group, None without one.
         begins_at: where copying would begin without a position, None where the ledger has this one.
         mismatch: how the target's log contradicts the ledger, None where it does not.
+        is_beyond: whether the target's log ends after the source's, although offsets are preserved.
     """
 
     offset: int
@@ -43,6 +44,7 @@ class Place:
     moved_to: int | None = None
     begins_at: int | None = None
     mismatch: LogMismatch | None = None
+    is_beyond: bool = False
 
 
 _Case = TypeVar("_Case", Pair, Place)
@@ -201,6 +203,13 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         advice="To copy them again, " + _ANEW,
     ),
     Situation(
+        holds=lambda it: it.mismatch is not None and it.mismatch.is_replaced,
+        reason="another producer's record lies in {it.remote_topic} where the ledger has the last one that was copied, "
+        "before offset {it.mismatch.ledger_end}: the target's log was cut back (an unclean leader election?), and has "
+        "grown again.",
+        advice="`ferry verify --all` names the ranges that are gone. To copy them again, " + _ANEW,
+    ),
+    Situation(
         holds=lambda it: it.mismatch is not None and it.mismatch.unknown_at >= 0,
         reason="{it.remote_topic} holds records of this flow's own writers from offset "
         "{it.mismatch.unknown_at} on that its ledger does not have: the ledger has lost its newest records "
@@ -263,6 +272,14 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         option="on.source.truncation",
         go_on="continue",
         outcome="They are lost, and the ledger records that; copying continues at {it.bounds.start}.",
+    ),
+    Situation(
+        # Where there is something to copy, the writer says whose the records are.
+        holds=lambda it: it.is_beyond and it.offset == it.bounds.end,
+        reason="the target's log of {it.remote_topic} ends at {it.remote_end}, after the position {it.offset}, "
+        "although the source has nothing there: something else has been written to it.",
+        advice="Find out who has WRITE on it, and revoke it. The record cannot be removed, and the source's next one "
+        "needs its offset: " + _ANEW,
     ),
 )
 """What may have happened to a partition that was copied before, each judged from where the previous

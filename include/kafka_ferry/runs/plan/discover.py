@@ -30,9 +30,9 @@ from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.diverged import diverged_logs
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
-from kafka_ferry.runs.plan.first_starts import topic_starts
+from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
-from kafka_ferry.runs.plan.log_mismatches import log_mismatches
+from kafka_ferry.runs.plan.log_mismatches import beyond_source, log_mismatches
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
@@ -112,6 +112,7 @@ def _with_starts_and_sizes(
 ) -> ClusterState:
     """``state`` with where partitions begin that were never copied, and how much there is to copy."""
     starts = topic_starts(flow, ledger, state.source.logs.bounds, pairs)
+    starts = replace(starts, epochs=start_epochs(flow, state.source.logs.bounds, pairs, starts))
     logs, unknown = with_sizes(flow, state.source.logs, pairs)
     return replace(
         state,
@@ -248,7 +249,8 @@ def _with_what_offsets_need(
     remote_topics = [pair.remote for pair in pairs if pair.remote]
     wait_s = flow.partition_wait_ms / 1000
     bounds = target.log_bounds(remote_topics, "read_uncommitted", wait_s=wait_s)
-    state = replace(state, target=replace(state.target, bounds=bounds))
+    beyond = beyond_source(flow, pairs, state.source.logs.bounds, bounds)
+    state = replace(state, target=replace(state.target, bounds=bounds, beyond=beyond))
     spans = {
         rest.source: (rest.start, rest.end)
         for pair in pairs

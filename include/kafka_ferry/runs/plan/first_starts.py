@@ -23,6 +23,7 @@ from kafka_ferry.model.groups import Group
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.epochs import epochs_before
 from kafka_ferry.wire.partitions.times import offsets_at
 
 _OPTION: Final = "topics.start"
@@ -77,6 +78,45 @@ def topic_starts(
                 raise
             refused |= dict.fromkeys((tp.topic for tp in partitions), str(error))
     return TopicStarts(starts, refused, begun)
+
+
+def start_epochs(
+    flow: Flow,
+    bounds: Mapping[TopicPartition, LogBounds],
+    pairs: Iterable[Pair],
+    starts: TopicStarts,
+) -> dict[TopicPartition, int]:
+    """The leader epochs before the logs' ends, of partitions that have no position and may begin there.
+
+    Without them, nothing would tell that a log was cut back below its begin, and has grown again, before the first
+    record was copied.
+
+    Args:
+        flow: the flow.
+        bounds: the source's logs.
+        pairs: its topics.
+        starts: where partitions begin by ``topics.start``.
+
+    Raises:
+        FerryError: the source does not answer.
+    """
+    ends = {
+        source: bounds[source].end
+        for pair in pairs
+        for number in range(pair.source.partitions if pair.source else 0)
+        if (source := TopicPartition(pair.topic, number)) in bounds
+        and not pair.position(number)
+        and bounds[source].start < bounds[source].end
+        and (
+            starts.offsets[source] >= bounds[source].end
+            if source in starts.offsets
+            else flow.auto_offset_reset != "earliest"
+        )
+    }
+    if not ends:
+        return {}
+    with connected(flow.source) as cluster:
+        return retry(lambda: epochs_before(cluster, ends))
 
 
 def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -8,29 +8,34 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import pyarrow.compute as pc
+
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.fencing import is_writers_id, transactional_id
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger import copied_rows, ledger_topic
 from kafka_ferry.ledger.topic import is_settled
+from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
+from kafka_ferry.plan.offsets.start_offsets import unfilled_to
 from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.runs.provenance.log_ends import log_ends
+from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import committed_batches
+from kafka_ferry.wire.partitions.scan import committed_batches, stored_batches
 from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
 
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.header import BatchHeader
     from kafka_ferry.config import Flow
-    from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.model import Topic, TopicPartition
+    from kafka_ferry.model.cluster_state import LogBounds
+    from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
     from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 _PAUSES_S: Final = (0.1, 0.5, 2.0)
 # So long a log's end is asked for records that it may not have any more.
 _TAIL_S: Final = 5.0
+_ANSWER_BYTES: Final = 64 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +75,53 @@ def log_mismatches(
     return found
 
 
+def beyond_source(
+    flow: Flow,
+    pairs: Iterable[Pair],
+    bounds: Mapping[TopicPartition, LogBounds],
+    remote_bounds: Mapping[TopicPartition, LogBounds],
+) -> frozenset[TopicPartition]:
+    """The *target* partitions with preserved offsets whose logs end after the source's, where nothing can be copied.
+
+    Args:
+        flow: the flow.
+        pairs: topics.
+        bounds: the source's logs.
+        remote_bounds: the target's logs.
+
+    Raises:
+        FerryError: if the source does not answer.
+    """
+    topics: dict[str, Topic] = {}
+    found: dict[TopicPartition, TopicPartition] = {}
+    for pair in pairs:
+        for number, position in pair.positions.items():
+            source, target = (TopicPartition(it, number) for it in (pair.topic, pair.remote_topic))
+            log_there, remote_log = bounds.get(source), remote_bounds.get(target)
+            is_filled = position.producer is not None and unfilled_to(position) < 0
+            if (
+                pair.source
+                and is_filled
+                and log_there
+                and remote_log
+                and remote_log.end > log_there.end
+            ):
+                topics[pair.topic], found[target] = pair.source, source
+    # A new leader of the source may know less of its log for a moment; and another run may have copied meanwhile.
+    for pause_s in _PAUSES_S:
+        if not found:
+            break
+        time.sleep(pause_s)
+        asked = [topics[name] for name in _topics(found.values())]
+        now = ClusterControl(flow.source).log_bounds(asked, flow.isolation_level)
+        found = {
+            target: source
+            for target, source in found.items()
+            if source in now and remote_bounds[target].end > now[source].end
+        }
+    return frozenset(found)
+
+
 def _topics(partitions: Collection[TopicPartition]) -> set[str]:
     return {tp.topic for tp in partitions}
 
@@ -88,11 +141,68 @@ def _found(
         with connected(flow.target) as cluster:
             own = _own_producers(cluster, flow, ledger)
             for tp, end in loud.items():
+                if _is_replaced(cluster, ledger, tp, end, own):
+                    offset = end.ledger_end.offset
+                    found[tp] = LogMismatch(offset, end.log.end, is_replaced=True)
+                    continue
                 first = max(end.ledger_end.offset, end.log.start)
                 at = _first_of(cluster, flow.name, tp, first, own)
                 if at >= 0:
                     found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
     return found
+
+
+def _is_replaced(
+    cluster: WireCluster,
+    ledger: LedgerTable,
+    partition: TopicPartition,
+    end: LogEnds,
+    own: frozenset[int] | None,
+) -> bool:
+    """Whether another producer's batch lies where the ledger has the last record that was copied.
+
+    The log was cut back then, and has grown past the ledger's end since: its end tells nothing of that. Whatever
+    compaction or retention has taken tells nothing either.
+    """
+    last = end.ledger_end.offset - 1
+    if not end.log.start <= last < end.log.end:
+        return False
+    try:
+        with retry_for(_TAIL_S):
+            header = retry(partial(_header_at, cluster, partition, last))
+    except Unanswered as error:
+        log.warning("%s", error)
+        return False
+    if header is None or (own and header.producer_id in own):
+        return False
+    # The writers' ids may have changed since: the ledger's record is of the same transaction.
+    writer = _writer_of_last(ledger, partition, end.ledger_end.offset)
+    return writer is not None and header.producer_id != writer
+
+
+def _header_at(cluster: WireCluster, partition: TopicPartition, offset: int) -> BatchHeader | None:
+    known = partition_log(cluster, partition)
+    if not known.start <= offset < known.end:
+        return None
+    batches = stored_batches(cluster, known, offset, offset + 1, max_bytes=_ANSWER_BYTES)
+    return next((batch.header for batch in batches), None)
+
+
+def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) -> int | None:
+    """The producer of the copied records that end at a *target* offset; None of those of another mirror."""
+    wanted = copied_rows() & (pc.field("remote_topic") == partition.topic)
+    wanted &= (pc.field("partition") == partition.partition) & (pc.field("target_end") == end)
+    at = max(ledger.read(wanted, ["ledger_offset"])["ledger_offset"].to_pylist(), default=None)
+    if at is None:
+        return None
+    return next(
+        (
+            entry.producer_id
+            for entry in ledger.ranges_in_topic(at, at + 1)
+            if entry.target == partition and not entry.copied.adopted
+        ),
+        None,
+    )
 
 
 def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> frozenset[int] | None:

@@ -41,10 +41,42 @@ def epoch_ends(
         ClusterUnreachable: if a broker does not answer, or not for every partition.
         AccessDenied: without DESCRIBE on a topic.
     """
-    leaders = cluster.leaders(epochs).items()
-    return epoch_ends_on(
-        cluster, {tp: leader.node for tp, leader in leaders if leader.node >= 0}, epochs
+    nodes = {tp: it.node for tp, it in cluster.leaders(epochs).items() if it.node >= 0}
+    return epoch_ends_on(cluster, nodes, {tp: epochs[tp] for tp in nodes})
+
+
+def epochs_before(
+    cluster: WireCluster, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The leader epoch of the last batch before an offset in each partition's log, as its leader knows it.
+
+    Args:
+        cluster: the cluster to ask.
+        offsets: by partition, offsets between which and the log's start something was written.
+
+    Returns:
+        The epochs; partitions of which that is not known are absent.
+
+    Raises:
+        ClusterUnreachable, AccessDenied: as ``epoch_ends``.
+    """
+    leaders = {tp: it for tp, it in cluster.leaders(offsets).items() if it.node >= 0}
+    nodes = {tp: it.node for tp, it in leaders.items()}
+    newest = epoch_ends_on(
+        cluster, nodes, {tp: it.epoch for tp, it in leaders.items() if it.epoch >= 0}
     )
+    # An epoch in which nothing was written yet begins where the log ends.
+    asked = {tp: it.epoch for tp, it in newest.items() if it.end >= offsets[tp]}
+    found: dict[TopicPartition, int] = {}
+    while asked:
+        older = epoch_ends_on(cluster, nodes, {tp: epoch - 1 for tp, epoch in asked.items()})
+        oldest = {tp: epoch for tp, epoch in asked.items() if tp not in older}
+        # A broker that leads it no longer gives no answer either.
+        still = epoch_ends_on(cluster, nodes, oldest)
+        found |= {tp: epoch for tp, epoch in oldest.items() if tp in still}
+        found |= {tp: asked[tp] for tp, it in older.items() if it.end < offsets[tp]}
+        asked = {tp: it.epoch for tp, it in older.items() if it.end >= offsets[tp]}
+    return found
 
 
 def epoch_ends_on(
@@ -55,7 +87,8 @@ def epoch_ends_on(
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, EpochEnd]]:
         return _ends(cluster, node, {tp: epochs[tp] for tp in some})
 
-    answers = ask_leaders(cluster, nodes, question, _AT_ONCE)
+    asked = {tp: nodes[tp] for tp in epochs}
+    answers = ask_leaders(cluster, asked, question, _AT_ONCE)
     return {tp: end for ends in answers for tp, end in ends.items()}
 
 

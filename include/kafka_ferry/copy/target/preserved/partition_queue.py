@@ -169,12 +169,14 @@ def first_position(range_: Range) -> Position:
     """
     start = max(range_.log_start, 0)
     producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
-    return Position(range_.start, range_.topic_id, producer=producer)
+    return Position(
+        range_.start, range_.topic_id, leader_epoch=range_.start_epoch, producer=producer
+    )
 
 
 def first_entry(queue: PreservedQueue, position: Position) -> CopiedRange:
     """The ledger's range for a partition without any record: where it begins."""
-    queue.tally = RangeTally(position.offset, position.offset)
+    queue.tally = RangeTally(position.offset, position.offset, leader_epoch=position.leader_epoch)
     copied, queue.tally = PartitionQueue.copied(queue), None
     return copied.model_copy(update={"preserved": True, "producer": position.producer})
 

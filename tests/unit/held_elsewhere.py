@@ -95,7 +95,7 @@ HELD_BY: Final[dict[str, str]] = {
     "wire/partitions: fetch",
     "integration/copy/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
     "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
-    "runs/provenance: other_heartbeats; "
+    "runs/provenance: heartbeats; "
     "wire/transactions: exclusive_writer",
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
     "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "

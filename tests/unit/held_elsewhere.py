@@ -82,10 +82,10 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/audit: audit folder plan topics",
     "integration/verify/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
     "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
-    "runs/plan: backfill; runs/verify: backfill_duplicates; wire/partitions: times",
+    "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",
     "integration/copy/test_batches.py": "verify: recount",
     "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
-    "runs: certificates; runs/publish: certify; runs/state: file_digests",
+    "runs: certificate_export certificates; runs/publish: certify; runs/state: file_digests",
     "integration/verify/test_ledger_authors.py": "runs/verify: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -36,6 +36,7 @@ from kafka_ferry.runs.verify.verdict import with_groups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kafka_ferry.certificates import Certificate
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
@@ -106,9 +107,21 @@ def _certified(run: RunContext, plan: Plan, report: RunReport, found: Reconcilia
     if certificate is None:
         return report
     proof = replace(report.proof, certificate=certificate.header.serial)
-    report = replace(report, proof=proof)
+    topics = replace(report.topics, notes=(*report.topics.notes, *_uncertified(run, certificate)))
+    report = replace(report, proof=proof, topics=topics)
     _write(run.folder, report)
     return report
+
+
+def _uncertified(run: RunContext, certificate: Certificate) -> Iterator[str]:
+    """What a flow's first certificate does not say."""
+    rows = run.ledger.read(copied_rows(), ["start", "end"])
+    offsets = (pc.sum(rows["end"]).as_py() or 0) - (pc.sum(rows["start"]).as_py() or 0)
+    if certificate.header.serial == 1 and offsets > certificate.header.source_offsets:
+        yield (
+            "This is the flow's first certificate, and only of what this run has proved: `ferry run --verify-all` "
+            "certifies what was copied before too."
+        )
 
 
 def _so_far(ledger: LedgerTable) -> RunOffsets:

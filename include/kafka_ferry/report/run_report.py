@@ -247,7 +247,8 @@ class RunReport(Flat, AsJson):
         if self.proof.verdict is None:
             return "nothing was read"
         if self.proof.verdict.ranges:
-            read = f"{self.proof.verdict.records:,} records in {self.proof.verdict.ranges:,} ranges"
+            verdict = self.proof.verdict
+            read = f"{count(verdict.records, 'record')} in {count(verdict.ranges, 'range')}"
             return f"{read}{self.proof.verdict.not_there}{self._evaluated}{self._witnessed}"
         looked_at = len(self.measures.partitions) if self.measures else 0
         nothing = f"nothing new in {count(looked_at, 'partition')}"

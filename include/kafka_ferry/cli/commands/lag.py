@@ -163,9 +163,9 @@ def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:
     if moved:
         first = moved[0]
         warn(
-            f"The group of {flow.name} on {flow.target.alias} has other positions than the ledger in "
-            f"{len(moved)} partition(s), {first.topic}-{first.partition} at {first.moved_to} for one. "
-            "The ledger's are shown; ferry plan says what to do."
+            f"The group of {flow.name} on {flow.target.alias} has other positions than the ledger, such as "
+            f"{first.topic}-{first.partition} at {first.moved_to} ({len(moved):,} in all). The ledger's are shown; "
+            "ferry plan says what to do."
         )
 
 
@@ -179,5 +179,5 @@ def _warn_of_held_back(rows: Sequence[Lag]) -> None:
         since, producer_id, row = min(held, key=itemgetter(0))
         text = HeldBack(row.held_back, since, producer_id).text(now_ms())
         warn(
-            f"Open transactions in {len(held)} partition(s). {row.topic}-{row.partition}: {text} {HANGING}"
+            f"Open transactions ({len(held):,} in all), such as {row.topic}-{row.partition}: {text} {HANGING}"
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kafka_ferry.cli.command import Command
 from kafka_ferry.cli.commands.backfill import MOMENT_FORMS, moment_ms
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, place_of
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.certificates import Certificate
     from kafka_ferry.config import Flow
+    from kafka_ferry.runs.certificates import ReadBack
 
 app = typer.Typer(
     no_args_is_help=True, help="List, show and check the certificates of what runs have proved."
@@ -49,6 +52,10 @@ ReadBackOption = Annotated[
         "what its certificate says. May be repeated.",
     ),
 ]
+CheckJsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON for programs, if all of it holds; errors stay text."),
+]
 ListSinceOption = Annotated[
     str | None,
     typer.Option(
@@ -67,7 +74,7 @@ FileOption = Annotated[
 ]
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(
     config: ConfigOption,
     flow: OneFlowOption = None,
@@ -102,7 +109,7 @@ def _until_ms(one: Certificate) -> int:
     return min(window[1], planned_at) if window else planned_at
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     config: ConfigOption,
     serial: SerialArgument = None,
@@ -125,12 +132,14 @@ def show(
         _show(one)
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     config: ConfigOption,
     flow: OneFlowOption = None,
     public_key: PublicKeyOption = None,
     places: ReadBackOption = None,
+    *,
+    as_json: CheckJsonOption = False,
 ) -> None:
     """Check a flow's certificates: their bytes, their chain, their signatures, and that the ledger agrees.
 
@@ -151,6 +160,9 @@ def check(
         raise CertificateError(
             "\n  ".join([f"The certificates of {chosen.name} do not hold:", *faults])
         )
+    if as_json:
+        show_json([_checked(found.all, read, key)], several=False)
+        return
     first, last = (found.all[at].header for at in (0, -1))
     ranges = sum(one.header.ranges for one in found.all)
     out.print(
@@ -164,7 +176,7 @@ def check(
         warn(note)
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
     config: ConfigOption,
     folder: FolderArgument,
@@ -206,7 +218,7 @@ def export(
         raise typer.Exit(CertificateError.exit_code)
 
 
-@app.command()
+@app.command(cls=Command)
 def restore(
     config: ConfigOption, flow: OneFlowOption = None, public_key: PublicKeyOption = None
 ) -> None:
@@ -229,6 +241,22 @@ def restore(
         out.print(f"{place}: {said}")
     if key is None:
         warn("Not looked at: signatures, for want of --public-key.")
+
+
+def _checked(
+    certificates: Sequence[Certificate], read: Sequence[ReadBack], key: Ed25519PublicKey | None
+) -> dict[str, Any]:
+    """What was checked and holds."""
+    headers = [one.header for one in certificates]
+    return {
+        "flow": headers[0].flow,
+        "first": headers[0].serial,
+        "last": headers[-1].serial,
+        "ranges": sum(header.ranges for header in headers),
+        "signatures": key is not None,
+        "read_back": [asdict(one) for one in read],
+        "notes": _not_looked_at([*certificates], key),
+    }
 
 
 def _intervals(serials: Sequence[int]) -> str:

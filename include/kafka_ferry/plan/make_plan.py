@@ -292,21 +292,26 @@ def _partitions(
     origins = origins_beyond(state, pair)
     # Once a topic: of a function it takes the file.
     transform = flow.fingerprint_of(topic.name)
-    left_out, are_remote = list[int](), 0
+    left_out, are_remote, at_end = list[int](), 0, begins_at_end(flow, pair, state)
     for number in numbers:
         for step in _partition(flow, state, pair, topic, number, at):
             if isinstance(step, Range):
                 are_remote += state.source.logs.remote_offsets(step.source, step.start, step.end)
                 since = state.other_flows.returned.get(topic.name, -1)
                 yield replace(step, origins=origins, returned_since=since, transform=transform)
-                if step.begin:
+                if step.begin or (at_end and not pair.position(number)):
                     left_out.append(step.start - state.source.logs.bounds[step.source].start)
             else:
                 yield step
     if any(left_out):
+        option = (
+            "auto.offset.reset (latest)"
+            if at_end
+            else f"topics.start ({flow.topics_start.of(topic.name)})"
+        )
         yield Note(
             topic.name,
-            f"its first copy begins by topics.start ({flow.topics_start.of(topic.name)}): "
+            f"its first copy begins by {option}: "
             f"{sum(left_out):,} older offsets are left out. "
             "`ferry backfill` copies those of a time.",
         )

@@ -20,7 +20,7 @@ source:
   # It goes before the topics' names on the target: orders of primary becomes primary.orders.
   alias: {source_alias}
   bootstrap.servers: {source}
-  # TLS and logins, on either side; secrets can stay in a file of their own (FERRY_CONFIG_PROVIDERS=file):
+  # TLS and logins, on either side; secrets can stay in a file of their own, with `config.providers: file` below:
   # security.protocol: SASL_SSL
   # sasl.mechanism: SCRAM-SHA-512
   # sasl.jaas.config: ${{file:/etc/kafka-ferry/secrets.properties:source.jaas}}

@@ -57,6 +57,7 @@ from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.rules import rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrowed
@@ -128,6 +129,7 @@ def make_plan(
         estimates=sizes,
         choices=choices,
         rules=tuple(rule_changes(flow, ranges, state.ledger.rules)),
+        heartbeats=_heartbeats(flow, ranges),
         topics=_topic_changes(steps),
         access=AccessChanges(
             acl_changes=_all_of(steps, AclChange),
@@ -144,6 +146,11 @@ def make_plan(
             _remarks(steps), risks=tuple(risks(flow, state.source, choices, ranges, at))
         ),
     )
+
+
+def _heartbeats(flow: Flow, ranges: Iterable[Range]) -> tuple[str, ...]:
+    policy = policy_of(flow)
+    return tuple(sorted(filter(policy.is_heartbeats_topic, {range_.topic for range_ in ranges})))
 
 
 def _all_of(steps: Iterable[_Step], kind: type[_Kind]) -> tuple[_Kind, ...]:

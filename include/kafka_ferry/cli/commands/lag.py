@@ -25,6 +25,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.model import RunOptions
 from kafka_ferry.model.cluster_state import HANGING, HeldBack
+from kafka_ferry.plan import policy_of
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Lag
@@ -83,7 +84,7 @@ def _lag_of_partitions(
 
     rows, refused = readable_lag(flow, options)
     if show:
-        out.print(_age(rows))
+        out.print(_age(flow, rows))
         _show(rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
@@ -133,9 +134,13 @@ def _lag_of_groups(
     return rows
 
 
-def _age(rows: Sequence[Lag]) -> str:
+def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     """Until when the copy is proved complete, and how far it is behind now."""
-    behind = f"{sum(row.lag for row in rows):,} offsets behind"
+    policy = policy_of(flow)
+    beats = sum(row.lag for row in rows if policy.is_heartbeats_topic(row.topic))
+    behind = f"{sum(row.lag for row in rows) - beats:,} offsets behind"
+    if beats:
+        behind += f", and {beats:,} in topics of heartbeats"
     proved = [row.complete_until for row in rows if row.complete_until]
     if not proved:
         return f"Nothing is proved complete yet; {behind}."

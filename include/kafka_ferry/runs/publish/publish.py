@@ -77,7 +77,7 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         source=flow.source.alias,
         target=flow.target.alias,
         times=RunTimes(plan.at, now_ms(), {step: record.seconds for step, record in ended.items()}),
-        counts=_counts(run.ledger, run.run_id, flow.dead_letter_name),
+        counts=_counts(run.ledger, plan, flow.dead_letter_name),
         topics=_topics(plan),
         problems=_problems(plan, ended, found.verdict),
         proof=_proof(run, found, groups),
@@ -202,12 +202,13 @@ def _proof(run: RunContext, found: Reconciliation, groups: GroupMoves | None) ->
     )
 
 
-def _counts(ledger: LedgerTable, run: str, dead_letter_topic: str) -> RunCounts:
-    rows = ledger.read(copied_rows() & (pc.field("run") == run), _COLUMNS).to_pylist()
-    reasons, rebuilt = Counter[str](), Counter[str]()
+def _counts(ledger: LedgerTable, plan: Plan, dead_letter_topic: str) -> RunCounts:
+    rows = ledger.read(copied_rows() & (pc.field("run") == plan.run), _COLUMNS).to_pylist()
+    reasons, rebuilt, beats = Counter[str](), Counter[str](), Counter[str]()
     losses, adoptions = list[str](), list[str]()
     for row in rows:
         partition = TopicPartition(row["topic"], row["partition"])
+        beats.update({row["topic"]: row["records"]} if row["topic"] in plan.heartbeats else {})
         reasons.update(dict(row["reasons"]))
         rebuilt.update(dict(row["rebuilt"]))
         losses.extend(_loss(partition, **interval) for interval in row["lost"])
@@ -223,6 +224,7 @@ def _counts(ledger: LedgerTable, run: str, dead_letter_topic: str) -> RunCounts:
         losses=tuple(losses),
         dead_letter_topic=dead_letter_topic,
         adoptions=tuple(adoptions),
+        heartbeats=dict(beats),
     )
 
 

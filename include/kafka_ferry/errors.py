@@ -182,7 +182,7 @@ class RangesFailed(FerryError):
         if refused:
             counts.append(f"{len(refused)} refused by the plan")
         if failures:
-            counts.append(f"{len(failures)} partition(s) not copied to the end")
+            counts.append(f"{len(failures)} not copied to the end")
         advice = (
             "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, "
             "or in Airflow clear the task plan."
@@ -237,7 +237,7 @@ class NotApplied(FerryError):
 
     def __init__(self, failures: Sequence[str]) -> None:
         listed = "\n  ".join(failures)
-        super().__init__(f"{len(failures)} change(s) not made on the target:\n  {listed}")
+        super().__init__(f"Not made on the target:\n  {listed}")
         self.failures = tuple(failures)
 
 
@@ -252,7 +252,7 @@ class GroupsFailed(FerryError):
 
     def __init__(self, failures: Sequence[str], *, transient: bool) -> None:
         listed = "\n  ".join(failures)
-        super().__init__(f"{len(failures)} thing(s) could not be done for groups:\n  {listed}")
+        super().__init__(f"Failed for groups:\n  {listed}")
         self.failures = tuple(failures)
         self.transient = transient
 

@@ -82,10 +82,10 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/audit: audit folder plan topics",
     "integration/verify/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
     "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
-    "runs/plan: backfill; runs/verify: backfill_duplicates; wire/partitions: times",
+    "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",
     "integration/copy/test_batches.py": "verify: recount",
     "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
-    "runs: certificates; runs/publish: certify; runs/state: file_digests",
+    "runs: certificate_export certificates; runs/publish: certify; runs/state: file_digests",
     "integration/verify/test_ledger_authors.py": "runs/verify: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "
@@ -95,7 +95,7 @@ HELD_BY: Final[dict[str, str]] = {
     "wire/partitions: fetch",
     "integration/copy/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
     "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "
-    "runs/provenance: other_heartbeats; "
+    "runs/provenance: heartbeats; "
     "wire/transactions: exclusive_writer",
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
     "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "

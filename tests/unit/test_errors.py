@@ -80,19 +80,19 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         RangesFailed(SENTENCES, transient=True),
         True,
         6,
-        "2 partition(s) not copied to the end:\n  orders-0 stopped.\n  orders-1 stopped.",
+        "2 not copied to the end:\n  orders-0 stopped.\n  orders-1 stopped.",
     ),
     (
         RangesFailed(list(SENTENCES[:1]), transient=False),
         False,
         6,
-        "1 partition(s) not copied to the end:\n  orders-0 stopped.",
+        "1 not copied to the end:\n  orders-0 stopped.",
     ),
     (
         RangesFailed(SENTENCES[:1], transient=False, refused=["clicks: refused."]),
         False,
         6,
-        "1 refused by the plan, 1 partition(s) not copied to the end:\n  clicks: refused.\n  orders-0 stopped. "
+        "1 refused by the plan, 1 not copied to the end:\n  clicks: refused.\n  orders-0 stopped. "
         "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, or in "
         "Airflow clear the task plan.",
     ),
@@ -100,13 +100,13 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         NotApplied(["retention.ms could not be set."]),
         False,
         8,
-        "1 change(s) not made on the target:\n  retention.ms could not be set.",
+        "Not made on the target:\n  retention.ms could not be set.",
     ),
     (
         GroupsFailed(["billing: no READ.", "us, committing: no."], transient=True),
         True,
         10,
-        "2 thing(s) could not be done for groups:\n  billing: no READ.\n  us, committing: no.",
+        "Failed for groups:\n  billing: no READ.\n  us, committing: no.",
     ),
     (VerificationFailed(WHAT, advice=ADVICE), False, 7, "It went wrong. Look there."),
     (

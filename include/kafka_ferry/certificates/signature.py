@@ -84,6 +84,12 @@ def private_key(pem: str, at: str) -> Ed25519PrivateKey:
     return key
 
 
+def public_pem(pem: str, at: str) -> bytes:
+    """The PEM of the public key of a private key; arguments and errors as of ``private_key``."""
+    key = private_key(pem, at).public_key()
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
 def public_key(pem: bytes, at: str) -> Ed25519PublicKey:
     """The public key in a PEM text; arguments and errors as of ``private_key``."""
     try:

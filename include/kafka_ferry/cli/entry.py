@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from kafka_ferry.cli.command import Command
 from kafka_ferry.cli.commands import (
     backfill,
     check,
@@ -52,7 +53,7 @@ for _command in (
     failover.failover,
     failback.failback,
 ):
-    app.command()(_command)
+    app.command(cls=Command)(_command)
 app.add_typer(certificate.app, name="certificate")
 app.command(cls=mirror_maker.WholeNames)(mirror_maker.mirror_maker)
 

@@ -9,7 +9,8 @@ from typing import Final, Generic, TypeVar
 
 import typer
 
-from kafka_ferry.cli.terminal import messages, show_error
+from kafka_ferry.cli.options import FLOW_FILE
+from kafka_ferry.cli.terminal import show_error
 from kafka_ferry.config import Flow, load_flow, load_flows
 from kafka_ferry.errors import ConfigError, FerryError, FlowsFailed
 
@@ -20,14 +21,12 @@ _PATIENCE_MS: Final = 15_000
 
 
 def one_flow(config: Path, name: str | None) -> Flow:
-    """The file's flow of that name, or its only one; shows keys that have no effect.
+    """The file's flow of that name, or its only one.
 
     Raises:
         ConfigError: as ``load_flow``.
     """
-    flow = load_flow(config.absolute(), name)
-    _tell_ignored(config, [flow])
-    return flow
+    return load_flow(_file(config), name)
 
 
 def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> tuple[Flow, ...]:
@@ -41,13 +40,24 @@ def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> 
             raise typer.BadParameter("Give either --flow or --clusters.")
         return (one_flow(config, name),)
     targets = tuple(alias.strip() for value in clusters or () for alias in value.split(","))
-    flows = load_flows(config.absolute(), targets)
+    flows = load_flows(_file(config), targets)
     if not flows:
         into = f" into {', '.join(targets)}" if targets else ""
         advice = "Set source->target.enabled = true."
         raise ConfigError(str(config), "file", f"enables no flow{into}", advice=advice)
-    _tell_ignored(config, flows)
     return flows
+
+
+def _file(config: Path) -> Path:
+    """The whole path of a flow's file.
+
+    Raises:
+        ConfigError: the file that is taken where none is named is not there.
+    """
+    if config == FLOW_FILE and not config.exists():
+        advice = "Name another file with --config, or write a first one with `ferry init`."
+        raise ConfigError(str(config), "file", "is not in this folder", advice=advice)
+    return config.absolute()
 
 
 def with_timeout(flows: Iterable[Flow], seconds: int | None) -> tuple[Flow, ...]:
@@ -101,7 +111,6 @@ def for_each(flows: Sequence[Flow], act: Callable[[Flow], _Result]) -> Attempts[
     return attempts
 
 
-def _tell_ignored(config: Path, flows: Sequence[Flow]) -> None:
-    """Show the file's keys that have no effect here, once for all of its flows."""
-    for key, why in dict.fromkeys(said for flow in flows for said in flow.ignored):
-        messages.print(f"{config}: {key} has no effect here: {why}")
+def ignored_keys(flows: Sequence[Flow]) -> list[tuple[str, str]]:
+    """The file's keys that have no effect here, each once, and why."""
+    return [*dict.fromkeys(said for flow in flows for said in flow.ignored)]

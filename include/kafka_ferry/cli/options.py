@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from pydantic import TypeAdapter, ValidationError
@@ -21,8 +21,17 @@ def _bytes(text: object) -> int:
     return count
 
 
+FLOW_FILE: Final = Path("flow.yaml")
+"""The file that ``ferry init`` writes, in the folder in which it is called."""
+
 ConfigOption = Annotated[
-    Path, typer.Option("--config", help="The flow's file: YAML, or MirrorMaker 2's properties.")
+    Path,
+    typer.Option(
+        "--config",
+        help="The flow's file: YAML, or MirrorMaker 2's properties.",
+        default_factory=lambda: FLOW_FILE,
+        show_default=str(FLOW_FILE),
+    ),
 ]
 FlowOption = Annotated[
     str | None,

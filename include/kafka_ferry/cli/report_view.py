@@ -11,13 +11,20 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.report.group_rows import group_counts
 
 
+def _state(report: RunReport) -> str:
+    """What the verification has come to; what it has read stands after a colon."""
+    if report.state != "verified":
+        return f"{report.state}; read back"
+    return "verified" if report.proof.ranges else "up to date"
+
+
 def show_report(report: RunReport, page: Path | None) -> None:
     """Print a run's result, and where its report page is."""
     counts, problems = report.counts, report.problems
     if report.window:
         out.print(f"backfill: {report.window}")
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.reasons.items())
-    out.print(f"copied:   {counts.records:,} records, {counts.bytes:,} bytes")
+    out.print(f"copied:   {counts.records_text.rstrip(',')}, {counts.bytes:,} bytes")
     if reasons:
         out.print(f"without a record on the target: {reasons}")
     for drift in report.topics.drifts:
@@ -35,8 +42,7 @@ def show_report(report: RunReport, page: Path | None) -> None:
     for sentence in problems.group_failures:
         out.print(f"GROUPS {sentence}", style="red")
     if report.proof.verdict:
-        nothing = report.state == "verified" and not report.proof.ranges
-        out.print(f"{'nothing failed' if nothing else report.state}: {report.found}")
+        out.print(f"{_state(report)}: {report.found}")
     if report.proof.certificate:
         out.print(f"proof:    certificate {report.proof.certificate}")
     if report.times.seconds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Container, Iterable, Sequence
@@ -17,8 +18,17 @@ from kafka_ferry.printable import one_line, printable
 from kafka_ferry.secret_values import masked
 
 
+def is_plain() -> bool:
+    """Whether the user wants neither colours nor other styles (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
 class _Terminal(Console):
     """Escapes text from clusters: control characters could rewrite the lines above them."""
+
+    def __init__(self, **options: Any) -> None:
+        # Rich takes away colours, and leaves dim and bold.
+        super().__init__(color_system=None if is_plain() else "auto", **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """As rich does, with control characters escaped."""

@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.config.types.problems import did_you_mean
+from kafka_ferry.errors import AccessDenied, FerryError, InputError
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry, retry_each
@@ -62,6 +63,15 @@ class GroupControl:
             AccessDenied: where brokers list no groups without DESCRIBE on the cluster.
         """
         return retry(lambda: list_groups(self._wire))
+
+    def no_such_group(self, name: str) -> InputError:
+        """The error for a group that does not exist, with the name that may have been meant."""
+        try:
+            names = [group.name for group in self.groups()]
+        except FerryError:
+            names = []
+        advice = did_you_mean(name, names) or "`kafka-consumer-groups.sh --list` shows its groups."
+        return InputError(f"There is no group {name} on {self.alias}.", advice=advice)
 
     def described(self, names: Collection[str]) -> dict[str, Group | FerryError]:
         """The groups' current states; needs DESCRIBE on each; a group that does not exist is ``Dead``."""

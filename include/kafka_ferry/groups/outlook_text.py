@@ -30,7 +30,7 @@ def summary(found: Outlook) -> str:
     ready, in_use, stuck = (states.count(state) for state in ("ready", "in use", "stuck"))
     would = "" if found.is_done else "dry run, nothing was changed: "
     return (
-        f"{would}{found.leaves} to {found.goes_to}: {ready} of {len(states)} group(s) "
+        f"{would}{found.leaves} to {found.goes_to}: {ready} of {len(states)} groups "
         f"{'may' if found.is_done else 'could'} start on {found.goes_to}, {in_use} in use there, "
         f"{stuck} stuck"
     )

@@ -204,6 +204,22 @@ class SourceLogs:
 
 
 @dataclass(frozen=True, slots=True)
+class HeartbeatTopics:
+    """Selected topics of the source with the name of heartbeats that the flow has never copied.
+
+    Attributes:
+        others: those that are not known to hold any.
+        unasked: those that hold heartbeats or nothing, and that the flow does not ask for.
+    """
+
+    others: frozenset[str] = frozenset()
+    unasked: frozenset[str] = frozenset()
+
+
+NO_HEARTBEATS: Final = HeartbeatTopics()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceState:
     """The source's topics.
 
@@ -216,7 +232,7 @@ class SourceState:
         invisible: topics that the flow names or has copied, and that it may not see, so that it does not know
             whether they are there.
         refused: topics that it may see, and that the source does not describe, each with the reason.
-        other_heartbeats: selected topics with the name of heartbeats, never copied, that are not known to hold any.
+        heartbeats: what the topics are that have the name of heartbeats.
     """
 
     cluster_id: str
@@ -226,7 +242,7 @@ class SourceState:
     gone: frozenset[str] = frozenset()
     invisible: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
-    other_heartbeats: frozenset[str] = frozenset()
+    heartbeats: HeartbeatTopics = NO_HEARTBEATS
 
 
 @dataclass(frozen=True, slots=True)

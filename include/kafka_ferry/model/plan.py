@@ -236,6 +236,7 @@ class Plan(Flat, AsJson):
         estimates: about how much each partition that has something to copy holds.
         choices: how the offsets of each planned topic are kept.
         rules: topics whose records go through another transform rule than before.
+        heartbeats: planned topics with the name of heartbeats, whose records are counted apart.
         topics: what changes about remote topics.
         access: what changes about ACLs, quotas and users.
         schemas: what changes about schemas.
@@ -260,6 +261,7 @@ class Plan(Flat, AsJson):
     estimates: tuple[Estimate, ...] = ()
     choices: tuple[OffsetsChoice, ...] = ()
     rules: tuple[RuleChange, ...] = ()
+    heartbeats: tuple[str, ...] = ()
     topics: TopicChanges = TopicChanges()
     access: AccessChanges = AccessChanges()
     schemas: SchemaChanges = field(default_factory=SchemaChanges)

@@ -30,7 +30,8 @@ class Refusal:
     partition: int | None = None
 
     def __str__(self) -> str:
-        return f"{_where(self.topic, self.partition)}: {self.reason} {self.advice}".rstrip()
+        where = f"{_where(self.topic, self.partition)}: " if self.topic else ""
+        return f"{where}{self.reason} {self.advice}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

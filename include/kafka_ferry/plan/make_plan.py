@@ -57,6 +57,7 @@ from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.rules import rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrowed
@@ -128,6 +129,7 @@ def make_plan(
         estimates=sizes,
         choices=choices,
         rules=tuple(rule_changes(flow, ranges, state.ledger.rules)),
+        heartbeats=_heartbeats(flow, ranges),
         topics=_topic_changes(steps),
         access=AccessChanges(
             acl_changes=_all_of(steps, AclChange),
@@ -144,6 +146,11 @@ def make_plan(
             _remarks(steps), risks=tuple(risks(flow, state.source, choices, ranges, at))
         ),
     )
+
+
+def _heartbeats(flow: Flow, ranges: Iterable[Range]) -> tuple[str, ...]:
+    policy = policy_of(flow)
+    return tuple(sorted(filter(policy.is_heartbeats_topic, {range_.topic for range_ in ranges})))
 
 
 def _all_of(steps: Iterable[_Step], kind: type[_Kind]) -> tuple[_Kind, ...]:
@@ -292,21 +299,26 @@ def _partitions(
     origins = origins_beyond(state, pair)
     # Once a topic: of a function it takes the file.
     transform = flow.fingerprint_of(topic.name)
-    left_out, are_remote = list[int](), 0
+    left_out, are_remote, at_end = list[int](), 0, begins_at_end(flow, pair, state)
     for number in numbers:
         for step in _partition(flow, state, pair, topic, number, at):
             if isinstance(step, Range):
                 are_remote += state.source.logs.remote_offsets(step.source, step.start, step.end)
                 since = state.other_flows.returned.get(topic.name, -1)
                 yield replace(step, origins=origins, returned_since=since, transform=transform)
-                if step.begin:
+                if step.begin or (at_end and not pair.position(number)):
                     left_out.append(step.start - state.source.logs.bounds[step.source].start)
             else:
                 yield step
     if any(left_out):
+        option = (
+            "auto.offset.reset (latest)"
+            if at_end
+            else f"topics.start ({flow.topics_start.of(topic.name)})"
+        )
         yield Note(
             topic.name,
-            f"its first copy begins by topics.start ({flow.topics_start.of(topic.name)}): "
+            f"its first copy begins by {option}: "
             f"{sum(left_out):,} older offsets are left out. "
             "`ferry backfill` copies those of a time.",
         )

@@ -19,6 +19,7 @@ from kafka_ferry.model.plan import (
 )
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.printable import one_line
+from kafka_ferry.verify.checks import count
 
 Tone = Literal["plain", "warning", "refusal", "aside"]
 
@@ -75,7 +76,7 @@ def _summary(plan: Plan) -> str:
     if not counts:
         return "nothing to do"
     partitions = counts.pop("partitions to copy", 0)
-    copied = f"about {_amount(plan.estimates)} in {partitions:,} partitions"
+    copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}"
     others = [f"{kind}: {count:,}" for kind, count in counts.items()]
     return "; ".join([copied, *others] if partitions else others)
 
@@ -118,8 +119,19 @@ def _about(estimates: Sequence[Estimate]) -> tuple[str, str]:
 
 def _amount(estimates: Sequence[Estimate]) -> str:
     size = _size(estimates)
-    records = f"{sum(estimate.records for estimate in estimates):,} records"
+    records = count(sum(estimate.records for estimate in estimates), "record")
     return f"{records} ({size})" if size else records
+
+
+def _all_amounts(plan: Plan) -> str:
+    beats = [it for it in plan.estimates if it.source.topic in plan.heartbeats]
+    others = [it for it in plan.estimates if it.source.topic not in plan.heartbeats]
+    return _amount(others) + and_heartbeats(sum(estimate.records for estimate in beats))
+
+
+def and_heartbeats(records: int) -> str:
+    """What to say after a number of records, if there are others in topics of heartbeats; else nothing."""
+    return f", and {records:,} in topics of heartbeats," if records else ""
 
 
 def _size(estimates: Sequence[Estimate]) -> str:

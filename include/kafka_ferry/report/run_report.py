@@ -14,6 +14,7 @@ from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
+from kafka_ferry.report.plan_text import and_heartbeats
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 from kafka_ferry.verify.checks import count
 
@@ -58,6 +59,7 @@ class RunCounts:
         adopted: copied records that an earlier attempt had written and not committed; each was compared
             with the source's.
         adoptions: the ranges that have such records, a sentence each.
+        heartbeats: how many of the records are in topics of heartbeats, by topic.
     """
 
     records: int = 0
@@ -69,6 +71,13 @@ class RunCounts:
     dead_letter_topic: str = ""
     adopted: int = 0
     adoptions: tuple[str, ...] = ()
+    heartbeats: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def records_text(self) -> str:
+        """The records, with those in topics of heartbeats apart."""
+        beats = sum(self.heartbeats.values())
+        return f"{count(self.records - beats, 'record')}{and_heartbeats(beats)}"
 
     @property
     def offsets(self) -> int:
@@ -247,7 +256,11 @@ class RunReport(Flat, AsJson):
         if self.proof.verdict is None:
             return "nothing was read"
         if self.proof.verdict.ranges:
-            read = f"{self.proof.verdict.records:,} records in {self.proof.verdict.ranges:,} ranges"
+            verdict = self.proof.verdict
+            rows = (row for row in self.proof.ranges if row.topic in self.counts.heartbeats)
+            beats = sum(row.recount.target_records for row in rows)
+            records = f"{count(verdict.records - beats, 'record')}{and_heartbeats(beats)}"
+            read = f"{records} in {count(verdict.ranges, 'range')}"
             return f"{read}{self.proof.verdict.not_there}{self._evaluated}{self._witnessed}"
         looked_at = len(self.measures.partitions) if self.measures else 0
         nothing = f"nothing new in {count(looked_at, 'partition')}"

@@ -125,6 +125,12 @@ def next_offset(flow: Flow, source: TopicPartition) -> int | None:
     return int(ends[-1]) if ends else None
 
 
+def ledger_topics(flow: Flow) -> set[str]:
+    """The source topics that were ever copied, by the ledger as it was last read."""
+    rows = RunContext.of(flow, "").ledger.read(copied_rows(), ["topic"])
+    return set(pc.unique(rows["topic"]).to_pylist())
+
+
 def _of_partition(source: TopicPartition) -> pc.Expression:
     return (pc.field("topic") == source.topic) & (pc.field("partition") == source.partition)
 

@@ -146,6 +146,8 @@ def _session(
     conf = SparkConf().setAppName(name).setAll([*{**EVERY_JOB, **config}.items()])
     # It logs each connection between Python and the JVM, even when everything is closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    # It writes each error as a line of JSON with the JVM's stack; the error itself is raised.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     _start_jvm(conf)
     # Only now does it have what spark-submit and Spark's files say; and no secret is an argument of the JVM.
     whole = SparkConf().setAll(conf.getAll())

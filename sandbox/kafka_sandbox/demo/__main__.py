@@ -205,7 +205,7 @@ def _stage(what: str) -> Iterator[None]:
 
 def _print_result(rounds: list[Round]) -> None:
     table = Table("round", title="primary -> backup", title_justify="left")
-    for heading in ("written", "copied", "MB", "copying", "whole run"):
+    for heading in ("committed", "copied", "MB", "copying", "whole run"):
         table.add_column(heading, justify="right")
     table.add_column("proof")
     for number, round_ in enumerate(rounds, 1):
@@ -221,7 +221,7 @@ def _print_result(rounds: list[Round]) -> None:
             f"[green]complete[/], {checks}" if round_.verified else f"[red]not proved[/], {checks}",
         )
     console.print(table)
-    console.print("Written and copied are records; MB are their batches, compressed as they are.")
+    console.print("Committed and copied are records; MB are their batches, compressed as they are.")
 
 
 def _print_places(airflow: Airflow, last: Round) -> None:

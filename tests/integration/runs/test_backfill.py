@@ -21,9 +21,10 @@ from kafka_ferry.groups.routes import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.audit.audit import Audit, AuditRequest
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.publish.lag import lag
-from kafka_ferry.spark.session import terminal_spark
+from kafka_ferry.spark.session import no_spark, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
     Record,
@@ -178,6 +179,29 @@ def test_a_day_is_backfilled_exactly_and_once(
     assert backfill(latest, Window(at(0, 0), at(3, 0)), "all").counts.records == 6
     assert sorted(texts(backup, remote(latest, orders))) == sorted(texts(primary, orders))
     ordinary(latest, "third")
+
+
+def test_an_audit_says_that_no_order_was_promised_across_two_backfills(
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
+) -> None:
+    three_days(primary, orders)
+    ordinary(latest, "first")
+    backfill(latest, day(1), "second half")
+    backfill(latest, day(0), "first half")
+    backfill(latest, day(2), "rest")
+    audit = Audit(latest, AuditRequest())
+
+    report = audit.compare(audit.plan(), no_spark, lambda *_: None)
+
+    assert (report.state, report.found, [*report.findings]) == ("same", {}, [])
+    assert "3 records are out of order only because a backfill" in " ".join(report.statements)
+    assert "same as its source: 9 records" in report.headline
+    # Where it is not as the ledger says, somebody else has put it there.
+    produce(
+        backup.bootstrap, remote(latest, orders), [Record(b"d0h0", b"d0h0", timestamp=at(0, 0))]
+    )
+    audit = Audit(latest, AuditRequest())
+    assert audit.compare(audit.plan(), no_spark, lambda *_: None).found == {"doubled": 1}
 
 
 def test_records_out_of_order_are_found_as_far_as_the_flow_says(

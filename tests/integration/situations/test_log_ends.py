@@ -228,7 +228,7 @@ def test_records_missing_within_a_compacted_log_are_counted_in_the_headline(
 
     report = verified(flow, "run-2")
 
-    assert report.found.startswith("0 records in 1 ranges (20 more are not there any more, which")
+    assert report.found.startswith("0 records in 1 range (20 more are not there any more, which")
 
 
 def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anything_new(

@@ -16,7 +16,9 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.audit.audit import Audit, AuditRequest
 from kafka_ferry.runs.publish.lag import lag
+from kafka_ferry.spark.session import no_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
 from tests.support.brokers.kafka_tools import LATEST, get_offsets
@@ -247,6 +249,29 @@ def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
     assert heartbeats_in(pair.backup, beats, pair.folder.name) == own
     assert heartbeats_in(pair.backup, beats, "elsewhere") == theirs
     assert len(heartbeats_in(pair.backup, "heartbeats", pair.folder.name)) == 2
+
+
+def test_neither_a_pattern_nor_an_audit_asks_for_the_heartbeats_of_other_flows(
+    pair: Pair, topic: str, beat: Callable[[], Heartbeat]
+) -> None:
+    create_topic(pair.primary.bootstrap, empty := f"b.{pair.folder.name}.heartbeats")
+    options = {"topics_optional": [".*heartbeats"]}
+    flow = a_flow(pair.folder, pair.primary, pair.backup, [topic, ".*heartbeats"], **options)
+    copy(flow)
+    assert emit_now(flow, NOTHING) == []
+    beat()
+    copy(flow, "run-2")
+
+    assert topics_of(pair.backup).keys() & {remote(flow, empty), remote(flow, topic)} == {
+        remote(flow, topic)
+    }
+    assert heartbeats_in(pair.backup, remote(flow, "heartbeats"), "elsewhere") == []
+    audit = Audit(flow, AuditRequest())
+    assert audit.compare(audit.plan(), no_spark, lambda *_: None).state == "same"
+    assert any("heartbeats of other flows" in note for note in audit.notes)
+    # The run's own heartbeat lies where the copy of the source's would.
+    audit = Audit(flow, AuditRequest(topics=("heartbeats",)))
+    assert audit.compare(audit.plan(), no_spark, lambda *_: None).state == "differs"
 
 
 def test_heartbeats_whose_offsets_will_be_preserved_have_an_empty_topic_until_they_come(

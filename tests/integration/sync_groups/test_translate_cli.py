@@ -178,7 +178,8 @@ def test_what_has_no_answer_is_said_to_have_none(
     recreated = translate(flow, "--offset", f"{topic}:0:3")
 
     assert nobody.status == 10
-    assert f"There is no group nobody-knows-me on {folder.name}" in nobody.err
+    assert f"There is no group nobody-knows-me on {folder.name}. " in nobody.err
+    assert "`kafka-consumer-groups.sh --list` shows its groups." in nobody.err
     assert unknown.status == 9
     assert f"has never copied payments from {folder.name}" in unknown.err
     assert no_partition.status == 2

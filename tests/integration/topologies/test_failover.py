@@ -226,7 +226,7 @@ def test_a_planned_failover_reads_nothing_again(
     text = "\n".join(outlook_lines(found))
     assert f"READY {this.group} (6 unread, 3 not copied)" in text
     assert "no record to read yet" in text
-    assert f"1 of 1 group(s) may start on {this.there.target.alias}" in text
+    assert f"1 of 1 groups may start on {this.there.target.alias}" in text
 
 
 def test_a_group_in_use_and_one_without_offsets_there_are_named(

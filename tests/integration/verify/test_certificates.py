@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from kafka_ferry.certificates import CertificateError, certificate_topic, stored_certificates
 from kafka_ferry.certificates.signature import public_key
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
@@ -310,6 +312,55 @@ def test_the_command_line_lists_shows_and_checks_certificates(
     assert wrong.returncode == 7
     assert "certificate 1 of" in wrong.stderr
     assert "was changed" in wrong.stderr
+
+
+def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    (topic,) = flow.topics
+    asked = ("--config", flow.file)
+    span = ("--from", moment(now_ms() - 60_000), "--to", moment(now_ms() + 3_600_000))
+    uncertain = flow.model_copy(update={"certificates_enabled": False})
+    assert certified(uncertain, primary, "run-1") == 0
+    began = now_ms()
+    assert certified(flow, primary, "run-2") == 1
+    assert "`ferry run --verify-all` certifies" in " ".join(report_of(flow, "run-2").topics.notes)
+
+    half = ferry("certificate", "export", str(folder / "half"), *asked, *span)
+    assert half.returncode == 7, half
+    assert f"No certificate has {topic}-0 [0, " in half.stderr
+    assert f"{topic}-0 [0, " in (folder / "half" / "index.html").read_text()
+
+    certified(flow, primary, "run-3")
+    Run(flow, "run-3").verify(NO_SPARK, everything=True)
+    assert report_of(flow, "run-3").proof.certificate == 3
+    whole = ferry("certificate", "export", str(folder / "whole"), *asked, *span)
+    assert whole.returncode == 0, whole
+    there = folder / "whole"
+    assert "All of it is certified" in (there / "index.html").read_text()
+    assert (there / "public.pem").read_bytes() == (folder / "public.pem").read_bytes()
+    checked = subprocess.run(
+        [
+            sys.executable,
+            "check_certificates.py",
+            "public.pem",
+            *(there / "certificates").iterdir(),
+        ],
+        cwd=there,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout
+    again = ferry("certificate", "export", str(there), *asked, *span)
+    assert (again.returncode, "is not empty" in again.stderr) == (9, True)
+    listed = ferry("certificate", "list", *asked, "--json", "--since", moment(began))
+    assert json.loads(listed.stdout)[0]["serial"] == 1
+    assert "[]" in ferry("certificate", "list", *asked, "--json", "--since", span[3]).stdout
+
+
+def moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
 
 
 def test_a_range_is_read_back_and_compared_with_its_certificate(

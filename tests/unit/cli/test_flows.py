@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.cli.commands.check import check
 from kafka_ferry.cli.flows import flows_of
 
 FILE = """\
@@ -25,12 +26,14 @@ def test_each_key_without_effect_is_named_once_whichever_flows_it_is_for(
     file = tmp_path / "mm2.properties"
     file.write_text(FILE)
     assert len(flows_of(file, None, None)) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.splitlines() == [
+    assert capsys.readouterr().err == ""
+    check([file])
+    assert capsys.readouterr().err.splitlines() == [
         f"{file}: tasks.max has no effect here: writers says how many tasks copy at a time",
+        f"{file}: a->b runs @hourly in Airflow, since the file has no schedule",
         f"{file}: b->a.offset.lag.max has no effect here: translation is exact, by the ledger's "
         "offset map",
+        f"{file}: b->a runs @hourly in Airflow, since the file has no schedule",
     ]
 
 
@@ -39,6 +42,6 @@ def test_only_what_concerns_the_flows_asked_for_is_told(
 ) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(FILE)
-    assert [flow.name for flow in flows_of(file, None, ["b"])] == ["a->b"]
+    check([file], None, ["b"])
     assert "tasks.max" in (told := capsys.readouterr().err)
     assert "offset.lag.max" not in told

@@ -35,6 +35,15 @@ def test_a_report_shows_what_the_target_does_not_have(capsys: pytest.CaptureFixt
         assert line in said.splitlines()
 
 
+def test_records_in_topics_of_heartbeats_are_counted_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_report(a_report(records=154, bytes=7, heartbeats={"heartbeats": 153}), None)
+    assert "copied:   1 record, and 153 in topics of heartbeats, 7 bytes" in capsys.readouterr().out
+    show_report(a_report(records=2, bytes=7), None)
+    assert "copied:   2 records, 7 bytes" in capsys.readouterr().out
+
+
 def test_a_report_counts_what_was_done_for_groups(capsys: pytest.CaptureFixture[str]) -> None:
     move = PartitionMove(
         TopicPartition("orders", 3), Committed(4), 9, TopicPartition("eu.orders", 3), 4, "exact"

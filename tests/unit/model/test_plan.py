@@ -57,6 +57,7 @@ KEYS = (
         "at",
         "source_cluster_id",
         "target_cluster_id",
+        "heartbeats",
         "ledger_end",
         "file",
         "options",

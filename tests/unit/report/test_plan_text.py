@@ -93,6 +93,13 @@ def test_what_is_to_be_copied_is_summed_by_topic() -> None:
     ]
 
 
+def test_records_in_topics_of_heartbeats_are_counted_apart() -> None:
+    ranges = (a_range("orders", 0, 0, 40), a_range("heartbeats", 0, 0, 153))
+    sizes = tuple(Estimate(it.topic, it.partition, len(it), None) for it in ranges)
+    plan = changed(PLAN, ranges=ranges, estimates=sizes, heartbeats=("heartbeats",))
+    assert summary(plan) == ("about 40 records, and 153 in topics of heartbeats, in 2 partitions")
+
+
 def test_each_partition_is_listed_when_it_is_asked_for() -> None:
     assert lines(TWO_TOPICS, verbose=True)[1:] == [
         "  topic     partition  becomes           start   end  offsets  records       bytes",
@@ -120,7 +127,7 @@ def test_bytes_are_said_in_a_unit_that_fits_and_only_where_they_are_known(
     plan = changed(
         PLAN, ranges=(a_range("orders", 0, 0, 10),), estimates=(Estimate("orders", 0, 10, size),)
     )
-    assert summary(plan) == f"about 10 records{f' ({said})' if said else ''} in 1 partitions"
+    assert summary(plan) == f"about 10 records{f' ({said})' if said else ''} in 1 partition"
 
 
 def test_everything_that_a_run_changes_is_a_line_and_counted_in_the_first() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -23,11 +23,11 @@ from kafka_ferry.clock import read_moment
 from kafka_ferry.errors import InputError
 from kafka_ferry.model import Window
 
-_FORMS = (
+MOMENT_FORMS: Final = (
     "a day such as 2026-01-31, or a moment such as 2026-01-31T06:00 (UTC) or 2026-01-31T06:00+01:00"
 )
 
-SinceOption = Annotated[str, typer.Option("--since", help=f"The first moment: {_FORMS}.")]
+SinceOption = Annotated[str, typer.Option("--since", help=f"The first moment: {MOMENT_FORMS}.")]
 UntilOption = Annotated[str, typer.Option("--until", help="The first moment after the window.")]
 
 
@@ -74,4 +74,6 @@ def moment_ms(option: str, text: str) -> int:
     try:
         return read_moment(text)
     except ValueError:
-        raise InputError(f"{option} {text} is not a moment.", advice=f"Write {_FORMS}.") from None
+        raise InputError(
+            f"{option} {text} is not a moment.", advice=f"Write {MOMENT_FORMS}."
+        ) from None

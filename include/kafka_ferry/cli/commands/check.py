@@ -1,17 +1,68 @@
-"""``ferry check``: whether a file's flows are valid, without any broker."""
+"""``ferry check``: whether files' flows are valid, and go together, without any broker."""
 
 from __future__ import annotations
 
-from kafka_ferry.cli.flows import flows_of
-from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption
-from kafka_ferry.cli.terminal import messages, out
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafka_ferry.cli.flows import flows_of, ignored_keys
+from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
+from kafka_ferry.cli.terminal import messages, out, show_json
+from kafka_ferry.plan.same_names import same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
-def check(config: ConfigOption, flow: FlowOption = None, clusters: ClustersOption = None) -> None:
-    """Check a flow's file, and ask no broker. Exits with 0 if a run would accept it."""
-    for found in flows_of(config, flow, clusters):
-        topics = ", ".join(found.topics)
-        out.print(f"{config}: {found.name} is valid; it copies {topics}")
-        for note in unused_registries(found):
-            messages.print(f"{config}: {note}")
+    from kafka_ferry.config import Flow
+
+FilesOption = Annotated[
+    list[Path],
+    typer.Option(
+        "--config",
+        help="A file with flows: YAML, or MirrorMaker 2's properties; repeatable, to check that they go together.",
+        default_factory=lambda: [FLOW_FILE],
+        show_default=str(FLOW_FILE),
+    ),
+]
+CheckJsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON for programs: a list with an object for each flow."),
+]
+
+
+def check(
+    config: FilesOption,
+    flow: FlowOption = None,
+    clusters: ClustersOption = None,
+    *,
+    as_json: CheckJsonOption = False,
+) -> None:
+    """Check flows' files, and ask no broker. Exits with 0 if a run would accept them."""
+    found = [(file, one) for file in config for one in flows_of(file, flow, clusters)]
+    notes = {one.name: [*_notes(file, one)] for file, one in found}
+    for (_, one), (file, other) in combinations(found, 2):
+        notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]
+    if as_json:
+        show_json([[_as_json(file, it, notes[it.name]) for file, it in found]], several=False)
+        return
+    for file, one in found:
+        out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}")
+    for note in dict.fromkeys(said for some in notes.values() for said in some):
+        messages.print(note)
+
+
+def _notes(file: Path, flow: Flow) -> Iterator[str]:
+    for key, why in ignored_keys([flow]):
+        yield f"{file}: {key} has no effect here: {why}"
+    if file.suffix == ".properties" and "schedule" not in flow.model_fields_set:
+        yield f"{file}: {flow.name} runs {flow.schedule} in Airflow, since the file has no schedule"
+    for note in unused_registries(flow):
+        yield f"{file}: {note}"
+
+
+def _as_json(file: Path, flow: Flow, notes: Sequence[str]) -> dict[str, Any]:
+    return {"config": str(file), "flow": flow.name, "topics": [*flow.topics], "notes": [*notes]}

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from kafka_ferry.cli.terminal import out
+from kafka_ferry.cli.options import FLOW_FILE
+from kafka_ferry.cli.terminal import out, show_json
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import ConfigError
 
@@ -19,7 +20,7 @@ source:
   # It goes before the topics' names on the target: orders of primary becomes primary.orders.
   alias: {source_alias}
   bootstrap.servers: {source}
-  # TLS and logins, on either side; secrets can stay in a file of their own (FERRY_CONFIG_PROVIDERS=file):
+  # TLS and logins, on either side; secrets can stay in a file of their own, with `config.providers: file` below:
   # security.protocol: SASL_SSL
   # sasl.mechanism: SCRAM-SHA-512
   # sasl.jaas.config: ${{file:/etc/kafka-ferry/secrets.properties:source.jaas}}
@@ -46,14 +47,14 @@ schedule: "@hourly"
 def init(
     source: Annotated[str, typer.Argument(help="Brokers to copy from: host:port, ...")],
     target: Annotated[str, typer.Argument(help="Brokers to copy to: host:port, ...")],
-    config: Annotated[Path, typer.Option("--config", help="The file to write.")] = Path(
-        "flow.yaml"
-    ),
+    config: Annotated[Path, typer.Option("--config", help="The file to write.")] = FLOW_FILE,
     topics: Annotated[
         str, typer.Option("--topics", help="Names or Java regular expressions, by commas.")
     ] = ".*",
     source_alias: Annotated[str, typer.Option(help="The source's name.")] = "primary",
     target_alias: Annotated[str, typer.Option(help="The target's name.")] = "backup",
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Write a first flow file, and ask no broker; a file that exists stays as it is."""
     if config.exists():
@@ -73,5 +74,8 @@ def init(
     except ConfigError:
         config.unlink()
         raise
+    if as_json:
+        show_json([{"config": str(config), "flow": name}], several=False)
+        return
     out.print(f"{config} holds the flow {name}.")
-    out.print(f"Next: ferry plan --config {config}")
+    out.print("Next: ferry plan" + ("" if config == FLOW_FILE else f" --config {config}"))

@@ -25,6 +25,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.model import RunOptions
 from kafka_ferry.model.cluster_state import HANGING, HeldBack
+from kafka_ferry.plan import policy_of
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Lag
@@ -83,7 +84,7 @@ def _lag_of_partitions(
 
     rows, refused = readable_lag(flow, options)
     if show:
-        out.print(_age(rows))
+        out.print(_age(flow, rows))
         _show(rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
@@ -133,9 +134,13 @@ def _lag_of_groups(
     return rows
 
 
-def _age(rows: Sequence[Lag]) -> str:
+def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     """Until when the copy is proved complete, and how far it is behind now."""
-    behind = f"{sum(row.lag for row in rows):,} offsets behind"
+    policy = policy_of(flow)
+    beats = sum(row.lag for row in rows if policy.is_heartbeats_topic(row.topic))
+    behind = f"{sum(row.lag for row in rows) - beats:,} offsets behind"
+    if beats:
+        behind += f", and {beats:,} in topics of heartbeats"
     proved = [row.complete_until for row in rows if row.complete_until]
     if not proved:
         return f"Nothing is proved complete yet; {behind}."
@@ -163,9 +168,9 @@ def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:
     if moved:
         first = moved[0]
         warn(
-            f"The group of {flow.name} on {flow.target.alias} has other positions than the ledger in "
-            f"{len(moved)} partition(s), {first.topic}-{first.partition} at {first.moved_to} for one. "
-            "The ledger's are shown; ferry plan says what to do."
+            f"The group of {flow.name} on {flow.target.alias} has other positions than the ledger, such as "
+            f"{first.topic}-{first.partition} at {first.moved_to} ({len(moved):,} in all). The ledger's are shown; "
+            "ferry plan says what to do."
         )
 
 
@@ -179,5 +184,5 @@ def _warn_of_held_back(rows: Sequence[Lag]) -> None:
         since, producer_id, row = min(held, key=itemgetter(0))
         text = HeldBack(row.held_back, since, producer_id).text(now_ms())
         warn(
-            f"Open transactions in {len(held)} partition(s). {row.topic}-{row.partition}: {text} {HANGING}"
+            f"Open transactions ({len(held):,} in all), such as {row.topic}-{row.partition}: {text} {HANGING}"
         )

@@ -135,7 +135,7 @@ class _Environment:
             raise _Unresolved("is outside of the provider's allowlist.pattern")
         _allow("env", key)
         if key not in os.environ:
-            raise _Unresolved("is not set")
+            raise _Unresolved("is not set in the environment of this process")
         return os.environ[key]
 
 

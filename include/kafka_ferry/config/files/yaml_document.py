@@ -196,4 +196,10 @@ def _syntax_problem(error: yaml.YAMLError) -> Problem:
     where = f"line {mark.line + 1}" if mark else WHOLE_FILE
     # PyYAML's quotation may be part of a password.
     reason = regex.sub(r"'.*'", "'...'", getattr(error, "problem", None) or "unreadable text")
-    return Problem(where, f"is not valid YAML: {reason}")
+    # So PyYAML says of a tab, in two ways.
+    is_tab = "'\\t'" in (getattr(error, "problem", None) or "")
+    return Problem(
+        where,
+        f"is not valid YAML: {reason}",
+        "Indent with spaces: YAML allows no tab there." if is_tab else "",
+    )

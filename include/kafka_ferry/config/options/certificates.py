@@ -19,7 +19,8 @@ class CertificateOptions(Options):
     certificates_enabled: bool = Field(
         default=False,
         description="Whether each run that has proved something leaves a certificate of it on the target, in the "
-        "topic ferry-certificates.{source}.internal, and in the state folder.",
+        "topic ferry-certificates.{source}.internal, and in the state folder. Once it is on, `ferry run --verify-all` "
+        "certifies what was copied before.",
     )
     certificates_key: str = Field(
         default="",

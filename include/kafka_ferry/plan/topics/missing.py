@@ -73,7 +73,7 @@ def missing_topics(
     if any(_counting(flow, selection.names)) or selection.refused or missing or not required:
         return
     # Topics left out because of their origin exist, and deleted ones have a policy of their own.
-    meant = [*(skipped.topic for skipped in selection.skipped), *copied]
+    meant = [*_counting(flow, (skipped.topic for skipped in selection.skipped)), *copied]
     if not any(map(flow.topic_filter.matches, meant)):
         rights = (
             Right("TOPIC", name, "READ", prefixed) for name, prefixed in resources_of(flow.topics)

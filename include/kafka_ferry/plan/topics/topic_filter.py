@@ -12,7 +12,7 @@ import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.values import topic_name
-from kafka_ferry.model.cluster_state import ClusterState
+from kafka_ferry.model.cluster_state import NO_HEARTBEATS, ClusterState, HeartbeatTopics
 from kafka_ferry.model.remarks import Refusal, Skipped
 from kafka_ferry.plan.topics.replication_policy import KAFKAS_OWN, ReplicationPolicy, policy_of
 
@@ -21,6 +21,10 @@ _OURS: Final = regex.compile(r"ferry-(ledger|dead-letter|certificates)\..*\.inte
 _NO_HEARTBEATS: Final = (
     "it has the name of MirrorMaker's heartbeats, its first record is none, "
     "and topics does not select it"
+)
+_HEARTBEATS: Final = (
+    "it is for the heartbeats of other flows, which are copied only if topics has its very name, "
+    "or with heartbeats.replication.enabled"
 )
 
 
@@ -45,7 +49,7 @@ def select(
     origins: Mapping[str, Sequence[str]],
     target_id: str,
     returned: Container[str] = (),
-    other_heartbeats: Container[str] = (),
+    heartbeats: HeartbeatTopics = NO_HEARTBEATS,
 ) -> Selection:
     """Decides which of the source's topics the flow mirrors, and under which names.
 
@@ -55,7 +59,7 @@ def select(
         origins: by topic, the ids of the clusters that its records came through (``plan.topics.provenance``).
         target_id: the target's cluster id.
         returned: topics of which the records that came from the target can be left out one by one.
-        other_heartbeats: topics with the name of heartbeats that are not known to hold any.
+        heartbeats: what the topics are that have the name of heartbeats.
 
     Raises:
         ConfigError: as ``policy_of``.
@@ -63,14 +67,13 @@ def select(
     selected, skipped = select_topics(flow, names)
     came_back = [topic for topic in selected if target_id in origins.get(topic, ())]
     back = [topic for topic in came_back if topic not in returned]
-    unasked = [
-        topic
-        for topic in selected
-        if topic in other_heartbeats and not flow.topic_filter.matches(topic)
-    ]
+    wanted = flow.topic_filter
+    others = [it for it in selected if it in heartbeats.others and not wanted.matches(it)]
+    unasked = [it for it in selected if it in heartbeats.unasked and it not in others]
     why = f"its records came from {flow.target.alias} itself (cluster id {target_id})"
     skipped += [Skipped(topic, why) for topic in back]
-    skipped += [Skipped(topic, _NO_HEARTBEATS) for topic in unasked if topic not in back]
+    skipped += [Skipped(topic, _NO_HEARTBEATS) for topic in others if topic not in back]
+    skipped += [Skipped(topic, _HEARTBEATS) for topic in unasked if topic not in back]
     left_out = {skip.topic for skip in skipped}
     remote, refused = _remote_names(flow, [topic for topic in selected if topic not in left_out])
     skipped.sort(key=attrgetter("topic"))
@@ -95,7 +98,7 @@ def selection_of(flow: Flow, state: ClusterState, names: Iterable[str] | None = 
         others.origins,
         state.target.cluster_id,
         others.returned,
-        state.source.other_heartbeats,
+        state.source.heartbeats,
     )
 
 

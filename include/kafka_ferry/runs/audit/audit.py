@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,16 +20,21 @@ from kafka_ferry.audit.terms import AuditPair, AuditTerms
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import AccessDenied
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.runs.audit.folder import AuditFolder, audits_of, forget_old, unfinished_audit
 from kafka_ferry.runs.audit.output import write_outputs
 from kafka_ferry.runs.audit.plan import AuditPlan, planned_audit
 from kafka_ferry.runs.audit.topics import audited_topics
+from kafka_ferry.runs.provenance.appended import count_appended
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.state import folder_name
 from kafka_ferry.wire import connected
 
 if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
+
+log = logging.getLogger(__name__)
 
 SMALL: Final = 1_000_000
 """So many offsets of both sides together are compared sooner than Spark starts."""
@@ -176,6 +182,8 @@ class Audit:
             work = _Work(comparison, self.folder, known, progress)
             work.compare_pairs()
             partitions = [part for some in work.by_topic() for part in work.topic(some)]
+        if any(part.counts.reordered for part in partitions):
+            partitions = self._with_appended(partitions)
         report = AuditReport(
             audit=plan.audit,
             source=self.flow.source.alias,
@@ -192,6 +200,19 @@ class Audit:
         self.folder.finish(report)
         forget_old(self.flow)
         return report
+
+    def _with_appended(self, parts: Sequence[PartitionAudit]) -> list[PartitionAudit]:
+        """The results with what the ledger explains; another tool's copy has none."""
+        run = RunContext.of(self.flow, "")
+        try:
+            run.project_ledger()
+        except AccessDenied as error:
+            log.warning(
+                "Whether a backfill has appended what is out of order is not known: %s", error
+            )
+            return list(parts)
+        names = {part.pair.remote_topic for part in parts}
+        return count_appended(run.ledger, parts, ClusterControl(self.flow.target).topic_ids(names))
 
     def _known(self, number: int, pair: AuditPair) -> PairOutcome:
         """How far a pair has come; one that could not be compared is tried again."""

@@ -13,8 +13,8 @@ from kafka_ferry.model import RunOptions, Topic
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.topic_filter import Selection
+from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
-from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 
 
@@ -116,7 +116,7 @@ def _by_policy(
     topics, _ = source.readable_topics(selected)
     upstream, target_id = find_upstream(flow, source, names, topics), target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
-    beats = other_heartbeats(flow, topics)
+    beats = heartbeat_topics(flow, topics, wanted=(*flow.topics, *patterns))
     found = select(flow, selected, upstream.origins, target_id, returned, beats)
 
     def is_wanted(topic: str) -> bool:

@@ -35,9 +35,9 @@ from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_mismatches import beyond_source, log_mismatches
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
+from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
-from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions
@@ -64,7 +64,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     topics, refused = source.readable_topics(selected)
     upstream = find_upstream(flow, source, names, topics)
     origins, returned = upstream.origins, returned_topics(flow, upstream, target_id)
-    beats = other_heartbeats(flow, topics, ledger.topics())
+    beats = heartbeat_topics(flow, topics, ledger.topics())
     remote_names = select(flow, names, origins, target_id, returned, beats).names
     topics = {name: topic for name, topic in topics.items() if name in remote_names}
     unreadable = {name: str(error) for name, error in refused.items()}
@@ -73,7 +73,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         require_one_file(flow, ledger)
     state = ClusterState(
         source=SourceState(
-            source_id, frozenset(names), topics, refused=unreadable, other_heartbeats=beats
+            source_id, frozenset(names), topics, refused=unreadable, heartbeats=beats
         ),
         target=TargetState(target_id),
         positions=positions,
@@ -199,7 +199,7 @@ def _with_remote_topics(
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
     # Until the source had heartbeats, the flow may have written its own where they go.
     own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
-    own -= {remote_names[name] for name in state.source.other_heartbeats & remote_names.keys()}
+    own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
     topics = [
         there[name]
         for name in remote_names.values()

@@ -19,8 +19,8 @@ from kafka_ferry.model import ORDINARY, RunOptions, Topic, TopicPartition
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.subset import narrowed
 from kafka_ferry.runs.plan.discover import held_back_from
+from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
-from kafka_ferry.runs.provenance.other_heartbeats import other_heartbeats
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
@@ -121,7 +121,7 @@ def readable_lag(
     target_id = target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
     ledger = flow_ledger(flow)
-    beats = other_heartbeats(flow, topics, ledger.topics())
+    beats = heartbeat_topics(flow, topics, ledger.topics())
     selection = select(flow, names, upstream.origins, target_id, returned, beats)
     if options.topics:
         selection, _ = narrowed(flow, selection, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -36,6 +36,7 @@ from kafka_ferry.runs.verify.verdict import with_groups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kafka_ferry.certificates import Certificate
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
@@ -76,7 +77,7 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         source=flow.source.alias,
         target=flow.target.alias,
         times=RunTimes(plan.at, now_ms(), {step: record.seconds for step, record in ended.items()}),
-        counts=_counts(run.ledger, run.run_id, flow.dead_letter_name),
+        counts=_counts(run.ledger, plan, flow.dead_letter_name),
         topics=_topics(plan),
         problems=_problems(plan, ended, found.verdict),
         proof=_proof(run, found, groups),
@@ -106,9 +107,21 @@ def _certified(run: RunContext, plan: Plan, report: RunReport, found: Reconcilia
     if certificate is None:
         return report
     proof = replace(report.proof, certificate=certificate.header.serial)
-    report = replace(report, proof=proof)
+    topics = replace(report.topics, notes=(*report.topics.notes, *_uncertified(run, certificate)))
+    report = replace(report, proof=proof, topics=topics)
     _write(run.folder, report)
     return report
+
+
+def _uncertified(run: RunContext, certificate: Certificate) -> Iterator[str]:
+    """What a flow's first certificate does not say."""
+    rows = run.ledger.read(copied_rows(), ["start", "end"])
+    offsets = (pc.sum(rows["end"]).as_py() or 0) - (pc.sum(rows["start"]).as_py() or 0)
+    if certificate.header.serial == 1 and offsets > certificate.header.source_offsets:
+        yield (
+            "This is the flow's first certificate, and only of what this run has proved: `ferry run --verify-all` "
+            "certifies what was copied before too."
+        )
 
 
 def _so_far(ledger: LedgerTable) -> RunOffsets:
@@ -189,12 +202,13 @@ def _proof(run: RunContext, found: Reconciliation, groups: GroupMoves | None) ->
     )
 
 
-def _counts(ledger: LedgerTable, run: str, dead_letter_topic: str) -> RunCounts:
-    rows = ledger.read(copied_rows() & (pc.field("run") == run), _COLUMNS).to_pylist()
-    reasons, rebuilt = Counter[str](), Counter[str]()
+def _counts(ledger: LedgerTable, plan: Plan, dead_letter_topic: str) -> RunCounts:
+    rows = ledger.read(copied_rows() & (pc.field("run") == plan.run), _COLUMNS).to_pylist()
+    reasons, rebuilt, beats = Counter[str](), Counter[str](), Counter[str]()
     losses, adoptions = list[str](), list[str]()
     for row in rows:
         partition = TopicPartition(row["topic"], row["partition"])
+        beats.update({row["topic"]: row["records"]} if row["topic"] in plan.heartbeats else {})
         reasons.update(dict(row["reasons"]))
         rebuilt.update(dict(row["rebuilt"]))
         losses.extend(_loss(partition, **interval) for interval in row["lost"])
@@ -210,6 +224,7 @@ def _counts(ledger: LedgerTable, run: str, dead_letter_topic: str) -> RunCounts:
         losses=tuple(losses),
         dead_letter_topic=dead_letter_topic,
         adoptions=tuple(adoptions),
+        heartbeats=dict(beats),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -17,6 +18,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable, copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.provenance.appended import appended_by
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.state.run_context import RunContext
 
@@ -151,13 +153,10 @@ def _copied(finding: Finding, rows: list[dict[str, Any]]) -> list[tuple[int, int
 
 def _put_there(proposal: AuditProposal, rows: list[dict[str, Any]]) -> Iterator[Choice]:
     """Which records are out of order because a backfill or a repair has appended them."""
-    runs: dict[str, int] = {}
+    appended = [row for row in rows if row["since"] is not None]
+    runs = Counter[str]()
     for finding in proposal.findings:
-        for row in rows:
-            if row["since"] is None or not _is_of(row, finding):
-                continue
-            if any(_is_there(finding, segment) for segment in row["segments"]):
-                runs[row["run"]] = runs.get(row["run"], 0) + finding.records
+        runs += appended_by(finding, (row for row in appended if _is_of(row, finding)))
     for run, records in runs.items():
         said = f"{records:,} of them are where {run} has appended them, as the ledger says."
         yield Choice("none", (said,))
@@ -166,11 +165,3 @@ def _put_there(proposal: AuditProposal, rows: list[dict[str, Any]]) -> Iterator[
 def _is_of(row: Mapping[str, Any], finding: Finding) -> bool:
     names = (row["topic"], row["partition"], row["remote_topic"])
     return names == (finding.topic, finding.partition, finding.remote_topic)
-
-
-def _is_there(finding: Finding, segment: Mapping[str, int]) -> bool:
-    past = finding.source_offset - segment["source"]
-    return (
-        0 <= past <= segment["records"] - finding.records
-        and segment["target"] + past == finding.target_offset
-    )

@@ -214,7 +214,7 @@ def _chosen(
         elif is_own_group(name):
             errors.append(FerryError(f"The group {name} is Kafka Ferry's own, and never moved."))
         elif group.state == "Dead":
-            errors.append(FerryError(f"There is no group {name} on {flow.source.alias}."))
+            errors.append(source.no_such_group(name))
         else:
             chosen.append(group)
     return chosen

@@ -149,9 +149,7 @@ class Translator:
             errors = [one for one in described.values() if isinstance(one, FerryError)]
             groups = [one for one in described.values() if isinstance(one, Group)]
             errors += [
-                FerryError(f"There is no group {group.name} on {control.alias}.")
-                for group in groups
-                if group.state == "Dead"
+                control.no_such_group(group.name) for group in groups if group.state == "Dead"
             ]
             committed = control.committed([group for group in groups if group.state != "Dead"])
         by_name = {group.name: group for group in groups}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -32,15 +33,54 @@ def ferry(
 
 def test_a_first_file_is_a_flow_that_is_valid(ferry: Ferry) -> None:
     status, said, _ = ferry("init", "a:1,b:2", "c:3", "--topics", "orders, pay.*")
-    assert (status, said.splitlines()[-1]) == (0, "Next: ferry plan --config flow.yaml")
+    assert (status, said.splitlines()[-1]) == (0, "Next: ferry plan")
     flow = load_flow(Path("flow.yaml").absolute())
     assert flow.name == "primary->backup"
     assert list(flow.topics) == ["orders", "pay.*"]
-    assert ferry("check", "--config", "flow.yaml") == (
+    assert ferry("check") == (
         0,
         "flow.yaml: primary->backup is valid; it copies orders, pay.*\n",
         "",
     )
+
+
+def test_a_file_that_is_not_there_is_asked_for(ferry: Ferry) -> None:
+    for command in ("check", "plan", "certificate list", "repair"):
+        status, _, said = ferry(*command.split())
+        assert status == 9
+        assert "flow.yaml: file: is not in this folder. Name another file with --config" in said
+
+
+def test_programs_get_json(ferry: Ferry) -> None:
+    _, said, _ = ferry("init", "a:1", "b:2", "--json")
+    assert json.loads(said) == {"config": "flow.yaml", "flow": "primary->backup"}
+    _, said, _ = ferry("check", "--json")
+    assert json.loads(said) == [
+        {"config": "flow.yaml", "flow": "primary->backup", "topics": [".*"], "notes": []}
+    ]
+
+
+def test_two_files_that_write_the_same_names_are_told(ferry: Ferry) -> None:
+    kept = "\nreplication.policy.class: IdentityReplicationPolicy\n"
+    for source, topics in (("us", "orders"), ("eu", "orders,clicks"), ("asia", ".*")):
+        name = f"{source}.yaml"
+        ferry(
+            "init",
+            f"{source}:1",
+            "c:2",
+            "--source-alias",
+            source,
+            "--topics",
+            topics,
+            "--config",
+            name,
+        )
+        Path(name).write_text(Path(name).read_text() + kept)
+    status, _, said = ferry("check", "--config", "us.yaml", "--config", "eu.yaml")
+    assert status == 0
+    assert "eu.yaml: us->backup and eu->backup both write orders: rename one" in said
+    _, _, said = ferry("check", "--config", "us.yaml", "--config", "us.yaml")
+    assert "us->backup is in two files" in said
 
 
 def test_a_file_that_exists_stays_as_it_is(ferry: Ferry) -> None:

@@ -271,7 +271,9 @@ def test_what_leads_nowhere_is_named_when_a_client_is_made(tmp_path: Path, secre
     with pytest.raises(ConfigError) as caught:
         load_flow(file).source.client_properties("consumer")
     first, second = str(caught.value).splitlines()
-    assert first == (f"{file}: primary: bootstrap.servers: ${{env:FERRY_TEST_HOST}} is not set")
+    assert first == (
+        f"{file}: primary: bootstrap.servers: ${{env:FERRY_TEST_HOST}} is not set in the environment of this process"
+    )
     assert "primary: ssl.key.password: ${dir:" in second
     assert SECRET not in str(caught.value)
 

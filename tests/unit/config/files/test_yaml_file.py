@@ -118,6 +118,7 @@ target: {<<: *base, alias: b}
         ("writers: 1\nwriters: 2", "writers", "is given twice, again in line 8"),
         ("a: [", "line 7", "is not valid YAML"),
         ("a: b: c", "line 7", "is not valid YAML"),
+        ("a:\n\tb: c", "line 8", "Indent with spaces: YAML allows no tab there."),
         ("---\na: b", "line 7", "is not valid YAML"),
         ("start.date: 2024-02-30", "start.date", "must be a day or a moment"),
         ("topics: [a, !!timestamp b]", "topics.1", "If it is text, put it in quotes."),

@@ -40,6 +40,8 @@ def test_the_first_run_begins_every_partition_at_its_end_and_records_that() -> N
     assert intervals(plan) == [("orders", 0, 50, 50), ("orders", 1, 0, 0), ("orders", 2, 7, 7)]
     assert plan.offsets == 0
     assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.orders"]
+    (note,) = plan.remarks.notes
+    assert "begins by auto.offset.reset (latest): 40 older offsets are left out" in note.message
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.model import Skipped
+from kafka_ferry.model.cluster_state import HeartbeatTopics
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.topic_filter import select
@@ -37,6 +38,10 @@ def test_heartbeats_are_nothing_that_a_flow_has_asked_for(topics: list[str]) -> 
     beats = frozenset({"heartbeats", "eu.heartbeats"})
     (refusal,) = refused(beats, topics=topics, heartbeats_replication_enabled=True)
     assert "has no topic that" in refusal.reason
+    assert not str(refusal).startswith(":")
+    flow, unasked = a_flow(topics=topics), HeartbeatTopics(unasked=beats)
+    left_out = select(flow, beats, {}, "T", (), unasked)
+    assert [*map(str, missing_topics(flow, beats, (), left_out))] == [str(refusal)]
     assert refused(beats, topics=topics, topics_optional=topics) == []
     assert refused(beats, topics=["heartbeats"]) == []
     assert refused(beats | {"orders"}, topics=[".*"]) == []

@@ -6,6 +6,7 @@ import pytest
 
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model import Skipped
+from kafka_ferry.model.cluster_state import HeartbeatTopics
 from kafka_ferry.plan import naming, policy_of, select_topics
 from kafka_ferry.plan.topics.replication_policy import DefaultReplicationPolicy, KeptNames
 from tests.unit.plan.builders import a_flow, a_source, a_state, planned
@@ -105,12 +106,27 @@ def test_a_topic_is_copied_under_its_remote_name(
 
 def test_an_applications_topic_of_heartbeats_is_copied_only_if_the_flow_selects_it() -> None:
     state = a_state(a_source("x.heartbeats"))
-    state = replace(state, source=replace(state.source, other_heartbeats={"x.heartbeats"}))
+    state = replace(
+        state,
+        source=replace(
+            state.source, heartbeats=HeartbeatTopics(others=frozenset({"x.heartbeats"}))
+        ),
+    )
     plan = planned(state, a_flow(**BEATS, topics=["orders"], topics_optional=["orders"]))
     (skipped,) = plan.remarks.skipped
     assert "has the name of MirrorMaker's heartbeats, its first record is none" in skipped.reason
     assert (plan.ranges, plan.topics.creations) == ((), ())
     assert planned(state, a_flow(**BEATS, topics=["x.*", "x.heartbeats"])).ranges
+
+
+def test_heartbeats_that_the_flow_does_not_ask_for_are_skipped() -> None:
+    state = a_state(a_source("x.heartbeats"))
+    unasked = HeartbeatTopics(unasked=frozenset({"x.heartbeats"}))
+    state = replace(state, source=replace(state.source, heartbeats=unasked))
+    plan = planned(state, a_flow(topics_optional=[".*"]))
+    (skipped,) = plan.remarks.skipped
+    assert "the heartbeats of other flows" in skipped.reason
+    assert (plan.ranges, plan.topics.creations) == ((), ())
 
 
 def test_a_topic_that_vanished_meanwhile_is_skipped() -> None:

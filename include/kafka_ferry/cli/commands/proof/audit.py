@@ -28,7 +28,7 @@ from kafka_ferry.cli.audit_options import (
 )
 from kafka_ferry.cli.commands.backfill import moment_ms
 from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import OneFlowOption, RateOption, TopicsOption, run_options
+from kafka_ferry.cli.options import FLOW_FILE, OneFlowOption, RateOption, TopicsOption, run_options
 from kafka_ferry.cli.terminal import warn
 from kafka_ferry.config import Flow
 
@@ -134,6 +134,8 @@ def _flow(
     alias: str,
     policy: str,
 ) -> Flow:
+    if config is None and not (source or target) and FLOW_FILE.exists():
+        config = FLOW_FILE
     if config:
         if source or target:
             raise typer.BadParameter(

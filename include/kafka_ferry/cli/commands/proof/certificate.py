@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kafka_ferry.cli.command import Command
+from kafka_ferry.cli.commands.backfill import MOMENT_FORMS, moment_ms
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, place_of
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
+from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from kafka_ferry.certificates import Certificate
+    from kafka_ferry.config import Flow
+    from kafka_ferry.runs.certificates import ReadBack
 
 app = typer.Typer(
     no_args_is_help=True, help="List, show and check the certificates of what runs have proved."
@@ -46,22 +52,46 @@ ReadBackOption = Annotated[
         "what its certificate says. May be repeated.",
     ),
 ]
+CheckJsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON for programs, if all of it holds; errors stay text."),
+]
+ListSinceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        help=f"Only those that may have records that were written after it: {MOMENT_FORMS}.",
+    ),
+]
+FolderArgument = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
+FromOption = Annotated[
+    str, typer.Option("--from", help=f"The first timestamp of the records: {MOMENT_FORMS}.")
+]
+ToOption = Annotated[str, typer.Option("--to", help="The first timestamp after them.")]
 FileOption = Annotated[
     Path | None,
     typer.Option("--output", dir_okay=False, help="Write the certificate's bytes to this file."),
 ]
 
 
-@app.command("list")
-def list_(config: ConfigOption, flow: OneFlowOption = None, as_json: JsonOption = False) -> None:
-    """List a flow's certificates."""
+@app.command("list", cls=Command)
+def list_(
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    since: ListSinceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List a flow's certificates, and of which records they are."""
     from kafka_ferry.runs.certificates import find_certificates
 
-    certificates = find_certificates(one_flow(config, flow)).all
+    first = moment_ms("--since", since) if since else 0
+    certificates = [
+        one for one in find_certificates(one_flow(config, flow)).all if _until_ms(one) > first
+    ]
     if as_json:
         show_json([[_told(one) for one in certificates]], several=False)
         return
-    columns = ("SERIAL", "ISSUED", "RUN", "RANGES", "RECORDS", "SIGNED", "HASH")
+    columns = ("SERIAL", "ISSUED", "RUN", "RANGES", "RECORDS", "FROM", "UNTIL", "SIGNED", "HASH")
     show_table(columns, map(_row, certificates), numbers=("SERIAL", "RANGES", "RECORDS"))
 
 
@@ -69,10 +99,17 @@ def _row(one: Certificate) -> tuple[object, ...]:
     header, is_signed = one.header, "yes" if one.signature else "no"
     counts = f"{header.ranges:,}", f"{header.records:,}"
     issued = header.serial, moment_text(header.issued_at), header.run
-    return (*issued, *counts, is_signed, one.digest[:16])
+    since = moment_text(header.window[0]) if header.window else None
+    return (*issued, *counts, since, moment_text(_until_ms(one)), is_signed, one.digest[:16])
 
 
-@app.command()
+def _until_ms(one: Certificate) -> int:
+    """Until when its records were written: the end of a backfill's window, or when the run was planned."""
+    window, planned_at = one.header.window, one.header.planned_at
+    return min(window[1], planned_at) if window else planned_at
+
+
+@app.command(cls=Command)
 def show(
     config: ConfigOption,
     serial: SerialArgument = None,
@@ -95,12 +132,14 @@ def show(
         _show(one)
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     config: ConfigOption,
     flow: OneFlowOption = None,
     public_key: PublicKeyOption = None,
     places: ReadBackOption = None,
+    *,
+    as_json: CheckJsonOption = False,
 ) -> None:
     """Check a flow's certificates: their bytes, their chain, their signatures, and that the ledger agrees.
 
@@ -121,6 +160,9 @@ def check(
         raise CertificateError(
             "\n  ".join([f"The certificates of {chosen.name} do not hold:", *faults])
         )
+    if as_json:
+        show_json([_checked(found.all, read, key)], several=False)
+        return
     first, last = (found.all[at].header for at in (0, -1))
     ranges = sum(one.header.ranges for one in found.all)
     out.print(
@@ -134,7 +176,49 @@ def check(
         warn(note)
 
 
-@app.command()
+@app.command(cls=Command)
+def export(
+    config: ConfigOption,
+    folder: FolderArgument,
+    since: FromOption,
+    until: ToOption,
+    flow: OneFlowOption = None,
+    public_key: PublicKeyOption = None,
+) -> None:
+    """Write a folder to hand over: certificates of a span, the public key, the checker, and a page that explains them.
+
+    Exits with 7 if any offset of the span has no certificate, and names it.
+    """
+    from kafka_ferry.certificates import CertificateError
+    from kafka_ferry.model import Window
+    from kafka_ferry.runs.certificate_export import PAGE, export_certificates
+
+    first, after = moment_ms("--from", since), moment_ms("--to", until)
+    if first >= after:
+        raise InputError(
+            f"--to {until} is not after --from {since}.",
+            advice="The span includes --from and excludes --to.",
+        )
+    chosen = one_flow(config, flow)
+    pem = _pem(public_key) if public_key else _own_pem(chosen)
+    key = _key(pem, str(public_key or CERTIFICATES_KEY))
+    done = export_certificates(chosen, Window(first, after), folder, key, pem)
+    serials = [one.header.serial for one in done.certificates]
+    out.print(f"{folder}: certificates {serials[0]} to {serials[-1]} of {chosen.name}")
+    out.print(f"page:     {folder / PAGE}")
+    for name in done.gone:
+        warn(f"{name} is gone from the source: which of its records are of these dates is unknown.")
+    for span in done.missing:
+        for start, end in span.missing:
+            warn(f"No certificate has {span.source} [{start}, {end}): {end - start:,} offsets.")
+    if done.missing:
+        warn(
+            "`ferry run --verify-all` certifies all that was copied; then export into a new folder."
+        )
+        raise typer.Exit(CertificateError.exit_code)
+
+
+@app.command(cls=Command)
 def restore(
     config: ConfigOption, flow: OneFlowOption = None, public_key: PublicKeyOption = None
 ) -> None:
@@ -157,6 +241,22 @@ def restore(
         out.print(f"{place}: {said}")
     if key is None:
         warn("Not looked at: signatures, for want of --public-key.")
+
+
+def _checked(
+    certificates: Sequence[Certificate], read: Sequence[ReadBack], key: Ed25519PublicKey | None
+) -> dict[str, Any]:
+    """What was checked and holds."""
+    headers = [one.header for one in certificates]
+    return {
+        "flow": headers[0].flow,
+        "first": headers[0].serial,
+        "last": headers[-1].serial,
+        "ranges": sum(header.ranges for header in headers),
+        "signatures": key is not None,
+        "read_back": [asdict(one) for one in read],
+        "notes": _not_looked_at([*certificates], key),
+    }
 
 
 def _intervals(serials: Sequence[int]) -> str:
@@ -186,12 +286,34 @@ def _not_looked_at(certificates: list[Certificate], key: Ed25519PublicKey | None
 
 
 def _public_key(file: Path) -> Ed25519PublicKey:
-    from kafka_ferry.certificates.signature import public_key
+    return _key(_pem(file), str(file))
 
+
+def _pem(file: Path) -> bytes:
     try:
-        return public_key(file.read_bytes(), str(file))
+        return file.read_bytes()
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _key(pem: bytes, at: str) -> Ed25519PublicKey:
+    from kafka_ferry.certificates.signature import public_key
+
+    return public_key(pem, at)
+
+
+def _own_pem(flow: Flow) -> bytes:
+    """The public key of the key that the flow signs with."""
+    from kafka_ferry.certificates.signature import public_pem
+
+    reference = flow.certificates_key
+    if not reference:
+        raise InputError(
+            f"{flow.name} signs no certificate, so nobody can check whose they are.",
+            advice=f"Set {CERTIFICATES_KEY} and prove it again with `ferry run --verify-all`, or name the key with "
+            "--public-key.",
+        )
+    return public_pem(flow.target.looked_up(CERTIFICATES_KEY, reference), CERTIFICATES_KEY)
 
 
 def _told(one: Certificate) -> dict[str, Any]:

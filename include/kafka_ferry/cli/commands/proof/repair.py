@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import JsonOption, OneFlowOption, place_of
+from kafka_ferry.cli.options import FLOW_FILE, JsonOption, OneFlowOption, place_of
 from kafka_ferry.cli.terminal import out, show_table
 from kafka_ferry.plan.offsets.log_check import CopyState
 
@@ -108,8 +108,7 @@ def repair(
     if audit:
         _show_audit(audit, config, flow, as_json=as_json)
         return
-    if config is None:
-        raise typer.BadParameter("is needed, but for --audit.", param_hint="--config")
+    config = config or FLOW_FILE
     if append:
         _append(one_flow(config, flow), append, reason, yes=yes, as_json=as_json)
         return

@@ -56,7 +56,11 @@ def verify(
 
 
 def _show(flow: Flow, run_id: str, verdict: Verdict, *, named: bool) -> None:
-    found = f"{verdict.records:,} records in {verdict.ranges:,} ranges{verdict.not_there}"
+    from kafka_ferry.verify.checks import count
+
+    found = (
+        f"{count(verdict.records, 'record')} in {count(verdict.ranges, 'range')}{verdict.not_there}"
+    )
     where = f"{flow.name}: " if named else ""
     if verdict.ranges:
         out.print(f"{where}verified: {found} ({run_id})")

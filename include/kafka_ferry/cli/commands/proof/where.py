@@ -11,6 +11,8 @@ from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import out, show_json, warn
 from kafka_ferry.clock import moment_text
+from kafka_ferry.config.types.problems import did_you_mean
+from kafka_ferry.errors import InputError
 from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def where(
     Exits with 2 if no run has accounted for the offset.
     """
     from kafka_ferry.runs.state.step_time import step_time
-    from kafka_ferry.runs.where import next_offset, where
+    from kafka_ferry.runs.where import ledger_topics, next_offset, where
 
     chosen, source = one_flow(config, flow), TopicPartition(topic, partition)
     with step_time(chosen):
@@ -49,6 +51,11 @@ def where(
         show_json([[asdict(one) for one in found]], several=False)
     for one in () if as_json else found:
         _show(one)
+    if not found and topic not in (copied := ledger_topics(chosen)):
+        raise InputError(
+            f"{chosen.name} has copied no topic {topic}.",
+            advice=did_you_mean(topic, copied) or "Name it as the source does.",
+        )
     if not found:
         following = next_offset(chosen, source)
         known = "nothing of it" if following is None else f"it up to offset {following}"

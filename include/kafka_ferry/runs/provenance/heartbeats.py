@@ -1,4 +1,4 @@
-"""Topics that are named like MirrorMaker's heartbeats, and hold an application's records."""
+"""What topics hold that are named like MirrorMaker's heartbeats: these, nothing, or an application's records."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.mirrormaker2.record_formats import Heartbeat, MalformedRecord
 from kafka_ferry.model import Topic, TopicPartition
+from kafka_ferry.model.cluster_state import NO_HEARTBEATS, HeartbeatTopics
 from kafka_ferry.plan import policy_of
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
@@ -20,17 +21,24 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 log = logging.getLogger(__name__)
 
 
-def other_heartbeats(
-    flow: Flow, topics: Mapping[str, Topic], copied: Container[str] = ()
-) -> frozenset[str]:
-    """Which of ``topics`` have the name of heartbeats, and are not known to hold any.
+def heartbeat_topics(
+    flow: Flow,
+    topics: Mapping[str, Topic],
+    copied: Container[str] = (),
+    *,
+    wanted: Container[str] | None = None,
+) -> HeartbeatTopics:
+    """What those of ``topics`` are that have the name of heartbeats.
 
-    Reads one batch of each, and nothing of those that the flow has copied before.
+    Reads one batch of each, and nothing of those that the flow has copied before. A pattern such as ``.*`` does
+    not ask for heartbeats: two flows that copy each other's would never end, nor would the topics' names.
 
     Args:
         flow: the flow.
         topics: topics of its source, by name.
-        copied: topics that it has copied before.
+        copied: topics that it has copied before, and goes on copying.
+        wanted: the names by which heartbeats are asked for; by default those in ``topics``, and all with
+            ``heartbeats.replication.enabled``.
 
     Raises:
         ConfigError: as ``policy_of``.
@@ -42,14 +50,22 @@ def other_heartbeats(
         if name not in copied and policy.is_heartbeats_topic(name)
     ]
     if not named:
-        return frozenset()
+        return NO_HEARTBEATS
     with connected(flow.source) as cluster:
-        return frozenset(topic.name for topic in named if not _beats(cluster, topic))
+        beats = {topic.name: _beats(cluster, topic) for topic in named}
+    if wanted is None:
+        wanted = beats if flow.heartbeats_replication_enabled else flow.topics
+    return HeartbeatTopics(
+        others=frozenset(name for name, beat in beats.items() if not beat),
+        unasked=frozenset(
+            name for name, beat in beats.items() if beat is not False and name not in wanted
+        ),
+    )
 
 
-def _beats(cluster: WireCluster, topic: Topic) -> bool:
-    """Whether each of its partitions that has records begins with a heartbeat, and one has."""
-    beats = False
+def _beats(cluster: WireCluster, topic: Topic) -> bool | None:
+    """Whether each of its partitions that has records begins with a heartbeat; None where none has records."""
+    beats: bool | None = None
     for number in range(topic.partitions):
         try:
             first = retry(partial(_begins_with, cluster, TopicPartition(topic.name, number)))
@@ -58,7 +74,7 @@ def _beats(cluster: WireCluster, topic: Topic) -> bool:
             return False
         if first is False:
             return False
-        beats = beats or first is True
+        beats = beats or first
     return beats
 
 

@@ -1,0 +1,58 @@
+"""Which names on one target two flows would both write, as far as their files say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.types.values import is_topic_name
+from kafka_ferry.plan.topics.replication_policy import policy_of
+
+_ANY: Final = "any-topic"
+
+
+def same_names(one: Flow, other: Flow) -> Iterator[str]:
+    """A sentence for each name, or kind of names, that both flows write on the same brokers.
+
+    Patterns name no topics: of two of them nothing is known, but that both flows may select a topic with one name.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    if one.name == other.name:
+        yield f"{other.name} is in two files: give one of its clusters another alias, or their runs refuse each other."
+        return
+    if _brokers(one).isdisjoint(_brokers(other)) or _is_meant(one, other):
+        return
+    first, second = policy_of(one), policy_of(other)
+    names = dict.fromkeys(filter(is_topic_name, (*one.topics, *other.topics)))
+    mine = {first.remote_topic(it): it for it in names if one.topic_filter.matches(it)}
+    theirs = {second.remote_topic(it): it for it in names if other.topic_filter.matches(it)}
+    shared = sorted(mine.keys() & theirs.keys())
+    if shared:
+        yield f"{one.name} and {other.name} both write {', '.join(shared)}: {_ADVICE}"
+    elif first.remote_topic(_ANY) == second.remote_topic(_ANY) and _has_pattern(one, other):
+        yield (
+            f"{one.name} and {other.name} write the same name wherever both of their sources have a topic that "
+            f"topics selects: {_ADVICE}"
+        )
+
+
+_ADVICE: Final = (
+    "rename one with topics.rename, take the policy that puts the source's alias before it, or set "
+    "on.foreign.records: adopt in both if they are to share it."
+)
+
+
+def _brokers(flow: Flow) -> set[str]:
+    servers = str(flow.target.properties.get("bootstrap.servers", ""))
+    return {server.strip() for server in servers.split(",")}
+
+
+def _is_meant(*flows: Flow) -> bool:
+    return all(flow.on_foreign_records == "adopt" for flow in flows)
+
+
+def _has_pattern(*flows: Flow) -> bool:
+    return all(any(not is_topic_name(it) for it in flow.topics) for flow in flows)

@@ -1,0 +1,176 @@
+"""A folder to hand over: the certificates of what was written in a span of time, and all that checks them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import kafka_ferry.certificates
+from kafka_ferry.certificates import Certificate, CertificateError
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import InputError
+from kafka_ferry.model import LogBounds, TopicPartition, Window
+from kafka_ferry.report.templates import template
+from kafka_ferry.runs.certificates import faults_of, find_certificates
+from kafka_ferry.runs.plan.first_starts import first_offsets
+from kafka_ferry.runs.state.run_context import RunContext
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from kafka_ferry.config import Flow
+
+PAGE: Final = "index.html"
+_CHECKER: Final = "check_certificates.py"
+
+Span = tuple[int, int]
+"""Offsets from the first up to the second, without the second itself."""
+
+
+@dataclass(frozen=True)
+class CertifiedSpan:
+    """What certificates say of one source partition's offsets that were written in a window.
+
+    Attributes:
+        source: the source partition.
+        remote_topic: the remote topic.
+        offsets: from the window's first offset up to the first one after it.
+        serials: the certificates with any of them.
+        missing: those of the offsets that no certificate has.
+    """
+
+    source: TopicPartition
+    remote_topic: str
+    offsets: Span
+    serials: tuple[int, ...]
+    missing: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written into a folder.
+
+    Attributes:
+        certificates: the certificates, without a hole between the first one and the last one.
+        spans: what they say of each source partition with records of the window.
+        gone: topics that the flow has copied and the source no longer has, so that nobody can tell which of their
+            records are of the window.
+    """
+
+    certificates: tuple[Certificate, ...]
+    spans: tuple[CertifiedSpan, ...]
+    gone: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[CertifiedSpan, ...]:
+        """Those with offsets that no certificate has."""
+        return tuple(span for span in self.spans if span.missing)
+
+
+def export_certificates(
+    flow: Flow, window: Window, folder: Path, key: Ed25519PublicKey, pem: bytes
+) -> Export:
+    """Write a window's certificates, the public key, the checker and a page into a new folder.
+
+    Args:
+        flow: the flow.
+        window: timestamps of the source's records.
+        folder: the folder; it must not exist, or be empty.
+        key: the key that each certificate has to be signed with.
+        pem: its file.
+
+    Raises:
+        CertificateError: the flow's certificates do not hold; nothing is written then.
+        InputError: the folder has files, or cannot be written; or no certificate is of the window.
+        FerryError: a cluster does not answer.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists and is not empty.", advice="Name a new folder.")
+    found = find_certificates(flow)
+    if faults := list(faults_of(flow, found, key)):
+        raise CertificateError(
+            "\n  ".join([f"The certificates of {flow.name} do not hold:", *faults])
+        )
+    export = _chosen(flow, window, found.all)
+    if not export.certificates:
+        raise InputError(
+            f"No certificate of {flow.name} has a record of {window}.",
+            advice="`ferry run --verify-all` certifies what was copied before certificates were switched on.",
+        )
+    try:
+        _write(flow, window, folder, export, pem)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}.") from None
+    return export
+
+
+def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
+    bounds, ids, gone = _source(flow)
+    firsts = first_offsets(flow, dict.fromkeys(bounds, window.since_ms))
+    afters = first_offsets(flow, dict.fromkeys(firsts, window.until_ms))
+    known: dict[tuple[str, int], list[tuple[Span, int, str]]] = defaultdict(list)
+    for one in certificates:
+        for row in one.ranges():
+            place = (row["topic_id"], row["partition"])
+            offsets = (row["start"], row["end"])
+            known[place].append((offsets, one.header.serial, row["remote_topic"]))
+    spans = []
+    for source, start in sorted(firsts.items()):
+        end = afters.get(source, bounds[source].end)
+        if start >= end:
+            continue
+        rows = known[ids[source.topic], source.partition]
+        # Where the source has deleted older records, these may be of the window too.
+        since = 0 if start == bounds[source].start else start
+        of = [(it, serial, name) for it, serial, name in rows if it[0] < end and it[1] > since]
+        serials = tuple(sorted({serial for _, serial, _ in of}))
+        remote = of[-1][2] if of else ""
+        missing = tuple(_uncovered((start, end), (it for it, _, _ in of)))
+        spans.append(CertifiedSpan(source, remote, (start, end), serials, missing))
+    serials_all = {serial for span in spans for serial in span.serials}
+    kept = [
+        one
+        for one in certificates
+        if serials_all and min(serials_all) <= one.header.serial <= max(serials_all)
+    ]
+    return Export(tuple(kept), tuple(spans), tuple(gone))
+
+
+def _source(flow: Flow) -> tuple[Mapping[TopicPartition, LogBounds], Mapping[str, str], list[str]]:
+    """The logs and the ids of the topics that the flow has copied; and those of which the source has none."""
+    run = RunContext.of(flow, "")
+    run.project_ledger()
+    names, source = run.ledger.topics(), ClusterControl(flow.source)
+    topics, refused = source.readable_topics(names)
+    for error in refused.values():
+        raise error
+    bounds = source.log_bounds(topics.values(), wait_s=flow.partition_wait_ms / 1000)
+    ids = {name: topic.topic_id for name, topic in topics.items()}
+    return bounds, ids, sorted(names.keys() - topics.keys())
+
+
+def _uncovered(span: Span, covers: Iterable[Span]) -> Iterable[Span]:
+    """The parts of a span that no other span covers, ascending."""
+    at, end = span
+    for start, after in sorted(covers):
+        if at < min(start, end):
+            yield at, min(start, end)
+        at = max(at, after)
+    if at < end:
+        yield at, end
+
+
+def _write(flow: Flow, window: Window, folder: Path, export: Export, pem: bytes) -> None:
+    there = folder / "certificates"
+    there.mkdir(parents=True, exist_ok=True)
+    for one in export.certificates:
+        (there / f"{one.header.serial:08d}.jsonl").write_bytes(one.content())
+    (folder / "public.pem").write_bytes(pem)
+    checker = files(kafka_ferry.certificates) / "check_certificates.txt"
+    (folder / _CHECKER).write_bytes(checker.read_bytes())
+    page = template("certificates.html.j2").render(flow=flow, window=window, export=export)
+    (folder / PAGE).write_text(page)

@@ -1,0 +1,42 @@
+"""Two flows that would write one name are told, as far as their files say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.plan.same_names import same_names
+from tests.unit.plan.builders import a_flow
+
+KEPT = {"replication_policy_class": "IdentityReplicationPolicy"}
+ADOPTS = {"on_foreign_records": "adopt"}
+
+
+def of(source: str, *topics: str, **options: Any) -> Flow:
+    flow = a_flow(topics=list(topics), **options)
+    cluster = flow.source.model_copy(update={"alias": source})
+    return flow.model_copy(update={"source": cluster})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (of("us", "orders"), of("eu", "orders"), ""),
+        (of("us", "orders", **KEPT), of("eu", "clicks", **KEPT), ""),
+        (of("us", "orders", **KEPT), of("eu", "ord.*", **KEPT), "both write orders"),
+        (of("us", ".*", **KEPT), of("eu", "ord.*", **KEPT), "write the same name wherever"),
+        (of("us", ".*", **KEPT, **ADOPTS), of("eu", ".*", **KEPT, **ADOPTS), ""),
+        (
+            of("us", "orders", topics_rename={"orders": "shop"}),
+            of("eu", "o", topics_rename={"o": "shop"}),
+            "both write shop",
+        ),
+        (of("us", "a"), of("us", "b"), "is in two files"),
+    ],
+)
+def test_names_that_both_write(one: Flow, other: Flow, said: str) -> None:
+    sentences = [*same_names(one, other)]
+    assert len(sentences) == bool(said)
+    assert said in "".join(sentences)

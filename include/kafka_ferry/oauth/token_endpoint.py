@@ -9,7 +9,6 @@ secret elsewhere.
 from __future__ import annotations
 
 import base64
-import json
 import random
 import ssl
 import time
@@ -30,11 +29,12 @@ from urllib.request import (
 
 import regex
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.config.client.assertion import ASSERTION_FILE, PRIVATE_KEY
 from kafka_ferry.config.client.oauth import CLIENT_ID, CLIENT_SECRET, ENDPOINT, SCOPE, OAuthLogin
 from kafka_ferry.config.client.tls import kafka_python_tls
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
-from kafka_ferry.oauth.access_token import AccessToken, expiry_of, is_token
+from kafka_ferry.oauth.access_token import NEVER, AccessToken, expiry_of, is_token
 from kafka_ferry.oauth.signed_assertion import signed_assertion
 from kafka_ferry.printable import printable
 from kafka_ferry.secret_values import MASK, without
@@ -136,12 +136,19 @@ def _token(login: OAuthLogin, answer: bytes) -> AccessToken:
         raise _denied(login, "its answer holds no access_token")
     text = text.strip()
     # The endpoint's clock may differ from this one: seconds from now are safer than a date.
-    with suppress(TypeError, ValueError):
-        return token_with_life(login, text, time.time() + float(told.get("expires_in", "")))
-    expiry = expiry_of(text)
+    life = _life(told.get("expires_in"))
+    expiry = expiry_of(text) if life is None else time.time() + life
     if expiry is None:
         raise _denied(login, "its answer says nowhere when the token expires (expires_in, exp)")
     return token_with_life(login, text, expiry)
+
+
+def _life(said: Any) -> float | None:
+    """How many seconds an answer gives a token, as a number or as text; None where it does not say."""
+    with suppress(TypeError, ValueError, OverflowError):
+        life = float(said)
+        return life if abs(life) < NEVER else None
+    return None
 
 
 def _refused(login: OAuthLogin, error: HTTPError) -> FerryError:
@@ -187,7 +194,7 @@ def _safe(login: OAuthLogin, text: str) -> str:
 
 def _json(content: bytes) -> Mapping[str, Any]:
     try:
-        told = json.loads(content)
+        told = read_json(content)
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}

@@ -66,5 +66,6 @@ def expiry_of(text: str) -> float | None:
     """When a JWT expires, in seconds since 1970; None of other tokens."""
     expiry = claims_of(text).get("exp")
     # Numbers of JSON have no bounds.
-    is_time = isinstance(expiry, int | float) and 0 <= expiry < NEVER
-    return float(expiry) if is_time else None
+    if not isinstance(expiry, int | float) or not 0 <= expiry < NEVER:
+        return None
+    return float(expiry)

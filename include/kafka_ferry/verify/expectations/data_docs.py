@@ -27,6 +27,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from kafka_ferry.printable import one_line
 from kafka_ferry.state import folder_name
 from kafka_ferry.verify.expectations.offline_page import content_of, page
 
@@ -196,7 +197,7 @@ def _index_rows(docs: Path) -> Iterator[str]:
         )
         state, words = ("ok", "complete") if run.success else ("bad", "not complete")
         yield (
-            f"<tr><td>{run.at:%Y-%m-%d %H:%M:%S} UTC</td><td>{escape(run.flow)}</td>"
-            f"<td>{escape(run.run)}</td><td class='{state}'>{words}</td><td>{run.ranges:,}</td>"
+            f"<tr><td>{run.at:%Y-%m-%d %H:%M:%S} UTC</td><td>{escape(one_line(run.flow))}</td>"
+            f"<td>{escape(one_line(run.run))}</td><td class='{state}'>{words}</td><td>{run.ranges:,}</td>"
             f"<td>{run.records:,}</td><td>{links}</td></tr>"
         )

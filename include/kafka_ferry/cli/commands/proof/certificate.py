@@ -118,9 +118,7 @@ def check(
         *faults,
         *(f"{it.certificate}, {it.name}: {it.fault}" for it in read if it.fault),
     ]:
-        raise CertificateError(
-            "\n  ".join([f"The certificates of {chosen.name} do not hold:", *faults])
-        )
+        raise CertificateError(f"The certificates of {chosen.name} do not hold:", details=faults)
     first, last = (found.all[at].header for at in (0, -1))
     ranges = sum(one.header.ranges for one in found.all)
     out.print(

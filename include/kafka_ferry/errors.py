@@ -88,7 +88,9 @@ def masked_errors() -> Iterator[None]:
 
 
 class ConfigError(FerryError):
-    """A flow's file is invalid: ``file``, ``key`` and the reason say where and why."""
+    """A flow's file is invalid: ``file``, ``key`` and the reason say where and why, of several in a line each."""
+
+    has_lines = True
 
     # Not 2, with which `ferry plan` exits where there are differences.
     exit_code = 9

@@ -71,7 +71,8 @@ def copied_by(report: RunReport) -> tuple[CopiedTopic, ...]:
             pair = (row.topic, row.remote_topic)
             records[pair] = records.get(pair, 0) + row.ledger.copied
     return tuple(
-        CopiedTopic(*map(one_line, pair), count) for pair, count in sorted(records.items())
+        CopiedTopic(one_line(topic), one_line(remote), count)
+        for (topic, remote), count in sorted(records.items())
     )
 
 

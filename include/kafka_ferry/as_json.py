@@ -1,7 +1,8 @@
-"""Dataclasses that are stored as JSON text and read back checked."""
+"""Dataclasses that are stored as JSON text and read back checked, and JSON texts of others."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -38,6 +39,22 @@ class AsJson:
             first = error.errors(include_url=False, include_input=False)[0]
             raise FerryError(f"Not {cls.WHAT}: {first['msg']}.") from error
         return read
+
+
+def read_json(text: bytes | str) -> Any:
+    """What a JSON text of somebody else holds.
+
+    Raises:
+        ValueError: it is none, by RFC 8259, or is nested deeper than Python can follow.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 # Building one takes longer than using it.

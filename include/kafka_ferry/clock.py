@@ -27,16 +27,18 @@ def ms_of(moment: datetime) -> int:
 
 
 def moment_text(at_ms: int, *, seconds: bool = True) -> str:
-    """A moment for people, ``2026-08-01 10:00:00 UTC``.
+    """A moment for people, ``2026-08-01 10:00:00 UTC``; ``timestamp 5``, where it is in none of the calendar's years.
+
+    Times of records, and of entries that somebody else has written, are any number of 64 bits.
 
     Args:
         at_ms: milliseconds since 1970.
         seconds: whether to show seconds too.
-
-    Raises:
-        OverflowError, OSError, ValueError: the moment is outside the calendar's years.
     """
-    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    try:
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return f"timestamp {at_ms}"
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
 
 

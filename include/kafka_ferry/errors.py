@@ -11,24 +11,36 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from kafka_ferry.printable import one_line, printable
 from kafka_ferry.secret_values import masked
 
 
 class FerryError(Exception):
     """Base class of every error that Kafka Ferry raises on purpose; it shows no secret of this process.
 
-    Attributes:
+    A name in it begins no line of its own: only ``details`` do.
+
+    Args:
         message: one sentence that names the file, key, topic or partition.
+        advice: as the attribute.
+        details: sentences that follow the message, each in a line.
+
+    Attributes:
+        message: the sentence, with the details.
         advice: what to check or change; empty where there is no advice.
         transient: whether the same call may succeed later without a change.
         exit_code: the command line's exit status for it.
+        has_lines: whether the message has lines of its own, as a program wrote them.
     """
 
     transient = False
     exit_code = 1
+    has_lines = False
 
-    def __init__(self, message: str, *, advice: str = "") -> None:
-        self.message, self.advice = masked(message), masked(advice)
+    def __init__(self, message: str, *, advice: str = "", details: Sequence[str] = ()) -> None:
+        sentence = printable(message) if self.has_lines else one_line(message)
+        self.message = "\n  ".join([sentence, *map(one_line, details)])
+        self.advice = printable(advice)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -51,6 +63,7 @@ class SecretHidden(FerryError):
     """An error of a library that would show a secret; the message is its traceback, with the secret masked."""
 
     transient = True
+    has_lines = True
 
 
 @contextmanager
@@ -75,7 +88,9 @@ def masked_errors() -> Iterator[None]:
 
 
 class ConfigError(FerryError):
-    """A flow's file is invalid: ``file``, ``key`` and the reason say where and why."""
+    """A flow's file is invalid: ``file``, ``key`` and the reason say where and why, of several in a line each."""
+
+    has_lines = True
 
     # Not 2, with which `ferry plan` exits where there are differences.
     exit_code = 9
@@ -187,8 +202,9 @@ class RangesFailed(FerryError):
             "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, "
             "or in Airflow clear the task plan."
         )
-        listed = "\n  ".join(sentences)
-        super().__init__(f"{', '.join(counts)}:\n  {listed}", advice=advice if refused else "")
+        super().__init__(
+            f"{', '.join(counts)}:", advice=advice if refused else "", details=sentences
+        )
         self.failures = sentences
         self.refused = tuple(refused)
         self.transient = transient
@@ -198,6 +214,7 @@ class SparkFailed(FerryError):
     """Spark aborted a job; the message is Spark's own."""
 
     transient = True
+    has_lines = True
 
 
 class SparkNeeded(FerryError):
@@ -236,8 +253,7 @@ class NotApplied(FerryError):
     exit_code = 8
 
     def __init__(self, failures: Sequence[str]) -> None:
-        listed = "\n  ".join(failures)
-        super().__init__(f"Not made on the target:\n  {listed}")
+        super().__init__("Not made on the target:", details=failures)
         self.failures = tuple(failures)
 
 
@@ -251,8 +267,7 @@ class GroupsFailed(FerryError):
     exit_code = 10
 
     def __init__(self, failures: Sequence[str], *, transient: bool) -> None:
-        listed = "\n  ".join(failures)
-        super().__init__(f"Failed for groups:\n  {listed}")
+        super().__init__("Failed for groups:", details=failures)
         self.failures = tuple(failures)
         self.transient = transient
 
@@ -267,14 +282,17 @@ class CheckpointRefused(FerryError):
     exit_code = 11
 
     def __init__(self, reasons: Sequence[str], *, location: str = "", advice: str = "") -> None:
-        listed = "\n  ".join(reasons)
         named = f" {location}" if location else ""
-        super().__init__(f"The checkpoint{named} is not translated:\n  {listed}", advice=advice)
+        super().__init__(
+            f"The checkpoint{named} is not translated:", advice=advice, details=reasons
+        )
         self.reasons = tuple(reasons)
 
 
 class StepFailed(FerryError):
     """An error that a step of a run raised in another process, as that process stored it."""
+
+    has_lines = True
 
     def __init__(self, message: str, *, transient: bool, exit_code: int) -> None:
         super().__init__(message)

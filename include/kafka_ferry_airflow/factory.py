@@ -46,8 +46,8 @@ class Mirrors:
             FerryError: listing all of them.
         """
         if self.problems:
-            listed = "\n  ".join(map(str, self.problems))
-            raise FerryError(f"{len(self.problems)} flow(s) cannot be loaded:\n  {listed}")
+            listed = [str(it) for it in self.problems]
+            raise FerryError(f"{len(listed)} flow(s) cannot be loaded:", details=listed)
 
 
 def build_mirrors(

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import regex
+
 from kafka_ferry.batches.record_format.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from kafka_ferry.errors import FerryError
 
 JOIN_BELOW: Final = 32 * 1024
 _JOIN_UP_TO: Final = 1_000_000
@@ -14,6 +17,7 @@ _MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 12
 _FOREVER_MS: Final = 2**63 - 1
 _HOUR_MS: Final = 60 * 60 * 1000
 _NO_TIMESTAMP: Final = -1
+_NUMBER: Final = regex.compile(r"-?[0-9]{1,19}")
 LIMITING_CONFIGS: Final = (
     "max.message.bytes",
     "compression.type",
@@ -78,12 +82,12 @@ class TopicLimits:
             configs = {name: value for name, value in configs.items() if "timestamp" not in name}
             latest = _FOREVER_MS
         return cls(
-            max_batch_bytes=int(configs.get("max.message.bytes", _MAX_MESSAGE_BYTES)),
+            max_batch_bytes=config_number(configs, "max.message.bytes", _MAX_MESSAGE_BYTES),
             codec=_CODECS.get(configs.get("compression.type", "producer")),
             keys_required="compact" in configs.get("cleanup.policy", "delete"),
-            before_max_ms=int(configs.get("message.timestamp.before.max.ms", _FOREVER_MS)),
-            after_max_ms=int(configs.get("message.timestamp.after.max.ms", latest)),
-            min_insync_replicas=int(configs.get("min.insync.replicas", 1)),
+            before_max_ms=config_number(configs, "message.timestamp.before.max.ms", _FOREVER_MS),
+            after_max_ms=config_number(configs, "message.timestamp.after.max.ms", latest),
+            min_insync_replicas=config_number(configs, "min.insync.replicas", 1),
             join_below=join_below,
             offsets_kept=offsets_kept,
         )
@@ -102,3 +106,17 @@ class TopicLimits:
         if timestamp == _NO_TIMESTAMP:
             return True
         return now_ms - self.before_max_ms <= timestamp <= now_ms + self.after_max_ms
+
+
+def config_number(configs: Mapping[str, str], name: str, default: int) -> int:
+    """A topic's config that is a number of 64 bits, as a broker tells it.
+
+    Raises:
+        FerryError: it is none.
+    """
+    told = configs.get(name)
+    if told is None:
+        return default
+    if not _NUMBER.fullmatch(told) or not -(2**63) <= int(told) < 2**63:
+        raise FerryError(f"A broker says that the config {name} of a topic is {told!r:.100}.")
+    return int(told)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.certificates.merkle import merkle_root
 from kafka_ferry.certificates.signature import Signature, signed
 from kafka_ferry.errors import FerryError
@@ -165,7 +166,7 @@ class Certificate:
             CertificateError: if a line is not an object of JSON.
         """
         try:
-            rows = [json.loads(line) for line in self.range_lines]
+            rows = [read_json(line) for line in self.range_lines]
         except ValueError:
             rows = [None]
         if not all(isinstance(row, dict) for row in rows):
@@ -214,7 +215,7 @@ def read_certificate(content: bytes, at: str) -> Certificate:
 
 def _signature(line: bytes, at: str) -> Signature:
     try:
-        signature = Signature.model_validate(json.loads(line)["signature"])
+        signature = Signature.model_validate(read_json(line)["signature"])
         if as_line({"signature": signature.model_dump()}) == line:
             return signature
     except (ValueError, ValidationError):

@@ -58,10 +58,7 @@ def _first(one: PartitionOutlook) -> str:
 
 
 def _when(timestamp: int) -> str:
-    try:
-        return moment_text(timestamp) if timestamp >= 0 else "without a time"
-    except (ValueError, OverflowError, OSError):
-        return f"timestamp {timestamp}"
+    return moment_text(timestamp) if timestamp >= 0 else "without a time"
 
 
 def _number(value: int) -> str:

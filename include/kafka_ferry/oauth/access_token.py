@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import regex
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.printable import printable
 
 # RFC 6750, 2.1: anything else would end the token in the middle of the login's message.
 _TOKEN: Final = regex.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _LONGEST: Final = 100
+NEVER: Final = 2**53
+"""No time is so far away, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def claims_of(text: str) -> Mapping[str, Any]:
     if len(parts) != 3:
         return {}
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims = read_json(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except ValueError:
         return {}
     return claims if isinstance(claims, dict) else {}
@@ -63,4 +65,7 @@ def claims_of(text: str) -> Mapping[str, Any]:
 def expiry_of(text: str) -> float | None:
     """When a JWT expires, in seconds since 1970; None of other tokens."""
     expiry = claims_of(text).get("exp")
-    return float(expiry) if isinstance(expiry, int | float) else None
+    # Numbers of JSON have no bounds.
+    if not isinstance(expiry, int | float) or not 0 <= expiry < NEVER:
+        return None
+    return float(expiry)

@@ -9,9 +9,10 @@ secret elsewhere.
 from __future__ import annotations
 
 import base64
-import json
 import random
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -30,11 +31,12 @@ from urllib.request import (
 
 import regex
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.config.client.assertion import ASSERTION_FILE, PRIVATE_KEY
 from kafka_ferry.config.client.oauth import CLIENT_ID, CLIENT_SECRET, ENDPOINT, SCOPE, OAuthLogin
 from kafka_ferry.config.client.tls import kafka_python_tls
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
-from kafka_ferry.oauth.access_token import AccessToken, expiry_of, is_token
+from kafka_ferry.oauth.access_token import NEVER, AccessToken, expiry_of, is_token
 from kafka_ferry.oauth.signed_assertion import signed_assertion
 from kafka_ferry.printable import printable
 from kafka_ferry.secret_values import MASK, without
@@ -63,12 +65,11 @@ def fetch_token(login: OAuthLogin) -> AccessToken:
         ClusterUnreachable: it cannot be reached, or has failed for as long as the login allows.
         ConfigError: the stores for its TLS connections, or the assertion's files, cannot be read.
     """
-    opener = _opener(login)
     deadline, pause = time.monotonic() + login.retry_s, login.backoff_s
     while True:
         try:
             # Each request has an assertion of its own: an endpoint may accept it only once.
-            return _token(login, _answer(login, opener, _request(login)))
+            return _token(login, _answer(login, _request(login)))
         except ClusterUnreachable:
             if time.monotonic() + pause > deadline:
                 raise
@@ -118,15 +119,56 @@ def _form(login: OAuthLogin) -> dict[str, str]:
     return form | ({"client_id": login.client_id} if login.client_id else {})
 
 
-def _answer(login: OAuthLogin, opener: OpenerDirector, request: Request) -> bytes:
+def _answer(login: OAuthLogin, request: Request) -> bytes:
+    reply = _Reply(login.read_s)
     try:
-        with opener.open(request, timeout=login.connect_s or None) as response:
-            return bytes(response.read(_MOST_BYTES))
+        with _opener(login, reply).open(request, timeout=login.connect_s or None) as response:
+            answer = bytes(response.read(_MOST_BYTES))
     except HTTPError as error:
         with error:
             raise _refused(login, error) from None
     except (OSError, HTTPException, ValueError) as error:
-        raise _unreached(login, error) from None
+        raise _unreached(login, TimeoutError("timed out") if reply.is_late else error) from None
+    finally:
+        reply.end()
+    if reply.is_late:
+        raise _unreached(login, TimeoutError("timed out"))
+    return answer
+
+
+class _Reply:
+    """Bounds a whole reply: a timeout of a socket only bounds each read, and a server may send byte by byte.
+
+    Args:
+        longest_s: how long it may take from the connection on; 0 for as long as it likes.
+
+    Attributes:
+        is_late: whether it took longer, and was cut off.
+    """
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._timer: threading.Timer | None = None
+        self.is_late = False
+
+    def begin(self, connection: socket.socket) -> None:
+        """Counts from here."""
+        connection.settimeout(self._longest_s or None)
+        if self._longest_s:
+            self._timer = threading.Timer(self._longest_s, self._cut_off, [connection])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _cut_off(self, connection: socket.socket) -> None:
+        self.is_late = True
+        with suppress(OSError):
+            # Not TLS's own, which would change what another thread reads with.
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """Counts no longer."""
+        if self._timer:
+            self._timer.cancel()
 
 
 def _token(login: OAuthLogin, answer: bytes) -> AccessToken:
@@ -136,12 +178,19 @@ def _token(login: OAuthLogin, answer: bytes) -> AccessToken:
         raise _denied(login, "its answer holds no access_token")
     text = text.strip()
     # The endpoint's clock may differ from this one: seconds from now are safer than a date.
-    with suppress(TypeError, ValueError):
-        return token_with_life(login, text, time.time() + float(told.get("expires_in", "")))
-    expiry = expiry_of(text)
+    life = _life(told.get("expires_in"))
+    expiry = expiry_of(text) if life is None else time.time() + life
     if expiry is None:
         raise _denied(login, "its answer says nowhere when the token expires (expires_in, exp)")
     return token_with_life(login, text, expiry)
+
+
+def _life(said: Any) -> float | None:
+    """How many seconds an answer gives a token, as a number or as text; None where it does not say."""
+    with suppress(TypeError, ValueError, OverflowError):
+        life = float(said)
+        return life if abs(life) < NEVER else None
+    return None
 
 
 def _refused(login: OAuthLogin, error: HTTPError) -> FerryError:
@@ -187,7 +236,7 @@ def _safe(login: OAuthLogin, text: str) -> str:
 
 def _json(content: bytes) -> Mapping[str, Any]:
     try:
-        told = json.loads(content)
+        told = read_json(content)
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}
@@ -198,20 +247,19 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-def _opener(login: OAuthLogin) -> OpenerDirector:
+def _opener(login: OAuthLogin, reply: _Reply) -> OpenerDirector:
     properties = dict(login.tls)
     context: Any = kafka_python_tls(properties, f"{login.origin}: sasl.jaas.config")["ssl_context"]
-    read_s = login.read_s or None
 
     class _Plain(HTTPConnection):
         def connect(self) -> None:
             super().connect()
-            self.sock.settimeout(read_s)
+            reply.begin(self.sock)
 
     class _Secured(HTTPSConnection):
         def connect(self) -> None:
             super().connect()
-            self.sock.settimeout(read_s)
+            reply.begin(self.sock)
 
     class _PlainHandler(HTTPHandler):
         def http_open(self, req: Request) -> Any:

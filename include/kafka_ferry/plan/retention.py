@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_ferry.batches.topic_limits import config_number
 from kafka_ferry.clock import duration_text
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.remarks import Note
@@ -115,5 +116,5 @@ def _size(count: int) -> str:
 def _limit(topic: Topic, config: str) -> int | None:
     if "delete" not in topic.configs.get("cleanup.policy", "delete"):
         return None
-    kept = int(topic.configs.get(config, -1))
+    kept = config_number(topic.configs, config, -1)
     return kept if kept >= 0 else None

@@ -133,9 +133,8 @@ def restore_certificates(
     faults = [f"{name} is in the state folder of {flow.name}." for name in strange]
     if faults := [*faults, *faults_of_present(found.all, key)]:
         raise CertificateError(
-            "\n  ".join(
-                [f"What there is of {flow.name} does not hold, and is not copied:", *faults]
-            ),
+            f"What there is of {flow.name} does not hold, and is not copied:",
+            details=faults,
             advice="Delete the one that is wrong: the file in the state folder, or the topic on the target.",
         )
     pruned = pruned_until(found.all, key)

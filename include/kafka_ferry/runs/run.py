@@ -27,7 +27,7 @@ from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.apply import apply_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from kafka_ferry.copy import Outcome
     from kafka_ferry.groups.moves import GroupMoves
@@ -183,20 +183,30 @@ class Run:
             )
         self._folder.save_approval(user)
 
-    def sync_topics(self) -> Plan:
+    def sync_topics(self, shown: Collection[str] | None = None) -> Plan:
         """Make the plan's changes on the target: its topics, configs, access and the flow's own topics.
 
         Topics that fail become refusals of the plan; other changes that fail are in its
         ``unapplied``, and fail the run when it is published.
 
+        Args:
+            shown: the changes that a person has seen, by ``Plan.change_digests``; None where nobody was asked.
+
         Returns:
             The plan as it is now.
 
         Raises:
-            FerryError: if the ledger or the dead letter topic cannot be created.
+            FerryError: if the ledger or the dead letter topic cannot be created; or the stored plan has a change
+                that was not shown.
         """
         with self._folder.step("sync_topics"), self._retry_time():
             plan = self._planned()
+            if shown is not None and not plan.change_digests() <= frozenset(shown):
+                raise FerryError(
+                    f"{self.flow.name}, run {self.run_id}: the stored plan has a change that was not shown for "
+                    "approval.",
+                    advice="Nothing was changed. Find out who writes in the state folder; then clear the task plan.",
+                )
             if plan.is_idle_backfill:
                 return plan
             target = ClusterControl(self.flow.target)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import copied_rows, ledger_topic
@@ -213,7 +213,7 @@ def _certificate(certificates: Iterable[Certificate], row: Mapping[str, Any]) ->
     mark = f'"ledger_offset":{row["ledger_offset"]},'.encode()
     for one in certificates:
         for line in one.range_lines:
-            if mark in line and _same(json.loads(line), row, names):
+            if mark in line and _same(read_json(line), row, names):
                 return one.header.serial
     return 0
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.model.ranges import IdPart
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def stored_schemas(state: StateFolder) -> FlowSchemas:
     if content is None:
         return FlowSchemas()
     try:
-        found = json.loads(content)
+        found = read_json(content)
         if found["version"] != _VERSION:
             raise ValueError(f"version {found['version']}")
         schemas = tuple(MirroredSchema(**row) for row in found["schemas"])

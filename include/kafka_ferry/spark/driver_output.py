@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from kafka_ferry.printable import printable
+
 # Spark's launcher adds the module to every JVM, and no option keeps the JVM from saying so.
 _NOISE: Final = b"WARNING: Using incubator modules"
 _LAST_WORDS_S: Final = 2.0
@@ -16,7 +18,8 @@ _LAST_WORDS_S: Final = 2.0
 
 @contextmanager
 def driver_stderr() -> Iterator[int]:
-    """A descriptor for a JVM's stderr: lines go on to this process's own, but for what says nothing.
+    """A descriptor for a JVM's stderr: lines go on to this process's own, but for what says nothing,
+    and without secrets: a task of Spark's may print what a library says of them.
 
     The JVM holds it after the body, and the lines go on as long as both processes run. Where the JVM does not start,
     the body's error comes after its last lines.
@@ -37,5 +40,5 @@ def _pass_on(descriptor: int) -> None:
     with os.fdopen(descriptor, "rb") as lines:
         for line in lines:
             if not line.startswith(_NOISE):
-                sys.stderr.write(line.decode(errors="replace"))
+                sys.stderr.write(printable(line.decode(errors="replace")))
                 sys.stderr.flush()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _SHOWN: Final = "plan_shown"
 """The digest of the plan that the person sees."""
 
+CHANGES_SHOWN: Final = "changes_shown"
+"""The digests of its changes: ``sync_topics`` makes no others."""
+
 
 class PlanApprovalOperator(ApprovalOperator):
     """Shows the plan of this run to a user, and continues once the person has approved it.
@@ -49,6 +52,8 @@ class PlanApprovalOperator(ApprovalOperator):
             plan = Run(self.flow, context["run_id"]).planned()
         if plan.options.dry_run:
             raise AirflowSkipException("No approval is needed: a dry run ends with its plan.")
+        # Whoever writes in the state folder cannot write here.
+        context["ti"].xcom_push(key=CHANGES_SHOWN, value=sorted(plan.change_digests()))
         if self.flow.approval == "changes" and not plan.changes:
             self.log.info(
                 "No approval is needed: the plan copies records and changes nothing else."

@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from kafka_ferry_airflow.connections import provide_connections
+from kafka_ferry_airflow.dags.approval import CHANGES_SHOWN
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import airflow_errors
@@ -93,11 +94,17 @@ class ShowPlanOperator(StepOperator):
 class SyncTopicsOperator(StepOperator):
     """Creates what the target lacks, and changes what differs from the plan."""
 
-    def step(self, run: Run, context: Context) -> None:  # noqa: ARG002
-        """Makes the planned changes; in a dry run it skips itself, and so all tasks after it."""
+    def step(self, run: Run, context: Context) -> None:
+        """Makes the planned changes; where they wait for an approval, only those that were shown.
+
+        In a dry run it skips itself, and so all tasks after it.
+        """
         if run.planned().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
-        run.sync_topics()
+        shown = None
+        if self.flow.approval != "never":
+            shown = context["ti"].xcom_pull(task_ids="approve", key=CHANGES_SHOWN) or ()
+        run.sync_topics(shown)
 
 
 class SyncGroupsOperator(StepOperator):

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_ferry.printable import one_line
+
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.report import RunReport
@@ -68,7 +70,10 @@ def copied_by(report: RunReport) -> tuple[CopiedTopic, ...]:
         if row.ledger.run == report.run:
             pair = (row.topic, row.remote_topic)
             records[pair] = records.get(pair, 0) + row.ledger.copied
-    return tuple(CopiedTopic(*pair, count) for pair, count in sorted(records.items()))
+    return tuple(
+        CopiedTopic(one_line(topic), one_line(remote), count)
+        for (topic, remote), count in sorted(records.items())
+    )
 
 
 class _Telling:

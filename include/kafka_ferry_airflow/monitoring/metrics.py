@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 
+from kafka_ferry.printable import one_line
 from kafka_ferry.report.catalogue import METRICS, PREFIX
 from kafka_ferry.report.metrics import samples
 
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 # Airflow logs a stack trace for each, and drops the metric.
 _LONGEST_NAME: Final = 250
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
-_NOT_IN_TAGS: Final = re.compile(r"[,=\s]")
+_NOT_IN_TAGS: Final = re.compile(r"[,=:|#\s]")
 
 
 def export_metrics(flow: Flow, report: RunReport) -> None:
@@ -59,7 +60,7 @@ def plain_name(sample: Sample) -> str:
 
 
 def _clean(tags: Mapping[str, str]) -> dict[str, str]:
-    return {tag: _NOT_IN_TAGS.sub("_", value) for tag, value in tags.items()}
+    return {tag: _NOT_IN_TAGS.sub("_", one_line(value)) for tag, value in tags.items()}
 
 
 def _is_on(option: str) -> bool:

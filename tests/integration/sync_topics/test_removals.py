@@ -160,6 +160,7 @@ def test_more_than_removals_max_goes_only_with_an_approval(pair: Pair, how: str)
     assert copied <= acls_of(pair.backup)
 
     this = Run(flow, "run-3")
+    shown = None
     if how == "by an option of the run":
         this.plan(RunOptions(approve_removals=True))
     else:
@@ -167,5 +168,10 @@ def test_more_than_removals_max_goes_only_with_an_approval(pair: Pair, how: str)
         with pytest.raises(FerryError, match="not the stored one"):
             this.approve("Ada", Run(flow, "run-2").planned().digest)
         this.approve("Ada", this.planned().digest)
-    assert not this.sync_topics().remarks.unapplied
+        shown = this.planned().change_digests()
+        with pytest.raises(FerryError, match="a change that was not shown"):
+            this.sync_topics(Run(flow, "run-2").planned().change_digests())
+    assert not this.sync_topics(shown).remarks.unapplied
+    # Repeated, it makes nothing that was not shown either.
+    assert not this.sync_topics(shown).remarks.unapplied
     wait_until(lambda: not copied & acls_of(pair.backup))

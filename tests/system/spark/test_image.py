@@ -68,6 +68,18 @@ def test_the_image_runs_as_airflows_user_and_has_what_drivers_need(image: Image)
     assert "kafka_ferry.zip" in image.run("ls", "dist")
 
 
+def test_its_user_can_change_no_code(image: Image) -> None:
+    code = ("dags", "include", "plugins", "dist")
+    where = [f"/opt/airflow/{it}" for it in code]
+    added = "import kafka_ferry as it, pyspark as spark; print(it.__path__[0], spark.__path__[0])"
+    packages = image.run("python", "-c", added).split()
+    assert image.run("find", *where, *packages, "-writable", "-not", "-type", "l") == ""
+    for folder in (*where, *packages):
+        with pytest.raises(RuntimeError, match=r"Permission denied|not permitted"):
+            image.run("mv", folder, f"{folder}-of-a-stranger")
+    image.run("touch", "/opt/airflow/airflow.cfg", "/opt/airflow/.ferry/a-plan")
+
+
 def test_airflow_in_the_image_has_page_and_provider_and_runs_a_flows_dag(
     image: Image,
     folder: Path,

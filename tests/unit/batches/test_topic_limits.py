@@ -1,6 +1,7 @@
 import pytest
 
 from kafka_ferry.batches import TopicLimits
+from kafka_ferry.errors import FerryError
 from tests.support.records.batches import NOW
 
 HOUR = 3_600_000
@@ -77,3 +78,9 @@ def test_a_topic_that_stamps_records_itself_takes_any_time() -> None:
 def test_no_more_is_joined_than_a_batch_may_hold() -> None:
     assert TopicLimits(max_batch_bytes=100).join_limit == 100
     assert TopicLimits(join_up_to=50).join_limit == 50
+
+
+@pytest.mark.parametrize("told", ["", "many", "1_0", " 1", "1e3", "9" * 5000, str(2**63), "\u0661"])
+def test_a_config_that_is_no_number_is_told_by_name(told: str) -> None:
+    with pytest.raises(FerryError, match=r"the config max\.message\.bytes of a topic is"):
+        TopicLimits.of_topic({"max.message.bytes": told})

@@ -38,7 +38,9 @@ def rendered() -> list[dict[str, Any]]:
 MANIFESTS = [
     *rendered(),
     *yaml.safe_load_all((KUBERNETES / "spark-access.yaml").read_text()),
+    *yaml.safe_load_all((KUBERNETES / "spark-network.yaml").read_text()),
 ]
+POLICIES = {it["metadata"]["name"]: it["spec"] for it in MANIFESTS if it["kind"] == "NetworkPolicy"}
 BY_KIND = {manifest["kind"]: manifest for manifest in MANIFESTS}
 POD = BY_KIND["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
 (FERRY,) = POD["containers"]
@@ -98,6 +100,31 @@ def test_the_jobs_flow_is_valid_and_its_references_lead_to_the_mounted_secret(
     source, target = (it.client_properties("consumer") for it in (flow.source, flow.target))
     assert 'password="of-primary-password";' in source["sasl.jaas.config"]
     assert 'password="of-backup";' in target["sasl.jaas.config"]
+
+
+def test_the_job_reaches_brokers_and_names_and_nobody_reaches_it() -> None:
+    policy = POLICIES["kafka-ferry"]
+    labels = BY_KIND["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["ingress"] == []
+    open_to = {port["port"] for rule in policy["egress"] for port in rule["ports"]}
+    (flow,) = BY_KIND["ConfigMap"]["data"].values()
+    brokers = {int(port) for port in re.findall(r"bootstrap.servers: \S+:(\d+)", flow)}
+    assert open_to == {53} | brokers
+
+
+def test_only_executors_reach_the_drivers_ports() -> None:
+    driver, executors = POLICIES["kafka-ferry-driver"], POLICIES["kafka-ferry-executors"]
+    spark, logs = driver["ingress"]
+    (source,) = spark["from"]
+    assert source["podSelector"] == executors["podSelector"]
+    settings = spark_properties()
+    ports = (settings["spark.driver.port"], settings["spark.driver.blockManager.port"])
+    assert sorted(it["port"] for it in spark["ports"]) == sorted(map(int, ports))
+    assert [it["port"] for it in logs["ports"]] == [8793]
+    selectors = [it["podSelector"] for it in executors["ingress"][0]["from"]]
+    assert selectors == [executors["podSelector"], driver["podSelector"]]
 
 
 def spark_properties() -> dict[str, str]:

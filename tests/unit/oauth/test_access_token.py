@@ -17,13 +17,16 @@ def a_jwt(claims: object) -> str:
 
 @pytest.mark.parametrize(
     ("claims", "expiry"),
-    [({"exp": 1_700_000_000}, 1_700_000_000.0), ({"exp": 1.5}, 1.5), ({"exp": "soon"}, None)],
+    [({"exp": 1_700_000_000}, 1_700_000_000.0), ({"exp": 1.5}, 1.5), ({"exp": "soon"}, None)]
+    + [({"exp": far}, None) for far in (10**400, 1e300, -1)],
 )
 def test_a_jwt_says_when_it_expires(claims: object, expiry: float | None) -> None:
     assert expiry_of(a_jwt(claims)) == expiry
 
 
-@pytest.mark.parametrize("text", ["opaque", "a.b", "a.!!.c", "a.bm8.c", a_jwt([1]), ""])
+@pytest.mark.parametrize(
+    "text", ["opaque", "a.b", "a.!!.c", "a.bm8.c", a_jwt([1]), "", "a." + "W1tb" * 30_000 + ".c"]
+)
 def test_a_token_of_another_kind_says_nothing(text: str) -> None:
     assert claims_of(text) == {}
     assert expiry_of(text) is None

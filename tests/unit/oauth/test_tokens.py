@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import logging
 import os
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote_plus
@@ -218,3 +221,37 @@ def test_nothing_is_logged_of_secrets(
     token = token_for(login(provider))
     assert token.text not in caplog.text
     assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("begin", "kind", "words"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", ClusterUnreachable, "timed out"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", ClusterUnreachable, "timed out"),
+        (b"HT", ClusterUnreachable, "timed out"),
+        (b"HTTP/1.1 400 Bad\r\n\r\n", AccessDenied, "HTTP 400"),
+    ],
+)
+def test_an_answer_byte_by_byte_is_cut_off(
+    begin: bytes, kind: type[FerryError], words: str
+) -> None:
+    """A timeout of each read would wait for as long as the server likes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}/token"
+        drip = threading.Thread(target=drip_into, args=[server, begin], daemon=True)
+        drip.start()
+        began = time.monotonic()
+        slow = OAuthLogin(endpoint, "f", SECRET, origin=PLACE, read_s=1, retry_s=0)
+        assert words in refusal(kind, slow)
+        assert time.monotonic() - began < 6
+    drip.join(10)
+
+
+def drip_into(server: socket.socket, begin: bytes) -> None:
+    """Answers one client, a byte each fifth of a second, until it hangs up."""
+    client, _ = server.accept()
+    with client, suppress(OSError):
+        client.sendall(begin)
+        for _ in range(60):
+            time.sleep(0.2)
+            client.sendall(b"a")

@@ -11,20 +11,35 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from html import escape
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+import kafka_ferry_airflow
 from kafka_ferry.cli.commands.plan import plan_json
 from kafka_ferry.cli.terminal import messages, out, show_json, show_table
-from kafka_ferry.errors import FerryError, masked_errors
+from kafka_ferry.errors import (
+    AccessDenied,
+    CheckpointRefused,
+    ClusterUnreachable,
+    FerryError,
+    GroupsFailed,
+    NotApplied,
+    RangesFailed,
+    VerificationFailed,
+    masked_errors,
+)
 from kafka_ferry.model import Note, Plan
 from kafka_ferry.printable import Printable
 from kafka_ferry.report import RunReport, render
+from kafka_ferry.report.metrics import Sample
 from kafka_ferry.report.notice import Fact, Notice, fact
 from kafka_ferry.report.plan_text import plan_text
+from kafka_ferry.runs.publish.prometheus import _Collector
 from kafka_ferry.secret_values import MASK, remember
+from kafka_ferry.verify.expectations.offline_page import content_of, page
 from kafka_ferry_airflow.dags.plan_text import plan_markdown
 
 FORGED = "verified: complete"
@@ -126,6 +141,52 @@ def test_a_page_holds_nothing_that_a_browser_would_obey() -> None:
     page = render(filled(RunReport))
     assert FORGED in page and "<script>alert" not in page
     assert is_harmless(page, breaks="\n\t\u2028")
+
+
+def test_the_mirrors_page_writes_all_text_by_one_function() -> None:
+    scripts = Path(kafka_ferry_airflow.__file__).parent / "page" / "static"
+    base = (scripts / "base.js").read_text()
+    assert "...children.map(shown)" in base and base.count("createElement") == 1
+    for script in scripts.glob("*.js"):
+        text = script.read_text()
+        assert script.name == "base.js" or "createElement(" not in text.replace('("style")', "")
+        assert "innerHTML" not in text and "dangerously" not in text
+
+
+@pytest.mark.parametrize("kind", [FerryError, AccessDenied, ClusterUnreachable, VerificationFailed])
+def test_no_name_begins_a_line_of_an_error(kind: type[FerryError]) -> None:
+    error = kind(f"the group {EVIL}", advice="Look.", details=[f"of {EVIL}", "another"])
+    assert is_harmless(str(error), breaks="\n")
+    assert [line.strip()[:3] for line in str(error).split("\n")] == ["the", "of ", "ano"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RangesFailed([EVIL, EVIL], transient=False, refused=[EVIL]),
+        NotApplied([EVIL] * 3),
+        GroupsFailed([EVIL] * 3, transient=False),
+        CheckpointRefused([EVIL] * 3, location=EVIL),
+    ],
+)
+def test_each_failure_of_an_error_is_one_line(error: FerryError) -> None:
+    assert error.message.count("\n") == 3
+    assert is_harmless(str(error), breaks="\n")
+
+
+def test_data_docs_hold_nothing_that_moves_a_cursor() -> None:
+    built = f"<td class='{escape(EVIL)}'>{escape(EVIL)}</td>"
+    shown = page(EVIL, content_of(built, expectations="x/"), home="index.html")
+    assert FORGED in shown and "<script>alert" not in shown
+    assert is_harmless(shown, breaks="\n\u2028")
+
+
+def test_a_metric_and_a_lineage_event_say_each_name_in_its_line() -> None:
+    (family,) = _Collector(
+        [Sample("checkpoint-latency-ms", {"group": EVIL, "topic": EVIL}, 1)]
+    ).collect()
+    (sample,) = family.samples
+    assert all(map(is_harmless, sample.labels.values()))
 
 
 def test_a_message_says_each_name_in_its_line() -> None:

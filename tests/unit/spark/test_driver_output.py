@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from kafka_ferry.secret_values import MASK, remember
 from kafka_ferry.spark.driver_output import driver_stderr
 from tests.support.waiting import wait_until
 
@@ -38,3 +39,14 @@ def test_the_last_words_of_a_jvm_come_before_the_error(capsys: pytest.CaptureFix
         start()
 
     assert capsys.readouterr().err == "Out of memory\n"
+
+
+def test_no_secret_and_no_control_character_comes_with_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    remember(["correct-horse-battery"])
+    says = r"printf 'at x: password=correct-horse-battery\033[2J\n' >&2"
+    with pytest.raises(RuntimeError), driver_stderr() as stderr:
+        subprocess.run(["sh", "-c", says], stderr=stderr, check=False)
+        raise RuntimeError
+    assert capsys.readouterr().err == f"at x: password={MASK}\\x1b[2J\n"

@@ -84,7 +84,7 @@ def _message_at(plain: bytes, at: int) -> bytes:
     """The message at byte ``at``, its CRC checked."""
     size = int.from_bytes(plain[at + 8 : at + _LOG_OVERHEAD], "big", signed=True) + _LOG_OVERHEAD
     message = plain[at : at + size] if size > _CHECKED_FROM else b""
-    magic = message[_CHECKED_FROM] if message else 0
+    magic = message[_CHECKED_FROM] if len(message) > _CHECKED_FROM else 0
     if magic not in _HEADER_BYTES:
         raise MalformedBatch(f"message format v{magic} at byte {at}; Kafka has v0, v1 and v2")
     if len(message) < max(size, _HEADER_BYTES[magic] + _LENGTHS):

@@ -8,7 +8,8 @@ any character, as they do in MirrorMaker 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -16,10 +17,16 @@ from typing import Any, Final
 import regex
 
 from kafka_ferry.config.types.java_regex import NotTranslated, translated
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, InputError
 
 _DOT_IS_ALL: Final = "(?s)"
 _COMMENT: Final = regex.compile(r"[#\s]")
+
+
+# Of processor time. Most patterns take a few microseconds a name; some a power of its length.
+_ONE_NAME_S: Final = 0.5
+_EACH_S: Final = 0.0001
+_BEYOND_S: Final = 2.0
 
 
 class PatternError(ValueError):
@@ -31,7 +38,60 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(item for item in map(str.strip, text.split(",")) if item)
 
 
-def compile_patterns(patterns: Sequence[str]) -> Any:
+class NamePatterns:
+    """A compiled expression that takes little time for many names, or says that it does not.
+
+    Args:
+        text: the expression, as Java writes it.
+    """
+
+    def __init__(self, text: str) -> None:
+        # Version 1 has nested sets and intersections.
+        self._compiled = regex.compile(translated(text), regex.VERSION1)
+        self._text = text
+        self._beyond_s = 0.0
+
+    def fullmatch(self, name: str) -> Any:
+        """The match of the whole name; None where there is none.
+
+        Raises:
+            InputError: the expression takes too long for it, or for all names so far.
+        """
+        return self._quick(self._compiled.fullmatch, name)
+
+    def sub(self, replace: Callable[[Any], str], name: str) -> str:
+        """The name with each match in it replaced.
+
+        Raises:
+            InputError: as ``fullmatch``.
+        """
+        return str(self._quick(self._compiled.sub, replace, name))
+
+    @property
+    def groups(self) -> int:
+        """How many groups the expression has."""
+        return int(self._compiled.groups)
+
+    def _quick(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        name, began = arguments[-1], time.thread_time()
+        try:
+            found = work(*arguments, timeout=_ONE_NAME_S)
+        except TimeoutError:
+            raise self._slow(name) from None
+        took_s = time.thread_time() - began
+        self._beyond_s = max(0.0, self._beyond_s + took_s - _EACH_S)
+        if self._beyond_s > _BEYOND_S:
+            raise self._slow(name)
+        return found
+
+    def _slow(self, name: str) -> InputError:
+        return InputError(
+            f"The pattern {self._text!r:.500} takes too long for names such as {name!r:.300}.",
+            advice="Write it without repetitions within repetitions, such as (.*a)+ or (.*){9}.",
+        )
+
+
+def compile_patterns(patterns: Sequence[str]) -> NamePatterns:
     """One compiled expression for the whole list.
 
     Joining comes before compiling, as in MirrorMaker 2: ``(a, b)`` in a comma-separated list is
@@ -73,9 +133,8 @@ def checked_patterns(patterns: Sequence[str]) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    # Version 1 has nested sets and intersections.
-    return regex.compile(translated(pattern), regex.VERSION1)
+def _compiled(pattern: str) -> NamePatterns:
+    return NamePatterns(pattern)
 
 
 def _first_invalid(patterns: Sequence[str]) -> tuple[str, ValueError]:
@@ -110,8 +169,8 @@ class NameFilter:
     include_key: InitVar[str] = "topics"
     exclude_key: InitVar[str] = "topics.exclude"
     any_text: bool = False
-    _included: Any = field(init=False, repr=False, compare=False)
-    _excluded: Any = field(init=False, repr=False, compare=False)
+    _included: NamePatterns | None = field(init=False, repr=False, compare=False)
+    _excluded: NamePatterns | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self, file: str, include_key: str, exclude_key: str) -> None:
         for name, patterns, compiled, key in (
@@ -125,7 +184,7 @@ class NameFilter:
             except PatternError as error:
                 raise ConfigError(file, key, str(error)) from None
 
-    def _compiled_of(self, patterns: Sequence[str]) -> Any:
+    def _compiled_of(self, patterns: Sequence[str]) -> NamePatterns:
         # First as they are, for an error is to quote what the file says.
         compiled = compile_patterns(patterns)
         if self.any_text:
@@ -155,5 +214,5 @@ class NameFilter:
         return "|".join(self.exclude)
 
 
-def _matches(compiled: Any, name: str) -> bool:
+def _matches(compiled: NamePatterns | None, name: str) -> bool:
     return compiled is not None and compiled.fullmatch(name) is not None

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 import regex
 from pydantic import AfterValidator, BeforeValidator
 
-from kafka_ferry.config.types.name_filter import PatternError, compile_patterns
+from kafka_ferry.config.types.name_filter import NamePatterns, PatternError, compile_patterns
 from kafka_ferry.config.types.values import AlsoText
 
 # A slash within pattern or replacement is escaped with a backslash; commas need none.
@@ -37,7 +37,7 @@ _FORM: Final = "must be DEFAULT or of the form RULE:pattern/replacement/ with an
 class _Rule:
     """One rule: a pattern of whole principals, and what stands in the place of what it finds."""
 
-    pattern: Any
+    pattern: NamePatterns
     pieces: Sequence[str | int]
     case: _Case
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.printable import one_line
 
 CLIENT_PROPERTIES: Final = "client_properties"
 """The type of a pydantic error that carries several problems of one cluster."""
@@ -43,7 +44,7 @@ def config_error(file: str, *problems: Problem) -> ConfigError:
     if not others:
         return ConfigError(file, first.key, _clause(first), advice=first.advice)
     lines = [_sentence(first), *(f"{file}: {other.key}: {_sentence(other)}" for other in others)]
-    return ConfigError(file, first.key, "\n".join(lines))
+    return ConfigError(file, first.key, "\n".join(map(one_line, lines)))
 
 
 def _clause(problem: Problem) -> str:

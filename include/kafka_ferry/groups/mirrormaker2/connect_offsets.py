@@ -15,8 +15,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.model.ranges import TopicPartition
 
 CONNECTOR: Final = "MirrorSourceConnector"
@@ -63,7 +64,7 @@ def worker_group(source_alias: str) -> str:
 def partition_of(key: bytes, source_alias: str) -> TopicPartition | None:
     """The source partition of a record's key; None if the key is for something else."""
     try:
-        parsed: Any = json.loads(key)
+        parsed: Any = read_json(key)
     except ValueError:
         return None
     if not (isinstance(parsed, list) and len(parsed) == 2 and isinstance(parsed[1], dict)):
@@ -72,7 +73,7 @@ def partition_of(key: bytes, source_alias: str) -> TopicPartition | None:
     topic, partition = said.get("topic"), said.get("partition")
     if said.get("cluster") != source_alias or not isinstance(topic, str):
         return None
-    return TopicPartition(topic, partition) if isinstance(partition, int) else None
+    return TopicPartition(topic, partition) if _is_number(partition, 2**31) else None
 
 
 def copied_of(value: bytes | None) -> int | None:
@@ -80,11 +81,16 @@ def copied_of(value: bytes | None) -> int | None:
     if value is None:
         return None
     try:
-        parsed: Any = json.loads(value)
+        parsed: Any = read_json(value)
     except ValueError:
         return None
     offset = parsed.get("offset") if isinstance(parsed, dict) else None
-    return offset if isinstance(offset, int) and offset >= 0 else None
+    return offset if _is_number(offset, 2**63) else None
+
+
+def _is_number(said: object, limit: int) -> TypeGuard[int]:
+    """Whether it is one that Kafka has: from 0, and below ``limit``."""
+    return type(said) is int and 0 <= said < limit
 
 
 def newest(offsets: Iterable[ConnectOffset]) -> dict[TopicPartition, ConnectOffset]:

@@ -10,10 +10,12 @@ Spark's ``OffsetSeqLog`` (versions 1 and 2), ``CommitLog`` and ``KafkaSourceOffs
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.errors import CheckpointRefused
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -23,6 +25,8 @@ SOURCES: Final = "sources"
 STATE: Final = "state"
 METADATA: Final = "metadata"
 NO_OFFSET: Final = "-"
+# Java reads other digits and longer numbers too; no topic has such a partition.
+_PARTITION: Final = re.compile("[0-9]{1,10}")
 
 # Spark's content for a batch that ended without a watermark.
 _FIRST_COMMIT: Final = b'v1\n{"nextBatchWatermarkMs":0}'
@@ -175,7 +179,7 @@ class SparkCheckpoint:
 def kafka_offsets(text: str) -> dict[TopicPartition, int] | None:
     """The offsets in a line such as ``{"orders":{"0":123}}``; None if another source has written it."""
     try:
-        topics = json.loads(text)
+        topics = read_json(text)
     except ValueError:
         return None
     if not isinstance(topics, dict) or not all(map(_is_partitions, topics.values())):
@@ -208,7 +212,8 @@ def initial_content(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 def _is_partitions(partitions: object) -> bool:
     return isinstance(partitions, dict) and all(
-        number.isdecimal() and type(offset) is int for number, offset in partitions.items()
+        _PARTITION.fullmatch(number) and type(offset) is int
+        for number, offset in partitions.items()
     )
 
 

@@ -29,9 +29,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns
 from kafka_ferry.config.types.topic_configs import NEVER
 from kafka_ferry.model.changes import ConfigChange, Drift, SetConfigs
 
@@ -208,5 +208,5 @@ def _is_synced(flow: Flow, name: str, tiers: bool) -> bool:
 
 
 @lru_cache(maxsize=32)
-def _excluded(patterns: tuple[str, ...]) -> Any:
+def _excluded(patterns: tuple[str, ...]) -> NamePatterns:
     return compile_patterns(patterns or ("(?!)",))

@@ -66,7 +66,8 @@ class ScheduledAudit:
             log.info("%s", report.headline)
             if report.state != "same":
                 raise VerificationFailed(
-                    "\n  ".join([f"{report.headline}:", *self._told(report)]),
+                    f"{report.headline}:",
+                    details=[*self._told(report)],
                     advice=f"All of it is in {self._audit.folder.files.location}.",
                 )
             return report

@@ -22,6 +22,7 @@ from prometheus_client.exposition import default_handler
 from kafka_ferry.config.files.password_files import read_push_credentials
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.errors import FerryError
+from kafka_ferry.printable import one_line
 from kafka_ferry.report.catalogue import METRICS
 from kafka_ferry.report.metrics import Sample, samples
 
@@ -62,7 +63,8 @@ class _Collector:
             family: Any = kind(metric.prometheus_name, f"{metric.meaning}.")
             sample_name = metric.prometheus_name
             for sample in same:
-                family.add_sample(sample_name, dict(sample.tags), sample.value)
+                tags = {tag: one_line(value) for tag, value in sample.tags.items()}
+                family.add_sample(sample_name, tags, sample.value)
             yield family
 
 

@@ -7,11 +7,11 @@ join lies between two ledger offsets, and only an unreadable record between thos
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.clock import now_ms, run_id_now
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import FerryError
@@ -158,8 +158,8 @@ def _sentence(gap: _Gap) -> str:
 
 def _is_newer(value: bytes) -> bool:
     try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
+        found = read_json(value)
+    except ValueError:
         return False
     version = found.get("version") if isinstance(found, dict) else None
     return isinstance(version, int) and version > VERSION

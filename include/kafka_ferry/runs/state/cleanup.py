@@ -14,6 +14,7 @@ from typing import Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.verify.expectations.data_docs import forget
 
@@ -54,7 +55,7 @@ def delete_old_runs(flow: Flow) -> None:
         if state.local_path:
             line = None if before is None else datetime.fromtimestamp(before / 1000, UTC)
             pages = forget(state.local_path / "data_docs", before=line, keep=keep)
-    except OSError as error:
+    except (OSError, FerryError) as error:
         log.warning("Old runs of %s could not be deleted: %s", flow.name, error)
         return
     if old or pages:

@@ -60,12 +60,8 @@ def require_own_writers(run: RunContext, ranges: Sequence[LedgerRange], proved: 
     if others:
         topic, alias = ledger_topic(run.flow.source.alias), run.flow.target.alias
         raise VerificationFailed(
-            "\n  ".join(
-                [
-                    f"{topic} on {alias} has records of copied ranges that no writer of {run.flow.name} has written:",
-                    *(_named(entry) for entry in others),
-                ]
-            ),
+            f"{topic} on {alias} has records of copied ranges that no writer of {run.flow.name} has written:",
+            details=[_named(entry) for entry in others],
             advice="Find out who has WRITE on that topic and on a transactional id, and revoke it. Nothing says that "
             "these offsets were copied: `ferry repair --topic` gives a copy up, so that it is made again.",
         )

@@ -60,9 +60,9 @@ def raise_unproved(run: RunContext, verdict: Verdict) -> NoReturn:
     Raises:
         VerificationFailed: naming what is not proved.
     """
-    shown = "\n  ".join(verdict.failures[:_MAX_FAILURES_SHOWN])
     raise VerificationFailed(
-        f"{run.flow.name}, run {run.run_id}, is not proved complete:\n  {shown}"
+        f"{run.flow.name}, run {run.run_id}, is not proved complete:",
+        details=verdict.failures[:_MAX_FAILURES_SHOWN],
     )
 
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from kafka_ferry.errors import masked_errors
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
@@ -68,7 +69,8 @@ def _done(
     from kafka_ferry.spark.transforms.relay import Relay
 
     flow = open_envelope(pack)
-    with Relay(results, name, columns, dict(flow.transform_secrets)) as relay:
+    # A worker's traceback is printed by its executor.
+    with masked_errors(), Relay(results, name, columns, dict(flow.transform_secrets)) as relay:
         return work(flow, relay.item, relay)
 
 

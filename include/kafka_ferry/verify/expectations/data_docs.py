@@ -9,25 +9,26 @@ them to a folder of this layout::
     runs/<time>-<run>/<suite>.html what a run found
     runs/<time>-<run>/run.json     ``Publication``
 
-A reader never sees a page that is half written or still loads something.
+A reader never sees a page that is half written or still loads something, and no symbolic link is followed.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from kafka_ferry.state import folder_name
+from kafka_ferry.errors import FerryError
+from kafka_ferry.printable import one_line
+from kafka_ferry.state import StateFolder, folder_name
 from kafka_ferry.verify.expectations.offline_page import content_of, page
 
 log = logging.getLogger(__name__)
@@ -72,30 +73,34 @@ def publish(pages: Path, docs: Path, publication: Publication) -> Path:
         The index page.
 
     Raises:
-        OSError: if a file cannot be written.
+        FerryError: if a file cannot be written, or a part of its path is a symbolic link.
     """
-    runs = docs / "runs"
-    runs.mkdir(parents=True, exist_ok=True)
-    _write_suites(pages, docs)
-    unfinished = Path(mkdtemp(prefix=".unfinished-", dir=runs))
+    files = _files(docs)
+    folder = f"runs/{_time(publication.at)}-{folder_name(publication.run)}"
+    _write_suites(pages, files)
     try:
-        _write_run(pages, unfinished, publication)
-        unfinished.chmod(0o755)
-        unfinished.rename(runs / f"{_time(publication.at)}-{folder_name(publication.run)}")
+        _write_run(pages, files.folder(folder), publication)
     except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        with suppress(OSError, FerryError):
+            files.delete_folder(folder)
         raise
     return _write_index(docs)
+
+
+def _files(docs: Path) -> StateFolder:
+    """The files of the Data Docs: no link in their folder, nor it itself, is followed."""
+    return StateFolder(str(docs.parent)).folder(docs.name)
 
 
 def add_pages(pages: Path, docs: Path, publication: Publication) -> Path:
     """Add what was judged later to the newest pages of the same run, like ``publish``."""
     name = folder_name(publication.run)
-    of_run = [folder for folder in _folders(docs) if folder.name.partition("-")[2] == name]
+    files = _files(docs)
+    of_run = [folder for folder in _folders(files) if folder.partition("-")[2] == name]
     if not of_run:
         return publish(pages, docs, publication)
-    _write_suites(pages, docs)
-    _write_run(pages, of_run[-1], publication)
+    _write_suites(pages, files)
+    _write_run(pages, files.folder(f"runs/{of_run[-1]}"), publication)
     return _write_index(docs)
 
 
@@ -111,53 +116,52 @@ def forget(docs: Path, *, before: datetime | None, keep: int | None) -> int:
         How many runs' pages were deleted.
 
     Raises:
-        OSError: if something cannot be deleted.
+        OSError, FerryError: if something cannot be deleted.
     """
-    folders = _folders(docs)
+    files = _files(docs)
+    folders = _folders(files)
     line = "" if before is None else _time(before)
     many = len(folders) if keep is None else max(1, keep)
     old = [
         folder
         for at, folder in enumerate(folders[:-1])
-        if folder.name < line or at < len(folders) - many
+        if folder < line or at < len(folders) - many
     ]
     for folder in old:
-        shutil.rmtree(folder)
+        files.delete_folder(f"runs/{folder}")
     if old:
         _write_index(docs)
     return len(old)
 
 
-def _folders(docs: Path) -> list[Path]:
+def _folders(files: StateFolder) -> list[str]:
     """The runs' folders, oldest first."""
-    runs = docs / "runs"
-    found = runs.iterdir() if runs.is_dir() else ()
-    return sorted(entry for entry in found if _RUN_FOLDER.fullmatch(entry.name))
+    return [it for it in files.folder("runs").folders() if _RUN_FOLDER.fullmatch(it)]
 
 
 def _time(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
 
 
-def _write_suites(pages: Path, docs: Path) -> None:
-    suites = docs / "expectations"
-    suites.mkdir(exist_ok=True)
+def _write_suites(pages: Path, files: StateFolder) -> None:
+    suites = files.folder("expectations")
     for built in sorted((pages / "expectations").glob("*.html")):
-        _write(suites / built.name, _offline(built, f"Expectations: {built.stem}", up="../"))
+        suites.write(built.name, _offline(built, f"Expectations: {built.stem}", up="../"))
 
 
-def _write_run(pages: Path, folder: Path, publication: Publication) -> None:
+def _write_run(pages: Path, folder: StateFolder, publication: Publication) -> None:
     for built in sorted((pages / "validations").rglob("*.html")):
         suite = built.relative_to(pages / "validations").parts[0]
         title = f"{publication.flow}, {publication.run}: {suite}"
-        _write(folder / f"{suite}.html", _offline(built, title, up="../../"))
-    _write(folder / "run.json", _PUBLICATION.dump_json(publication).decode())
+        folder.write(f"{suite}.html", _offline(built, title, up="../../"))
+    # The last one: the index lists no run without it.
+    folder.write("run.json", _PUBLICATION.dump_json(publication).decode())
 
 
 def _write_index(docs: Path) -> Path:
-    index = docs / "index.html"
-    _write(index, page("Data Docs", _index(docs), home=None))
-    return index
+    files = _files(docs)
+    files.write("index.html", page("Data Docs", _index(files), home=None))
+    return docs / "index.html"
 
 
 def _offline(built: Path, title: str, *, up: str) -> str:
@@ -165,17 +169,11 @@ def _offline(built: Path, title: str, *, up: str) -> str:
     return page(title, content, home=f"{up}index.html")
 
 
-def _write(path: Path, text: str) -> None:
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
-
-
-def _index(docs: Path) -> str:
-    suites = sorted(path.stem for path in (docs / "expectations").glob("*.html"))
+def _index(files: StateFolder) -> str:
+    suites = [it.removesuffix(".html") for it in files.folder("expectations").names(".html")]
     checked = " ".join(f'<a href="expectations/{name}.html">{name}</a>' for name in suites)
     heads = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-    rows = "".join(_index_rows(docs))
+    rows = "".join(_index_rows(files))
     return (
         f"<p>What is checked: {checked}</p>"
         f"<div class='table'><table><thead><tr>{heads}</tr></thead>"
@@ -183,20 +181,21 @@ def _index(docs: Path) -> str:
     )
 
 
-def _index_rows(docs: Path) -> Iterator[str]:
-    for folder in sorted((docs / "runs").iterdir(), reverse=True):
+def _index_rows(files: StateFolder) -> Iterator[str]:
+    for name in reversed(_folders(files)):
+        folder = files.folder(f"runs/{name}")
         try:
-            run = _PUBLICATION.validate_json((folder / "run.json").read_bytes())
+            run = _PUBLICATION.validate_json(folder.read("run.json") or b"")
         except (OSError, ValidationError) as error:
-            log.warning("%s is not listed in the Data Docs: %s", folder, error)
+            log.warning("%s is not listed in the Data Docs: %s", folder.location, error)
             continue
         links = " ".join(
-            f'<a href="runs/{escape(folder.name)}/{path.name}">{path.stem}</a>'
-            for path in sorted(folder.glob("*.html"))
+            f'<a href="runs/{escape(name)}/{escape(it)}">{escape(it.removesuffix(".html"))}</a>'
+            for it in folder.names(".html")
         )
         state, words = ("ok", "complete") if run.success else ("bad", "not complete")
         yield (
-            f"<tr><td>{run.at:%Y-%m-%d %H:%M:%S} UTC</td><td>{escape(run.flow)}</td>"
-            f"<td>{escape(run.run)}</td><td class='{state}'>{words}</td><td>{run.ranges:,}</td>"
+            f"<tr><td>{run.at:%Y-%m-%d %H:%M:%S} UTC</td><td>{escape(one_line(run.flow))}</td>"
+            f"<td>{escape(one_line(run.run))}</td><td class='{state}'>{words}</td><td>{run.ranges:,}</td>"
             f"<td>{run.records:,}</td><td>{links}</td></tr>"
         )

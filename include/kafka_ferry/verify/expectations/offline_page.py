@@ -7,6 +7,8 @@ from html import escape
 from html.parser import HTMLParser
 from typing import Final
 
+from kafka_ferry.printable import one_line, printable
+
 _KEPT: Final = frozenset(
     {"a", "b", "br", "code", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li", "ol"}
 ) | frozenset({"p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"})
@@ -74,14 +76,15 @@ def page(title: str, content: str, *, home: str | None) -> str:
         content: the body's HTML.
         home: the relative address of the index, None on the index itself.
     """
+    shown = escape(one_line(title))
     back = f'<p><a href="{escape(home)}">All runs</a></p>' if home else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body>{back}<h1>{escape(title)}</h1>\n{content}\n</body></html>\n"
+        f"<title>{shown}</title><style>{_STYLE}</style></head>\n"
+        f"<body>{back}<h1>{shown}</h1>\n{content}\n</body></html>\n"
     )
 
 
@@ -127,7 +130,7 @@ class _Content(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self._dropping:
-            self.parts.append(escape(data))
+            self.parts.append(escape(printable(data)))
 
     def _attribute(self, name: str, value: str | None) -> str:
         if name == "href":
@@ -137,4 +140,4 @@ class _Content(HTMLParser):
                 return ""
         elif name not in _KEPT_ATTRIBUTES:
             return ""
-        return f' {name}="{escape(value or "")}"'
+        return f' {name}="{escape(one_line(value or ""))}"'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -11,6 +10,7 @@ from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.sasl.scram import SaslMechanismScram, ScramClient
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from kafka_ferry.as_json import read_json
 from kafka_ferry.config.client.jaas import GSSAPI, OAUTHBEARER, TOKEN_AUTH
 from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
@@ -29,6 +29,7 @@ from kafka_ferry.wire.connections.scram import (
     check_final,
     check_nonce,
     iterations_of,
+    saslname,
 )
 
 _TOKEN_EXTENSION: Final = b",tokenauth=true"
@@ -116,7 +117,7 @@ def _show_token(
 def _status(said: str) -> str:
     """What a broker's challenge says, which is JSON (RFC 7628, 3.2.2)."""
     try:
-        told = json.loads(said)
+        told = read_json(said)
     except ValueError:
         told = None
     if isinstance(told, dict) and told.get("status"):
@@ -170,6 +171,8 @@ class _Scram:
     def __init__(self, mechanism: SaslMechanismScram, address: str, name: str) -> None:
         self._mechanism, self._address, self._name = mechanism, address, name
         self._is_first = True
+        client = mechanism._scram_client
+        client.user = saslname(client.user)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._mechanism, name)

@@ -2,7 +2,20 @@
 // Nothing is loaded from anywhere else, and there is no build step: this file is what the browser runs.
 
 export const { React, ChakraUI: C, ReactRouterDOM: Router } = globalThis;
-export const h = React.createElement;
+const CONTROL = /[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}\u2028\u2029]/gu;
+const WRITTEN = new Set(["title", "aria-label", "placeholder"]);
+
+/** A text with each control character, and each without a width, as its number: names are those of strangers. */
+export const shown = (text) =>
+  typeof text === "string" ? text.replace(CONTROL, (it) => `\\u{${it.codePointAt(0).toString(16)}}`) :
+    Array.isArray(text) ? text.map(shown) : text;
+
+/** React's elements; all text of the page comes through here. */
+export const h = (type, props, ...children) => React.createElement(
+  type,
+  props && Object.fromEntries(Object.entries(props).map(([name, it]) => [name, WRITTEN.has(name) ? shown(it) : it])),
+  ...children.map(shown),
+);
 export const { useCallback, useEffect, useMemo, useRef, useState } = React;
 
 const ROOT = new URL("kafka-ferry/", document.baseURI);

@@ -1,12 +1,13 @@
 """MirrorMaker 2's topic filter; each expected match was also tried in Java 17."""
 
 import pickle
+import time
 
 import pytest
 
 from kafka_ferry.config import NameFilter
 from kafka_ferry.config.types.name_filter import split_list
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, InputError
 
 
 @pytest.mark.parametrize(
@@ -121,3 +122,20 @@ def test_a_groups_id_is_any_text() -> None:
 def test_an_invalid_pattern_of_a_group_is_quoted_as_the_file_has_it() -> None:
     with pytest.raises(ConfigError, match=r"'\*a' is not a valid regular expression"):
         NameFilter(["*a"], [], any_text=True)
+
+
+@pytest.mark.parametrize("pattern", ["(.*a){12}b", "(team.*a)+(.*a)+(.*a)+(.*a)+z"])
+def test_a_pattern_that_takes_too_long_for_many_names_is_refused(pattern: str) -> None:
+    names = [f"team-{number}.orders-{'a' * 60}" for number in range(20_000)]
+    slow = NameFilter([pattern], [])
+    began = time.process_time()
+    with pytest.raises(InputError, match=r"takes too long for names such as 'team-\d+") as raised:
+        any(map(slow.matches, names))
+    assert time.process_time() - began < 6
+    assert raised.value.exit_code == 9
+
+
+def test_other_patterns_take_many_names() -> None:
+    names = [f"team-{number % 97}.orders-{number}" for number in range(100_000)]
+    listed = NameFilter([f"team-{number}[.].*-orders" for number in range(50)] + ["team-.*"], [])
+    assert all(map(listed.matches, names))

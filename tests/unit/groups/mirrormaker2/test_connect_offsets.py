@@ -46,6 +46,10 @@ def test_a_key_is_known_whatever_its_connector_and_the_order_of_its_members(key:
         b'["x",{"cluster":"primary","partition":"0","topic":"orders"}]',
         b'["x",{"cluster":"primary","partition":0,"topic":7}]',
         b"\xff\xfe",
+        b"[" * 100_000,
+        b'["x",{"cluster":"primary","partition":true,"topic":"orders"}]',
+        b'["x",{"cluster":"primary","partition":-1,"topic":"orders"}]',
+        b'["x",{"cluster":"primary","partition":2147483648,"topic":"orders"}]',
     ],
 )
 def test_what_is_no_key_of_a_source_partition_is_passed_over(key: bytes) -> None:
@@ -60,6 +64,9 @@ def test_what_is_no_key_of_a_source_partition_is_passed_over(key: bytes) -> None
         (b"null", None),
         (None, None),
         (b"{", None),
+        (b"[" * 100_000, None),
+        (b'{"offset":true}', None),
+        (b'{"offset":9223372036854775808}', None),
     ],
 )
 def test_a_value_without_an_offset_is_none(value: bytes | None, copied: int | None) -> None:

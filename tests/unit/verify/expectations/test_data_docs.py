@@ -1,4 +1,5 @@
 import re
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -8,6 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from kafka_ferry.local_files import LinkRefused
 from kafka_ferry.verify import Terms, judge
 from kafka_ferry.verify.checks import WARNINGS
 from kafka_ferry.verify.expectations.data_docs import (
@@ -221,6 +223,35 @@ def test_a_page_that_cannot_be_written_leaves_no_file(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="no space"):
         publish(site, docs, publication(1))
     assert files(docs) == before
+
+
+@pytest.mark.parametrize("place", ["", "runs", "expectations", "index.html"])
+def test_no_link_that_somebody_has_put_there_is_followed(tmp_path: Path, place: str) -> None:
+    site, docs = built_pages(tmp_path / "site"), tmp_path / "state" / "data_docs"
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    docs.parent.mkdir()
+    link = docs / place if place else docs
+    link.parent.mkdir(exist_ok=True)
+    target = outside / "index.html" if place.endswith("html") else outside
+    link.symlink_to(target)
+    with suppress(LinkRefused):
+        publish(site, docs, publication(0))
+    assert list(outside.iterdir()) == []
+    with suppress(LinkRefused):
+        forget(docs, before=AT + timedelta(days=9), keep=1)
+
+
+def test_no_link_among_the_runs_is_read_or_followed(tmp_path: Path) -> None:
+    site, docs = built_pages(tmp_path / "site"), tmp_path / "data_docs"
+    publish(site, docs, publication(0))
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "run.json").write_text("{}")
+    (docs / "runs" / "20200101T000000000000Z-run").symlink_to(secret)
+    publish(site, docs, publication(1))
+    forget(docs, before=AT + timedelta(days=9), keep=1)
+    assert (secret / "run.json").exists()
 
 
 class TestAnOfflinePage:

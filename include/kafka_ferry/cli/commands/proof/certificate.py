@@ -157,9 +157,7 @@ def check(
         *faults,
         *(f"{it.certificate}, {it.name}: {it.fault}" for it in read if it.fault),
     ]:
-        raise CertificateError(
-            "\n  ".join([f"The certificates of {chosen.name} do not hold:", *faults])
-        )
+        raise CertificateError(f"The certificates of {chosen.name} do not hold:", details=faults)
     if as_json:
         show_json([_checked(found.all, read, key)], several=False)
         return

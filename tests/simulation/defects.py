@@ -105,8 +105,8 @@ DEFECTS: Final = (
     Defect(
         "lost positions are not restored",
         "runs/mirror/mirror.py",
-        "        if forgotten():\n",
-        "        if False and forgotten():\n",
+        "if forgotten(self._ledger):",
+        "if False:",
         "lose group,lose state",
     ),
     Defect(
@@ -201,15 +201,15 @@ DEFECTS: Final = (
     Defect(
         "the first plan's ledger end is trusted",
         "runs/verify/verify.py",
-        "since = min(ledger.verified_through(), plan.ledger_end)",
-        "since = plan.ledger_end",
+        "proved = min(ledger.verified_through(), plan.ledger_end)",
+        "proved = plan.ledger_end",
         "kill driver,lose result",
     ),
     Defect(
         "only the run's own ranges are verified",
         "runs/verify/verify.py",
-        "since = min(ledger.verified_through(), plan.ledger_end)\n    found = _due_ranges(",
-        "since = ledger.verified_through() + 1\n    found = _due_ranges(",
+        "if entry.ledger_offset >= since",
+        "if entry.run == plan.run",
         "kill driver,lose result",
     ),
     Defect(

@@ -322,6 +322,7 @@ def _cut_internal(strike: Strike) -> Any:
                 later = [it.base for it in log.stored if it.batch.header.max_timestamp >= ms]
                 if later:
                     target.move_leader(tp, lose_from=later[0])
+                    strike.history.lost_marks = True
     if which != "ledger":
         target.groups.go_back(moment)
     strike.tell(f"unclean election: {which} cut back to what was there at {moment:.3f}")

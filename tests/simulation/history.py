@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.model.positions import position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.runs import Run
@@ -127,6 +127,8 @@ class History:
         order: by value, its partition, the how manieth it is, and its offset on the source.
         aborted: values of aborted transactions.
         is_judging: whether a run is between reading back and its word.
+        lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
+            before the first that it has copied are not its own.
         moments: when runs ended.
         story: what happened.
         wrong: what is wrong; None while nothing is.
@@ -138,6 +140,7 @@ class History:
     order: dict[bytes, tuple[TopicPartition, int, int]] = field(default_factory=dict)
     aborted: set[bytes] = field(default_factory=set)
     is_judging: bool = False
+    lost_marks: bool = False
     moments: list[float] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
     wrong: Wrong | None = None
@@ -308,6 +311,8 @@ class History:
             said = str(error)
             if not error.message.strip():
                 self._blame("e", f"{type(error).__name__} without a sentence")
+            if isinstance(error, VerificationFailed) and self.harmed_at < 0 and not self._is_hurt:
+                self._blame("d", f"{name} blames a copy that is whole: {said}")
         except Killed:
             said = "killed"
         except Exception as error:
@@ -454,6 +459,8 @@ class History:
         last = 0
         for value in have:
             known = self.order.get(value or b"")
+            if known is None and self.lost_marks and not last:
+                continue
             if known is None or known[0] != source:
                 self._blame(
                     "a", f"{name} is verified, and {target} has {value!r}, unlike the source"

@@ -8,9 +8,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,14 +22,13 @@ from tests.simulation.story import shrink, story
 KEPT: Final = Path(__file__).with_name("kept.jsonl")
 """Cases that once were wrong, one a line, each with what it found."""
 _perf_counter: Final = time.perf_counter
-_AT_A_TIME: Final = 5
 
 
 def main() -> int:
     """The exit status: 1 if any history is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--histories", type=int, default=0, help="so many instead of some seconds")
+    parser.add_argument("--histories", type=int, default=0, help="no more than so many")
     parser.add_argument("--first", type=int, help="the first seed; by default, one by the clock")
     parser.add_argument("--seed", type=int, help="replay this one alone, and tell its story")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -80,54 +80,43 @@ def case_from(read: Mapping[str, Any]) -> Case:
 
 
 def _some(
-    first: int, count: int, powers: tuple[str, ...], until: float
+    seeds: range, powers: tuple[str, ...], until: float, stop: bool
 ) -> tuple[int, list[int], Counter[str]]:
     """How many were played, the seeds of those that are wrong, and how often each power has struck."""
-    wrong, struck, played = [], Counter[str](), 0
-    for seed in range(first, first + count):
-        if time.time() > until:
+    wrong, struck, played = list[int](), Counter[str](), 0
+    for seed in seeds:
+        if time.time() > until or (stop and wrong):
             break
         history = play(Case.of(seed, powers))
         played += 1
         struck.update(it.power for it in history.adversary.struck)
         if history.wrong:
             wrong.append(seed)
+            print(f"seed {seed}: ({history.wrong.oracle}) {history.wrong.what}", flush=True)
     return played, wrong, struck
 
 
 def _many(options: argparse.Namespace, powers: tuple[str, ...]) -> int:
     first = int(time.time()) if options.first is None else options.first
-    began, played, wrong, struck = _perf_counter(), 0, list[int](), Counter[str]()
-    until = float("inf") if options.histories else time.time() + options.seconds
-    is_over: Callable[[], bool] = lambda: (  # noqa: E731
-        time.time() > until
-        or bool(options.histories and asked >= options.histories)
-        or bool(options.stop and wrong)
-    )
-    asked = 0
-    with ProcessPoolExecutor(options.jobs) as pool:
-        waiting = []
-        while waiting or not is_over():
-            while len(waiting) < options.jobs and not is_over():
-                count = (
-                    min(_AT_A_TIME, options.histories - asked) if options.histories else _AT_A_TIME
-                )
-                waiting.append(pool.submit(_some, first + asked, count, powers, until))
-                asked += count
-            some, bad, of_powers = waiting.pop(0).result()
-            played, wrong, struck = played + some, wrong + bad, struck + of_powers
+    began, jobs = _perf_counter(), options.jobs
+    end = first + (options.histories or 10**9)
+    work = partial(_some, powers=powers, until=time.time() + options.seconds, stop=options.stop)
+    with ProcessPoolExecutor(jobs) as pool:
+        results = [*pool.map(work, (range(first + at, end, jobs) for at in range(jobs)))]
     minutes = (_perf_counter() - began) / 60
+    played = sum(it[0] for it in results)
+    wrong = sorted(seed for it in results for seed in it[1])
+    struck = sum((it[2] for it in results), Counter[str]())
     for seed in wrong[:3]:
         small = play(Case.of(seed, powers))
         small = small if options.stop else shrink(small)
         print("\n".join(story(small)))
         print(json.dumps({"why": "", "case": asdict(small.case)}))
-    rate, names = f"{played / minutes:.0f} a minute", sorted(struck.items())
     print(
-        f"{played} histories from seed {first} on in {minutes:.1f} min, {rate}; "
+        f"{played} histories from seed {first} on in {minutes:.1f} min, {played / minutes:.0f} a minute; "
         f"{len(wrong)} wrong: {wrong[:10]}"
     )
-    print("struck: " + ", ".join(f"{name} {count}" for name, count in names))
+    print("struck: " + ", ".join(f"{name} {count}" for name, count in sorted(struck.items())))
     return bool(wrong)
 
 

@@ -322,6 +322,7 @@ def _cut_internal(strike: Strike) -> Any:
                 later = [it.base for it in log.stored if it.batch.header.max_timestamp >= ms]
                 if later:
                     target.move_leader(tp, lose_from=later[0])
+                    strike.history.lost_marks = True
     if which != "ledger":
         target.groups.go_back(moment)
     strike.tell(f"unclean election: {which} cut back to what was there at {moment:.3f}")
@@ -458,14 +459,14 @@ POWERS: Final[Mapping[str, Power]] = {
     "kill driver": Power(_kill),
     "double task": Power(_kill),
     "lose result": Power(_kill),
-    "late task": Power(_kill, hurts="a late task fences the run"),
+    "late task": Power(_kill),
     "lose state": Power(_kill),
     "other writers": Power(_kill),
-    "empty remote read": Power(_kill, hurts="remote storage gives nothing"),
+    "empty remote read": Power(_kill),
 }
 
 OCCASIONS: Final = frozenset(
-    {"double task", "lose result", "late task", "lose state", "other writers"}
+    {"double task", "lose result", "late task", "lose state", "other writers", "empty remote read"}
 )
 """The powers that have one occasion in a run, not one with each request."""
 

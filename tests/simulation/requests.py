@@ -1,4 +1,7 @@
-"""What a simulated broker answers to each request: kafka-python's message classes, in and out."""
+"""What a simulated broker answers to each request: kafka-python's message classes, in and out.
+
+Fields that are left out have the protocol's default.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,21 @@ from typing import Any, Final
 
 from kafka_ferry.batches import split_batches
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import error_codes as errors
 from kafka_ferry.wire.connections.responses import response_class_of
-from tests.simulation.cluster import DEFAULTS, SimCluster
-from tests.simulation.coordinators import UNSTABLE, Committed
+from tests.simulation.cluster import DEFAULTS, UNKNOWN_TOPIC, SimCluster
+from tests.simulation.coordinators import Committed
 from tests.simulation.log import Log
 
-UNKNOWN_TOPIC: Final = 3
-OUT_OF_RANGE: Final = 1
-UNKNOWN_TOPIC_ID: Final = 100
+_UNKNOWN_TOPIC_ID: Final = 100
 _EXISTS: Final = 36
-_OPERATION_NOT_ATTEMPTED: Final = 55
-_GROUP_NOT_FOUND: Final = 69
+_INVALID_PARTITIONS: Final = 37
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
-_TOO_LARGE: Final = 10
-_TOPIC, _BROKER = 2, 4
+_TOPIC: Final = 2
 _BATCH_BYTES: Final = 1_048_576
 
-Handler = Callable[[SimCluster, int, Any], Mapping[str, Any]]
+Fields = Mapping[str, Any]
+Handler = Callable[[SimCluster, int, Any], Fields]
 
 
 def answer(cluster: SimCluster, node: int, request: Any) -> Any:
@@ -33,7 +34,7 @@ def answer(cluster: SimCluster, node: int, request: Any) -> Any:
     return message(response_class_of(request.__class__), request.API_VERSION, fields)
 
 
-def message(kind: Any, version: int, fields: Mapping[str, Any]) -> Any:
+def message(kind: Any, version: int, fields: Fields) -> Any:
     """A message of kafka-python's from plain lists and dictionaries."""
     given = dict(fields)
     for name, (inner, is_array) in _inner(kind).items():
@@ -57,13 +58,54 @@ def _inner(kind: Any) -> dict[str, tuple[Any, bool]]:
     }
 
 
-def _by_topic(
-    topics: Iterable[tuple[str, Iterable[Any]]], name: str = "name"
-) -> list[dict[str, Any]]:
-    return [{name: topic, "partitions": [*partitions]} for topic, partitions in topics]
+def _each(
+    topics: Iterable[Any],
+    of: Callable[[TopicPartition, Any], Fields],
+    number: str = "partition_index",
+    name: str = "name",
+    partitions: str = "partitions",
+    into: str = "partitions",
+) -> list[Fields]:
+    """What ``of`` gives for each partition that is asked for, by topic.
+
+    Args:
+        topics: of the request.
+        of: gives an entry's fields but the partition's number.
+        number: the field with a partition's number.
+        name: the field with a topic's name.
+        partitions: the request's field with a topic's partitions.
+        into: the answer's.
+    """
+    answers = []
+    for topic in topics:
+        its_name, entries = getattr(topic, name), []
+        for asked in getattr(topic, partitions):
+            at = asked if isinstance(asked, int) else getattr(asked, number)
+            entries.append({number: at, **of(TopicPartition(its_name, at), asked)})
+        answers.append({name: its_name, into: entries})
+    return answers
 
 
-def metadata(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {}
+    for tp in sorted(partitions):
+        numbers.setdefault(tp.topic, []).append(tp.partition)
+    return numbers
+
+
+def _by_leader(
+    cluster: SimCluster, node: int, of: Callable[[Log, Any], Fields], **otherwise: int
+) -> Callable[[TopicPartition, Any], Fields]:
+    """What ``of`` gives where this broker leads the partition; else the error, and ``otherwise``."""
+
+    def fields(tp: TopicPartition, asked: Any) -> Fields:
+        log = cluster.led(node, tp)
+        return {"error_code": log, **otherwise} if isinstance(log, int) else of(log, asked)
+
+    return fields
+
+
+def metadata(cluster: SimCluster, node: int, request: Any) -> Fields:
     """Metadata."""
     asked = request.topics
     names = sorted(cluster.topics) if asked is None else [it.name for it in asked]
@@ -82,94 +124,84 @@ def metadata(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
     return fields
 
 
-def _described(cluster: SimCluster, name: str) -> dict[str, Any]:
+def _described(cluster: SimCluster, name: str) -> Fields:
     topic = cluster.topics.get(name)
     if topic is None:
-        return {"error_code": UNKNOWN_TOPIC, "name": name, "partitions": []}
+        return {"error_code": UNKNOWN_TOPIC, "name": name}
     partitions = []
     for number, log in enumerate(topic.logs):
         leader = cluster.leader(TopicPartition(name, number))
         partitions.append(
             {
-                "error_code": 0 if leader >= 0 else 5,
+                "error_code": errors.NONE if leader >= 0 else errors.LEADER_NOT_AVAILABLE,
                 "partition_index": number,
                 "leader_id": leader,
                 "leader_epoch": log.epoch,
                 "replica_nodes": [*cluster.brokers],
                 "isr_nodes": [*cluster.brokers],
-                "offline_replicas": [],
             }
         )
-    return {"error_code": 0, "name": name, "topic_id": topic.id, "partitions": partitions}
+    return {"name": name, "topic_id": topic.id, "partitions": partitions}
 
 
-def find_coordinator(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def find_coordinator(cluster: SimCluster, _: int, request: Any) -> Fields:
     """FindCoordinator."""
 
-    def found(key: str) -> dict[str, Any]:
+    def found(key: str) -> Fields:
         node = cluster.coordinator(key)
         host, port = cluster.brokers[node]
-        return {"error_code": 0, "node_id": node, "host": host, "port": port}
+        return {"node_id": node, "host": host, "port": port}
 
     if request.API_VERSION < 4:
         return found(request.key)
     return {"coordinators": [{"key": key, **found(key)} for key in request.coordinator_keys]}
 
 
-def fetch(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def fetch(cluster: SimCluster, node: int, request: Any) -> Fields:
     """Fetch: batches up to the sizes that are asked for, and at least one."""
     committed, room = request.isolation_level == 1, [request.max_bytes]
     responses = []
     for topic in request.topics:
-        name = topic.topic if request.API_VERSION < 13 else cluster.name_of(topic.topic_id)
+        by_name = request.API_VERSION < 13
+        name = topic.topic if by_name else cluster.name_of(topic.topic_id)
         partitions = []
         for asked in topic.partitions:
-            tp = TopicPartition(name, asked.partition)
-            log = cluster.led(node, tp) if name else UNKNOWN_TOPIC_ID
-            partitions.append(
-                _refused(asked.partition, log)
+            log = (
+                cluster.led(node, TopicPartition(name, asked.partition))
+                if name
+                else _UNKNOWN_TOPIC_ID
+            )
+            fields = (
+                _refused(log)
                 if isinstance(log, int)
                 else _fetched(log, asked, room, committed=committed)
             )
-        fields: dict[str, Any] = {"partitions": partitions}
-        if request.API_VERSION < 13:
-            fields["topic"] = topic.topic
-        else:
-            fields["topic_id"] = topic.topic_id
-        responses.append(fields)
+            partitions.append({"partition_index": asked.partition, **fields})
+        key = {"topic": topic.topic} if by_name else {"topic_id": topic.topic_id}
+        responses.append({**key, "partitions": partitions})
     return {"responses": responses}
 
 
-def _refused(number: int, code: int) -> dict[str, Any]:
-    return {
-        "partition_index": number,
-        "error_code": code,
-        "high_watermark": -1,
-        "last_stable_offset": -1,
-        "log_start_offset": -1,
-        "records": b"",
-    }
+def _refused(code: int) -> Fields:
+    return {"error_code": code, "high_watermark": -1}
 
 
-def _fetched(log: Log, asked: Any, room: list[int], *, committed: bool) -> dict[str, Any]:
+def _fetched(log: Log, asked: Any, room: list[int], *, committed: bool) -> Fields:
     at = asked.fetch_offset
     fields: dict[str, Any] = {
-        "partition_index": asked.partition,
-        "error_code": 0,
         "high_watermark": log.end,
         "last_stable_offset": log.stable,
         "log_start_offset": log.start,
         "aborted_transactions": None,
-        "records": b"",
     }
     if asked.last_fetched_epoch >= 0:
         epoch, end = log.epoch_end(asked.last_fetched_epoch)
         if epoch < 0:
-            return _refused(asked.partition, OUT_OF_RANGE)
+            return _refused(errors.OFFSET_OUT_OF_RANGE)
         if epoch < asked.last_fetched_epoch or end < at:
             return {**fields, "diverging_epoch": {"epoch": epoch, "end_offset": end}}
     if not log.start <= at <= log.end:
-        return _refused(asked.partition, OUT_OF_RANGE)
+        return _refused(errors.OFFSET_OUT_OF_RANGE)
     first = room[0] == max(room)
     limit = min(asked.partition_max_bytes, room[0])
     records = log.read(at, limit, committed=committed)
@@ -186,96 +218,52 @@ def _fetched(log: Log, asked: Any, room: list[int], *, committed: bool) -> dict[
     return fields
 
 
-def list_offsets(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def list_offsets(cluster: SimCluster, node: int, request: Any) -> Fields:
     """ListOffsets, with the special values of KIP-79, KIP-734 and KIP-405."""
 
-    def found(name: str, asked: Any) -> dict[str, Any]:
-        log = cluster.led(node, TopicPartition(name, asked.partition_index))
-        fields = {"partition_index": asked.partition_index, "timestamp": -1, "offset": -1}
-        if isinstance(log, int):
-            return {**fields, "error_code": log}
+    def found(log: Log, asked: Any) -> Fields:
         wanted = asked.timestamp
         if wanted == -1:
-            fields["offset"] = log.stable if request.isolation_level == 1 else log.end
-        elif wanted == -2:
-            fields["offset"] = log.start
-        elif wanted == -3:
-            newest = max((it.batch.header.max_timestamp for it in log.stored), default=-1)
-            fields["offset"], fields["timestamp"] = log.at_time(newest) if newest >= 0 else (-1, -1)
-        elif wanted == -4:
-            fields["offset"] = max(log.start, log.remote_to)
-        elif wanted == -5:
-            fields["offset"] = log.remote_to - 1 if log.remote_to else -1
-        else:
-            fields["offset"], fields["timestamp"] = log.at_time(wanted)
-        return {**fields, "error_code": 0}
+            return {"offset": log.stable if request.isolation_level == 1 else log.end}
+        if wanted == -2:
+            return {"offset": log.start}
+        if wanted == -4:
+            return {"offset": max(log.start, log.remote_to)}
+        if wanted == -5:
+            return {"offset": log.remote_to - 1 if log.remote_to else -1}
+        if wanted == -3:
+            wanted = max((it.batch.header.max_timestamp for it in log.stored), default=-1)
+        offset, timestamp = log.at_time(wanted) if wanted >= 0 else (-1, -1)
+        return {"offset": offset, "timestamp": timestamp}
 
-    return {
-        "topics": _by_topic(
-            (it.name, [found(it.name, asked) for asked in it.partitions]) for it in request.topics
-        )
-    }
+    return {"topics": _each(request.topics, _by_leader(cluster, node, found))}
 
 
-def offset_for_leader_epoch(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def offset_for_leader_epoch(cluster: SimCluster, node: int, request: Any) -> Fields:
     """OffsetForLeaderEpoch."""
 
-    def found(name: str, asked: Any) -> dict[str, Any]:
-        log = cluster.led(node, TopicPartition(name, asked.partition))
-        if isinstance(log, int):
-            return {
-                "error_code": log,
-                "partition": asked.partition,
-                "leader_epoch": -1,
-                "end_offset": -1,
-            }
+    def found(log: Log, asked: Any) -> Fields:
         epoch, end = log.epoch_end(asked.leader_epoch)
-        return {
-            "error_code": 0,
-            "partition": asked.partition,
-            "leader_epoch": epoch,
-            "end_offset": end,
-        }
+        return {"leader_epoch": epoch, "end_offset": end}
 
-    return {
-        "topics": _by_topic(
-            (
-                (it.topic, [found(it.topic, asked) for asked in it.partitions])
-                for it in request.topics
-            ),
-            "topic",
-        )
-    }
+    of = _by_leader(cluster, node, found)
+    return {"topics": _each(request.topics, of, "partition", "topic")}
 
 
-def produce(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def produce(cluster: SimCluster, node: int, request: Any) -> Fields:
     """Produce, with acks=all."""
 
-    def written(name: str, asked: Any) -> dict[str, Any]:
-        tp = TopicPartition(name, asked.index)
+    def written(tp: TopicPartition, asked: Any) -> Fields:
         log = cluster.led(node, tp)
-        code, base = (
-            (log, -1) if isinstance(log, int) else _append(cluster, log, tp, asked, request)
-        )
-        return {
-            "index": asked.index,
-            "error_code": code,
-            "base_offset": base,
-            "log_append_time_ms": -1,
-            "log_start_offset": -1 if isinstance(log, int) else log.start,
-            "record_errors": [],
-            "error_message": None,
-        }
+        if isinstance(log, int):
+            return {"error_code": log, "base_offset": -1}
+        code, base = _append(cluster, log, tp, asked, request)
+        return {"error_code": code, "base_offset": base, "log_start_offset": log.start}
 
-    return {
-        "responses": [
-            {
-                "name": it.name,
-                "partition_responses": [written(it.name, asked) for asked in it.partition_data],
-            }
-            for it in request.topic_data
-        ]
-    }
+    topics = _each(
+        request.topic_data, written, "index", "name", "partition_data", "partition_responses"
+    )
+    return {"responses": topics}
 
 
 def _append(
@@ -284,7 +272,7 @@ def _append(
     (batch,) = split_batches(bytes(asked.records))
     header = batch.header
     if header.size > int(cluster.topics[tp.topic].config("max.message.bytes")):
-        return _TOO_LARGE, -1
+        return errors.MESSAGE_TOO_LARGE, -1
     if header.is_transactional:
         name = request.transactional_id
         log.begin(batch)
@@ -294,10 +282,10 @@ def _append(
     return log.append(batch, cluster.now_ms())
 
 
-def init_producer_id(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def init_producer_id(cluster: SimCluster, _: int, request: Any) -> Fields:
     """InitProducerId, for transactions or idempotence alone."""
     if request.transactional_id is None:
-        return {"error_code": 0, "producer_id": cluster.new_producer(), "producer_epoch": 0}
+        return {"producer_id": cluster.new_producer()}
     code, producer, epoch = cluster.transactions.start(
         request.transactional_id,
         request.transaction_timeout_ms,
@@ -307,15 +295,12 @@ def init_producer_id(cluster: SimCluster, _: int, request: Any) -> Mapping[str, 
     return {"error_code": code, "producer_id": producer, "producer_epoch": epoch}
 
 
-def add_partitions(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def add_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
     """AddPartitionsToTxn."""
-    asked = [
-        TopicPartition(it.name, number)
-        for it in request.v3_and_below_topics
-        for number in it.partitions
-    ]
+    topics = request.v3_and_below_topics
+    asked = [TopicPartition(it.name, number) for it in topics for number in it.partitions]
     unknown = [tp for tp in asked if cluster.log(tp) is None]
-    code = 0
+    code = errors.OPERATION_NOT_ATTEMPTED
     if not unknown:
         code = cluster.transactions.join(
             request.v3_and_below_transactional_id,
@@ -324,29 +309,13 @@ def add_partitions(cluster: SimCluster, _: int, request: Any) -> Mapping[str, An
             asked,
         )
 
-    def of(tp: TopicPartition) -> int:
-        if unknown:
-            return UNKNOWN_TOPIC if tp in unknown else _OPERATION_NOT_ATTEMPTED
-        return code
+    def of(tp: TopicPartition, _: int) -> Fields:
+        return {"partition_error_code": UNKNOWN_TOPIC if tp in unknown else code}
 
-    return {
-        "results_by_topic_v3_and_below": [
-            {
-                "name": it.name,
-                "results_by_partition": [
-                    {
-                        "partition_index": number,
-                        "partition_error_code": of(TopicPartition(it.name, number)),
-                    }
-                    for number in it.partitions
-                ],
-            }
-            for it in request.v3_and_below_topics
-        ]
-    }
+    return {"results_by_topic_v3_and_below": _each(topics, of, into="results_by_partition")}
 
 
-def add_offsets(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def add_offsets(cluster: SimCluster, _: int, request: Any) -> Fields:
     """AddOffsetsToTxn."""
     code = cluster.transactions.join(
         request.transactional_id,
@@ -357,7 +326,7 @@ def add_offsets(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
     return {"error_code": code}
 
 
-def end_txn(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def end_txn(cluster: SimCluster, _: int, request: Any) -> Fields:
     """EndTxn."""
     code = cluster.transactions.end(
         request.transactional_id,
@@ -379,118 +348,91 @@ def _offsets_in(request: Any) -> Iterator[tuple[TopicPartition, Committed]]:
             )
 
 
-def _each(request: Any, code: Callable[[TopicPartition], int]) -> Mapping[str, Any]:
-    return {
-        "topics": _by_topic(
-            (
-                topic.name,
-                [
-                    {
-                        "partition_index": it.partition_index,
-                        "error_code": code(TopicPartition(topic.name, it.partition_index)),
-                    }
-                    for it in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        )
-    }
-
-
-def txn_offset_commit(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def txn_offset_commit(cluster: SimCluster, _: int, request: Any) -> Fields:
     """TxnOffsetCommit."""
     known = cluster.transactions.by_id.get(request.transactional_id)
     offsets = dict(_offsets_in(request))
     if known is None or known.producer != request.producer_id:
-        code = 49
+        code = errors.INVALID_PRODUCER_ID_MAPPING
     elif known.epoch != request.producer_epoch:
         code = 47
     elif known.state != "Ongoing" or request.group_id not in known.groups:
         code = 48
     elif sum(len(it.metadata) + len(tp.topic) + 60 for tp, it in offsets.items()) > _BATCH_BYTES:
-        code = 28
+        code = errors.INVALID_COMMIT_OFFSET_SIZE
     else:
-        code = 0
-
-    def of(tp: TopicPartition) -> int:
-        return UNKNOWN_TOPIC if not code and cluster.log(tp) is None else code
-
-    if not code:
+        code = errors.NONE
         there = {tp: it for tp, it in offsets.items() if cluster.log(tp) is not None}
         cluster.groups.hold(request.group_id, request.producer_id, there)
-    return _each(request, of)
+
+    def of(tp: TopicPartition, _: Any) -> Fields:
+        return {"error_code": code or (UNKNOWN_TOPIC if cluster.log(tp) is None else 0)}
+
+    return {"topics": _each(request.topics, of)}
 
 
-def offset_commit(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def offset_commit(cluster: SimCluster, _: int, request: Any) -> Fields:
     """OffsetCommit, of a client that is no member."""
     offsets = dict(_offsets_in(request))
     cluster.groups.commit(
         request.group_id, {tp: it for tp, it in offsets.items() if cluster.log(tp) is not None}
     )
-    return _each(request, lambda tp: UNKNOWN_TOPIC if cluster.log(tp) is None else 0)
+
+    def of(tp: TopicPartition, _: Any) -> Fields:
+        return {"error_code": UNKNOWN_TOPIC if cluster.log(tp) is None else 0}
+
+    return {"topics": _each(request.topics, of)}
 
 
-def offset_fetch(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def offset_fetch(cluster: SimCluster, _: int, request: Any) -> Fields:
     """OffsetFetch, of one group to version 7 and of many since."""
 
-    def found(group: str, topics: Any) -> list[dict[str, Any]]:
+    def found(group: str, topics: Any) -> list[Fields]:
         known = cluster.groups.offsets.get(group, {})
-        if topics is None:
-            wanted: dict[str, list[int]] = {}
-            for tp in sorted(known):
-                wanted.setdefault(tp.topic, []).append(tp.partition)
-        else:
-            wanted = {it.name: [*it.partition_indexes] for it in topics}
-        return _by_topic(
-            (name, [entry(group, known, TopicPartition(name, number)) for number in numbers])
-            for name, numbers in wanted.items()
+        wanted = (
+            _by_topic(known)
+            if topics is None
+            else {it.name: [*it.partition_indexes] for it in topics}
         )
-
-    def entry(group: str, known: Any, tp: TopicPartition) -> dict[str, Any]:
-        if request.require_stable and cluster.groups.is_pending(group, tp):
-            return {
-                "partition_index": tp.partition,
-                "committed_offset": -1,
-                "committed_leader_epoch": -1,
-                "metadata": "",
-                "error_code": UNSTABLE,
+        return [
+            {
+                "name": name,
+                "partitions": [entry(group, known, TopicPartition(name, at)) for at in numbers],
             }
+            for name, numbers in wanted.items()
+        ]
+
+    def entry(group: str, known: Any, tp: TopicPartition) -> Fields:
+        fields = {"partition_index": tp.partition, "committed_offset": -1}
+        if request.require_stable and cluster.groups.is_pending(group, tp):
+            return {**fields, "error_code": errors.UNSTABLE_OFFSET_COMMIT}
         it = known.get(tp, Committed(-1, -1, ""))
         return {
-            "partition_index": tp.partition,
+            **fields,
             "committed_offset": it.offset,
             "committed_leader_epoch": it.epoch,
             "metadata": it.metadata,
-            "error_code": 0,
         }
 
     if request.API_VERSION < 8:
-        return {"topics": found(request.group_id, request.topics), "error_code": 0}
+        return {"topics": found(request.group_id, request.topics)}
     return {
         "groups": [
-            {"group_id": it.group_id, "topics": found(it.group_id, it.topics), "error_code": 0}
+            {"group_id": it.group_id, "topics": found(it.group_id, it.topics)}
             for it in request.groups
         ]
     }
 
 
-def describe_transactions(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def describe_transactions(cluster: SimCluster, _: int, request: Any) -> Fields:
     """DescribeTransactions."""
 
-    def state(name: str) -> dict[str, Any]:
+    def state(name: str) -> Fields:
         known = cluster.transactions.by_id.get(name)
         if known is None:
-            return {
-                "error_code": _TRANSACTIONAL_ID_NOT_FOUND,
-                "transactional_id": name,
-                "transaction_state": "",
-                "topics": [],
-            }
-        topics: dict[str, list[int]] = {}
-        for tp in sorted(known.partitions):
-            topics.setdefault(tp.topic, []).append(tp.partition)
+            return {"error_code": _TRANSACTIONAL_ID_NOT_FOUND, "transactional_id": name}
+        topics = _by_topic(known.partitions)
         return {
-            "error_code": 0,
             "transactional_id": name,
             "transaction_state": known.state,
             "transaction_timeout_ms": known.timeout_ms,
@@ -503,11 +445,10 @@ def describe_transactions(cluster: SimCluster, _: int, request: Any) -> Mapping[
     return {"transaction_states": [state(it) for it in request.transactional_ids]}
 
 
-def list_transactions(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def list_transactions(cluster: SimCluster, node: int, request: Any) -> Fields:
     """ListTransactions, of those that this broker coordinates."""
     wanted = request.producer_id_filters
     return {
-        "error_code": 0,
         "transaction_states": [
             {
                 "transactional_id": name,
@@ -520,22 +461,11 @@ def list_transactions(cluster: SimCluster, node: int, request: Any) -> Mapping[s
     }
 
 
-def describe_producers(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def describe_producers(cluster: SimCluster, node: int, request: Any) -> Fields:
     """DescribeProducers."""
 
-    def found(name: str, number: int) -> dict[str, Any]:
-        log = cluster.led(node, TopicPartition(name, number))
-        if isinstance(log, int):
-            return {
-                "partition_index": number,
-                "error_code": log,
-                "error_message": None,
-                "active_producers": [],
-            }
+    def found(log: Log, _: int) -> Fields:
         return {
-            "partition_index": number,
-            "error_code": 0,
-            "error_message": None,
             "active_producers": [
                 {
                     "producer_id": producer,
@@ -549,40 +479,29 @@ def describe_producers(cluster: SimCluster, node: int, request: Any) -> Mapping[
             ],
         }
 
-    return {
-        "topics": _by_topic(
-            (it.name, [found(it.name, number) for number in it.partition_indexes])
-            for it in request.topics
-        )
-    }
+    of = _by_leader(cluster, node, found)
+    return {"topics": _each(request.topics, of, partitions="partition_indexes")}
 
 
-def describe_configs(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def describe_configs(cluster: SimCluster, _: int, request: Any) -> Fields:
     """DescribeConfigs, of topics; brokers have none of interest."""
 
-    def found(asked: Any) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "error_code": 0,
-            "error_message": None,
+    def found(asked: Any) -> Fields:
+        fields = {
             "resource_type": asked.resource_type,
             "resource_name": asked.resource_name,
-            "configs": [],
+            "error_message": None,
         }
+        topic, keys = cluster.topics.get(asked.resource_name), asked.configuration_keys
         if asked.resource_type != _TOPIC:
             return fields
-        topic = cluster.topics.get(asked.resource_name)
         if topic is None:
             return {**fields, "error_code": UNKNOWN_TOPIC}
-        keys = asked.configuration_keys
         fields["configs"] = [
             {
                 "name": name,
                 "value": topic.config(name),
-                "read_only": False,
                 "config_source": 1 if name in topic.configs else 5,
-                "is_sensitive": False,
-                "synonyms": [],
-                "config_type": 0,
                 "documentation": None,
             }
             for name in DEFAULTS
@@ -593,10 +512,10 @@ def describe_configs(cluster: SimCluster, _: int, request: Any) -> Mapping[str, 
     return {"results": [found(it) for it in request.resources]}
 
 
-def alter_configs(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def alter_configs(cluster: SimCluster, _: int, request: Any) -> Fields:
     """IncrementalAlterConfigs, of topics."""
 
-    def alter(asked: Any) -> dict[str, Any]:
+    def alter(asked: Any) -> Fields:
         topic = cluster.topics.get(asked.resource_name)
         if topic and not request.validate_only:
             for it in asked.configs:
@@ -614,13 +533,12 @@ def alter_configs(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any
     return {"responses": [alter(it) for it in request.resources]}
 
 
-def create_topics(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def create_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
     """CreateTopics."""
 
-    def create(asked: Any) -> dict[str, Any]:
+    def create(asked: Any) -> Fields:
         code = _EXISTS if asked.name in cluster.topics else 0
-        count = len(asked.assignments) or asked.num_partitions
-        count = 1 if count < 0 else count
+        count = len(asked.assignments) or max(asked.num_partitions, 1)
         if not code and not request.validate_only:
             cluster.create(asked.name, count, {it.name: it.value for it in asked.configs})
         return {
@@ -629,61 +547,53 @@ def create_topics(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any
             "error_message": None,
             "num_partitions": count,
             "replication_factor": len(cluster.brokers),
-            "configs": [],
         }
 
     return {"topics": [create(it) for it in request.topics]}
 
 
-def create_partitions(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def create_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
     """CreatePartitions."""
 
-    def grow(asked: Any) -> dict[str, Any]:
+    def grow(asked: Any) -> Fields:
         topic = cluster.topics.get(asked.name)
-        code = UNKNOWN_TOPIC if topic is None else 37 if asked.count <= len(topic.logs) else 0
-        if not code:
-            cluster.grow(asked.name, asked.count)
-        return {"name": asked.name, "error_code": code, "error_message": None}
+        if topic is None:
+            return {"name": asked.name, "error_code": UNKNOWN_TOPIC}
+        if asked.count <= len(topic.logs):
+            return {"name": asked.name, "error_code": _INVALID_PARTITIONS}
+        cluster.grow(asked.name, asked.count)
+        return {"name": asked.name}
 
     return {"results": [grow(it) for it in request.topics]}
 
 
-def delete_topics(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
     """DeleteTopics."""
     answers = []
     for name in request.topic_names:
         code = 0 if name in cluster.topics else UNKNOWN_TOPIC
         if not code:
             cluster.delete(name)
-        answers.append({"name": name, "error_code": code, "error_message": None})
+        answers.append({"name": name, "error_code": code})
     return {"responses": answers}
 
 
-def delete_records(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def delete_records(cluster: SimCluster, node: int, request: Any) -> Fields:
     """DeleteRecords."""
 
-    def move(name: str, asked: Any) -> dict[str, Any]:
-        log = cluster.led(node, TopicPartition(name, asked.partition_index))
-        fields = {"partition_index": asked.partition_index, "low_watermark": -1}
-        if isinstance(log, int):
-            return {**fields, "error_code": log}
+    def move(log: Log, asked: Any) -> Fields:
         to = log.end if asked.offset == -1 else asked.offset
         if to > log.end:
-            return {**fields, "error_code": OUT_OF_RANGE}
+            return {"error_code": errors.OFFSET_OUT_OF_RANGE, "low_watermark": -1}
         log.move_start(to)
-        return {**fields, "low_watermark": log.start, "error_code": 0}
+        return {"low_watermark": log.start}
 
-    return {
-        "topics": _by_topic(
-            (it.name, [move(it.name, asked) for asked in it.partitions]) for it in request.topics
-        )
-    }
+    return {"topics": _each(request.topics, _by_leader(cluster, node, move, low_watermark=-1))}
 
 
-def list_groups(cluster: SimCluster, node: int, _: Any) -> Mapping[str, Any]:
+def list_groups(cluster: SimCluster, node: int, _: Any) -> Fields:
     """ListGroups, of those that this broker coordinates."""
     return {
-        "error_code": 0,
         "groups": [
             {
                 "group_id": name,
@@ -697,74 +607,59 @@ def list_groups(cluster: SimCluster, node: int, _: Any) -> Mapping[str, Any]:
     }
 
 
-def describe_groups(cluster: SimCluster, _: int, request: Any) -> Mapping[str, Any]:
+def describe_groups(cluster: SimCluster, _: int, request: Any) -> Fields:
     """DescribeGroups; none of them has members."""
     return {
         "groups": [
             {
-                "error_code": 0,
                 "group_id": name,
                 "group_state": "Empty" if name in cluster.groups.offsets else "Dead",
                 "protocol_type": "consumer",
-                "protocol_data": "",
-                "members": [],
             }
             for name in request.groups
         ]
     }
 
 
-def write_markers(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def write_markers(cluster: SimCluster, node: int, request: Any) -> Fields:
     """WriteTxnMarkers, of a client that may."""
 
-    def write(marker: Any, name: str, number: int) -> dict[str, Any]:
-        log = cluster.led(node, TopicPartition(name, number))
-        code = (
-            log
-            if isinstance(log, int)
-            else log.mark(
+    def write(marker: Any) -> Callable[[Log, int], Fields]:
+        return lambda log, _: {
+            "error_code": log.mark(
                 marker.producer_id,
                 marker.producer_epoch,
                 commit=marker.transaction_result,
                 coordinator_epoch=marker.coordinator_epoch,
                 now_ms=cluster.now_ms(),
             )
-        )
-        return {"partition_index": number, "error_code": code}
+        }
 
     return {
         "markers": [
             {
-                "producer_id": marker.producer_id,
-                "topics": _by_topic(
-                    (it.name, [write(marker, it.name, number) for number in it.partition_indexes])
-                    for it in marker.topics
+                "producer_id": it.producer_id,
+                "topics": _each(
+                    it.topics, _by_leader(cluster, node, write(it)), partitions="partition_indexes"
                 ),
             }
-            for marker in request.markers
+            for it in request.markers
         ]
     }
 
 
-def describe_log_dirs(cluster: SimCluster, node: int, request: Any) -> Mapping[str, Any]:
+def describe_log_dirs(cluster: SimCluster, node: int, request: Any) -> Fields:
     """DescribeLogDirs: sizes of what the broker leads."""
     wanted = None if request.topics is None else {it.topic for it in request.topics}
-    topics: dict[str, list[dict[str, Any]]] = {}
+    topics: dict[str, list[Fields]] = {}
     for tp in cluster.partitions():
         log = cluster.led(node, tp)
         if not isinstance(log, int) and (wanted is None or tp.topic in wanted):
             size = sum(len(it.bytes) for it in log.stored)
-            entry = {
-                "partition_index": tp.partition,
-                "partition_size": size,
-                "offset_lag": 0,
-                "is_future_key": False,
-            }
+            entry = {"partition_index": tp.partition, "partition_size": size}
             topics.setdefault(tp.topic, []).append(entry)
-    return {
-        "error_code": 0,
-        "results": [{"error_code": 0, "log_dir": "/logs", "topics": _by_topic(topics.items())}],
-    }
+    found = [{"name": name, "partitions": of} for name, of in topics.items()]
+    return {"results": [{"log_dir": "/logs", "topics": found}]}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

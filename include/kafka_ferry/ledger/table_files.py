@@ -15,7 +15,8 @@ from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.ledger.synced import DAMAGE
 from kafka_ferry.state import StateFolder
 
-# A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once.
+# A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once. Of their
+# some forty columns, each takes longer to compress than a few values take to write.
 _SMALL_BYTES: Final = 64 * 1024
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
 
@@ -50,6 +51,7 @@ class TableFiles:
     def __init__(self, folder: StateFolder) -> None:
         self._folder = folder
         self._small: dict[TablePart, pa.Table] = {}
+        self._joined: dict[tuple[TablePart, ...], pa.Table] = {}
 
     def names(self) -> list[str]:
         """All files, also those of which nothing is to be read."""
@@ -88,7 +90,7 @@ class TableFiles:
         tables = []
         for are_small, group in groupby(parts, key=lambda part: part.is_small):
             if are_small:
-                rows = self._rows_of_small(group)
+                rows = self._rows_of_small(tuple(group))
                 rows = rows if filter_ is None else rows.filter(filter_)
                 tables.append(rows.select(columns) if columns else rows)
             else:
@@ -104,7 +106,14 @@ class TableFiles:
     def write(self, rows: pa.Table, first: int, following: int) -> str:
         """Write the rows of the ledger offsets from ``first`` to ``following``; returns the file's name."""
         sink, name = pa.BufferOutputStream(), f"{first:020d}-{following:020d}.parquet"
-        pq.write_table(rows, sink, compression="zstd", write_page_checksum=True)
+        is_small = rows.nbytes <= _SMALL_BYTES
+        pq.write_table(
+            rows,
+            sink,
+            compression="none" if is_small else "zstd",
+            use_dictionary=not is_small,
+            write_page_checksum=True,
+        )
         self._folder.write(name, sink.getvalue().to_pybytes())
         return name
 
@@ -112,13 +121,25 @@ class TableFiles:
         stamps = self._folder.stamps(".parquet")
         return {name: stamp for name, stamp in stamps.items() if _NAME.fullmatch(name)}
 
-    def _rows_of_small(self, parts: Iterable[TablePart]) -> pa.Table:
-        tables = []
-        for part in parts:
-            if part not in self._small:
-                self._small[part] = self._rows_of(part)
-            tables.append(self._small[part])
-        return pa.concat_tables(tables).combine_chunks()
+    def _rows_of_small(self, parts: tuple[TablePart, ...]) -> pa.Table:
+        if parts not in self._joined:
+            for part in parts:
+                if part not in self._small:
+                    self._small[part] = self._all_rows_of(part)
+            joined = pa.concat_tables(self._small[part] for part in parts)
+            self._joined = {parts: joined.combine_chunks()}
+        return self._joined[parts]
+
+    def _all_rows_of(self, part: TablePart) -> pa.Table:
+        """As ``_rows_of``, without what makes large files faster and small ones slower."""
+        file = self._folder.open_parquet(part.name)
+        rows = pq.ParquetFile(file, page_checksum_verification=True).read(use_threads=False)
+        if rows.schema != SCHEMA:  # Another release stored fewer columns, or more.
+            tables = [SCHEMA.empty_table(), rows]
+            rows = pa.concat_tables(tables, promote_options="default").select(SCHEMA.names)
+        if _interval(part.name)[0] < part.start:
+            rows = rows.filter(pc.field("ledger_offset") >= part.start)
+        return rows
 
     def _rows_of(
         self,

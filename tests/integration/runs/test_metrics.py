@@ -25,6 +25,7 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.publish.lag import find_lag
 from kafka_ferry.runs.publish.prometheus import export_to_prometheus
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
@@ -168,7 +169,10 @@ def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(pair:
     pair.produce(topic, some(1, 2 * HOUR_MS, 2, size=500_000))
 
     both = {TopicPartition(remote(flow, topic), p): TopicPartition(topic, p) for p in range(4)}
-    found = {target.partition: behind for target, behind in find_lag(flow, both).items()}
+    found = {
+        target.partition: behind
+        for target, behind in find_lag(RunContext.of(flow, ""), both).items()
+    }
 
     assert {p: behind.records for p, behind in found.items()} == {0: 0, 1: 7, 2: 1, 3: 0}
     assert found[0].seconds == found[3].seconds == 0
@@ -190,7 +194,7 @@ def test_a_topic_that_was_recreated_is_behind_as_a_whole_and_one_that_is_gone_is
         TopicPartition(remote(flow, topic), 0): TopicPartition(topic, 0),
         TopicPartition(remote(flow, "gone"), 0): TopicPartition(pair.unique("gone"), 0),
     }
-    (found,) = find_lag(flow, both).values()
+    (found,) = find_lag(RunContext.of(flow, ""), both).values()
     assert found.records == 2
     assert found.seconds == pytest.approx(3_600, abs=60)
 

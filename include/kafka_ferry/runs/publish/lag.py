@@ -24,6 +24,7 @@ from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.verify.proof_ages import proof_ages
 from kafka_ferry.wire import WireCluster, connected, fetch
@@ -187,12 +188,12 @@ class PartitionLag(NamedTuple):
 
 
 def find_lag(
-    flow: Flow, partitions: Mapping[TopicPartition, TopicPartition]
+    run: RunContext, partitions: Mapping[TopicPartition, TopicPartition]
 ) -> dict[TopicPartition, PartitionLag]:
     """How far partitions are behind; one whose source topic or leader is gone or not shown is absent.
 
     Args:
-        flow: the flow.
+        run: the run, whose ledger has all that it has copied.
         partitions: the source's partitions by the target's.
 
     Raises:
@@ -201,11 +202,12 @@ def find_lag(
     """
     if not partitions:
         return {}
+    flow = run.flow
     source = ClusterControl(flow.source)
     ids = source.topic_ids({tp.topic for tp in partitions.values()}, only_visible=True)
     bounds = source.log_bounds(_topics(partitions.values(), ids), flow.isolation_level)
     # Other clients may commit in the group: the ledger takes precedence.
-    positions = read_positions(flow.target, flow.name) | flow_ledger(flow).positions()
+    positions = read_positions(flow.target, flow.name) | run.ledger.positions()
     records: dict[TopicPartition, int] = {}
     places: dict[TopicPartition, int] = {}
     for target, tp in partitions.items():

@@ -19,7 +19,6 @@ from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
 from kafka_ferry.runs.verify.verified_topics import proved_partitions
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.model import Plan
     from kafka_ferry.report import RunReport
@@ -44,7 +43,7 @@ def measure_run(run: RunContext, report: RunReport) -> Measures:
     counts = count_copied(run.ledger, run.run_id)
     partitions = _partitions(plan, counts)
     outcomes = OutcomeFiles.read_all(folder.files)
-    behind, missing = _behind(run.flow, partitions)
+    behind, missing = _behind(run, partitions)
     verified = _verified(partitions, plan, report).later(folder.verified_until())
     folder.save_verified_until(verified)
     return Measures(
@@ -126,13 +125,13 @@ def _waits(outcomes: Iterable[Outcome]) -> Waits:
 
 
 def _behind(
-    flow: Flow, partitions: Partitions
+    run: RunContext, partitions: Partitions
 ) -> tuple[Mapping[TopicPartition, PartitionLag], tuple[str, ...]]:
     try:
         with retry_for(_RETRY_S):
-            return find_lag(flow, partitions), ()
+            return find_lag(run, partitions), ()
     except FerryError as error:
-        return {}, (f"The lag of {flow.name} is not known: {error}",)
+        return {}, (f"The lag of {run.flow.name} is not known: {error}",)
 
 
 def _verified(partitions: Partitions, plan: Plan, report: RunReport) -> VerifiedUntil:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kafka_ferry.batches import NO_AGES, Spread
-from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartition
@@ -63,7 +62,7 @@ def measured(run: RunContext, monkeypatch: pytest.MonkeyPatch) -> Any:
     def measure(
         *ranges: Range, refused: tuple[Refusal, ...] = (), behind: Any = None, **report: Any
     ) -> Measures:
-        def found(_: Flow, partitions: Any) -> dict[TopicPartition, PartitionLag]:
+        def found(_: RunContext, partitions: Any) -> dict[TopicPartition, PartitionLag]:
             if isinstance(behind, Exception):
                 raise behind
             return behind or {}

@@ -92,9 +92,7 @@ def export_certificates(
         raise InputError(f"{folder} exists and is not empty.", advice="Name a new folder.")
     found = find_certificates(flow)
     if faults := list(faults_of(flow, found, key)):
-        raise CertificateError(
-            "\n  ".join([f"The certificates of {flow.name} do not hold:", *faults])
-        )
+        raise CertificateError(f"The certificates of {flow.name} do not hold:", details=faults)
     export = _chosen(flow, window, found.all)
     if not export.certificates:
         raise InputError(

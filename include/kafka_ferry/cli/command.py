@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer import rich_utils
 from typer.core import TyperCommand, TyperOption
 
 from kafka_ferry.cli.terminal import is_plain
@@ -28,5 +27,8 @@ class Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help; without any style where NO_COLOR asks for none."""
         if is_plain():
+            # Most commands show no help.
+            from typer import rich_utils
+
             rich_utils.COLOR_SYSTEM = None
         super().format_help(ctx, formatter)

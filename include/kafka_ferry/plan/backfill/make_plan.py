@@ -179,7 +179,9 @@ class _Topic:
             if number not in refused
             for range_ in self._range(number, planned.get(number))
         ]
-        self.refusal = self._refusal() if self.ranges else None
+        # What a topic has lost is in the ledger, and so is not among the ranges.
+        has_lost = self._there > 0 and self._remote_topic in facts.mismatched
+        self.refusal = self._refusal() if self.ranges or has_lost else None
 
     @property
     def is_work(self) -> bool:
@@ -207,11 +209,14 @@ class _Topic:
     def notes(self) -> Iterator[Note]:
         """Notes on it."""
         topic = self._choice.topic
+        if self.refusal:
+            return
         if not self.ranges and self._there:
             yield Note(
                 topic,
-                f"Nothing to backfill: {self._remote_topic} has all of the source's records of the "
-                f"window below the flow's position, {self._there:,} offsets by the ledger.",
+                "Nothing to backfill: by the ledger all of the source's records of the window below the flow's "
+                f"position were copied to {self._remote_topic}, {self._there:,} offsets. What it has lost since "
+                "`ferry verify --all` finds, and `ferry repair --append` copies.",
             )
         elif not self.ranges and not self._after:
             yield Note(topic, "Nothing to backfill: the source has no record in the window.")

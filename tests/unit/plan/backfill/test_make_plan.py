@@ -94,7 +94,7 @@ def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
         (
             copied(),
             {"settled": {SOURCE: [replace(ORDINARY, end=30)]}},
-            "has all of the source's records",
+            "by the ledger all of the source's records of the window",
         ),
         (copied(12), {}, "38 offsets that may be in the window are not below"),
         (a_state(a_source()), {"firsts": {SOURCE: 10}}, "40 offsets that may be"),
@@ -157,6 +157,17 @@ def test_a_separate_topic_that_is_anothers_is_refused() -> None:
     taken = backfill(copied(copied={"orders.backfill": "primary.orders.backfill"}), flow)
     assert "of another topic of the flow" in str(taken.remarks.refused[0])
     assert (foreign.ranges, foreign.topics.creations, taken.ranges) == ((), (), ())
+
+
+def test_a_separate_topic_that_has_lost_records_is_refused_though_nothing_else_is_missing() -> None:
+    plan = backfill(
+        copied(),
+        a_flow(backfill_topic="separate"),
+        settled={SOURCE: [replace(ORDINARY, end=30)]},
+        mismatched=frozenset({"primary.orders.backfill"}),
+    )
+    assert "has lost records that the ledger has" in str(plan.remarks.refused[0])
+    assert plan.remarks.notes == ()
 
 
 def test_a_window_is_told_in_utc() -> None:

@@ -246,7 +246,6 @@ class History:
             self.source.create(topic.name, topic.partitions, configs)
         for number in range(self.case.runs):
             self._write_some(number)
-            self._tier()
             if fault := self.adversary.happens("lose state"):
                 shutil.rmtree(self._folder / "state", ignore_errors=True)
                 self.tell("!! the state folder is lost")
@@ -300,6 +299,7 @@ class History:
         def steps() -> str:
             run = Run(flow, name)
             for step in _STEPS:
+                self._tier()
                 self.is_judging = step in ("verify", "sync_groups", "publish")
                 given = (lambda: self.spark,) if step in ("mirror", "verify") else ()
                 getattr(run, step)(*given)

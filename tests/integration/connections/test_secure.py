@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_ferry.config import Flow, kafka_python_config, load_flow
+from kafka_ferry.config import Cluster, Flow, kafka_python_config, load_flow
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied, ConfigError, FerryError
 from kafka_ferry.runs import Run
 from kafka_ferry.spark import session as spark_session
@@ -23,7 +24,7 @@ from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.markers import may_write_markers
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.logins.secure import Authority, Identity, SecureBroker
-from tests.support.brokers.access import deny
+from tests.support.brokers.access import add_user, deny
 from tests.support.brokers.secure import (
     KINDS,
     PASSWORD,
@@ -460,3 +461,15 @@ def test_a_whole_run_leaves_no_secret_and_its_tasks_need_no_files(
     key_lines = site.identity.key_pem.splitlines()[1:-1]
     for secret in (WORD, PASSWORD, *key_lines):
         assert secret.encode() not in found
+
+
+@pytest.mark.parametrize("user", ["team,a", "a=b", "=2C,=3D"])
+def test_a_users_name_may_hold_what_scram_ends_a_name_with(site: Site, user: str) -> None:
+    add_user(site.broker, user, WORD)
+    way = ways(site, "SASL_SSL SCRAM-SHA-512") | login("SCRAM-SHA-512", user, WORD)
+    cluster = Cluster(alias="primary", properties=way)
+    with WireCluster(
+        cluster.alias, kafka_python_config(cluster.client_properties("admin"))
+    ) as wire:
+        assert wire.nodes()
+    assert ClusterControl(cluster).cluster_id()

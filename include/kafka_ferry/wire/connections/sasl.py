@@ -29,7 +29,6 @@ from kafka_ferry.wire.connections.scram import (
     check_final,
     check_nonce,
     iterations_of,
-    saslname,
 )
 
 _TOKEN_EXTENSION: Final = b",tokenauth=true"
@@ -171,8 +170,6 @@ class _Scram:
     def __init__(self, mechanism: SaslMechanismScram, address: str, name: str) -> None:
         self._mechanism, self._address, self._name = mechanism, address, name
         self._is_first = True
-        client = mechanism._scram_client
-        client.user = saslname(client.user)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._mechanism, name)

@@ -38,11 +38,6 @@ def iterations_of(message: bytes) -> int:
     return int(first["iterations"][:10])
 
 
-def saslname(user: bytes) -> bytes:
-    """A user's name as a client's message has it: a comma would end it there."""
-    return user.replace(b"=", b"=3D").replace(b",", b"=2C")
-
-
 def check_nonce(message: bytes, client_nonce: bytes) -> None:
     """Does nothing if the broker has added something to the client's nonce.
 

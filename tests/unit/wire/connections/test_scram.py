@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.wire.connections.scram import check_final, check_nonce, iterations_of, saslname
+from kafka_ferry.wire.connections.scram import check_final, check_nonce, iterations_of
 
 FIRST = b"r=clientserver,s=c2FsdA==,i="
 
@@ -59,10 +59,3 @@ def test_a_last_message_is_a_signature_or_a_reason() -> None:
     for message in (b"v=", b"v=a", b"x=1,v=eA==", b"v=eA==,v", b" v=eA==", b"", b"v=e\nA=="):
         with pytest.raises(ValueError, match="RFC 5802"):
             check_final(message)
-
-
-@pytest.mark.parametrize(
-    ("user", "written"), [(b"ferry", b"ferry"), (b"a,b=c", b"a=2Cb=3Dc"), (b"=2C,", b"=3D2C=2C")]
-)
-def test_a_users_name_ends_where_it_ends(user: bytes, written: bytes) -> None:
-    assert saslname(user) == written

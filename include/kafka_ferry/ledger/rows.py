@@ -123,10 +123,12 @@ class LedgerEnd(NamedTuple):
     Attributes:
         offset: the offset on the target after the last one.
         at: the time of its entry, in milliseconds since 1970.
+        is_own: whether the last one is the flow's own record; else another mirror wrote it, or there is none.
     """
 
     offset: int = 0
     at: int = 0
+    is_own: bool = False
 
 
 RangeKey = tuple[int, str, int, int]

@@ -290,13 +290,18 @@ class LedgerTable:
         if before is not None:
             wanted &= pc.field("ledger_offset") < before
         keys = ["remote_topic", "remote_topic_id", "partition"]
-        rows = self.read(wanted, [*keys, "target_end", "at"]).group_by(keys)
+        rows = self.read(wanted, [*keys, "target_end", "at", "adopted"])
+        is_own = pc.equal(pc.fill_null(rows["adopted"], 0), 0)
+        own = pc.if_else(is_own, rows["target_end"], pa.scalar(-1, pa.int64()))
+        grouped = rows.append_column("own_end", own).group_by(keys)
         ids = {topic.name: topic.topic_id for topic in topics}
         return {
             TopicPartition(row["remote_topic"], row["partition"]): LedgerEnd(
-                row["target_end_max"], row["at_max"]
+                row["target_end_max"], row["at_max"], row["own_end_max"] == row["target_end_max"]
             )
-            for row in rows.aggregate([("target_end", "max"), ("at", "max")]).to_pylist()
+            for row in grouped.aggregate(
+                [("target_end", "max"), ("at", "max"), ("own_end", "max")]
+            ).to_pylist()
             if row["remote_topic"] in ids
             and row["remote_topic_id"] in ("", ids[row["remote_topic"]])
         }

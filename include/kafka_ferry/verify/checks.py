@@ -191,6 +191,17 @@ RANGES: Final = Suite[RangeRow](
             "earlier range are gone, and groups that were moved there read others.",
         ),
         Check(
+            "before-kept",
+            "the record that was copied before a range is still there",
+            "gone_before",
+            lambda row: (
+                f"the last record of {row.target} before this range is gone, or hidden from consumers"
+            ),
+            "The target's log was cut back while the run began, as by an unclean leader election, and written on: "
+            "`ferry verify --all` names what is gone, or hidden by a transaction whose marker is. To copy it again, "
+            "give the copy up with `ferry repair`.",
+        ),
+        Check(
             "losses-named",
             "every lost offset is named",
             "losses_unnamed",

@@ -37,6 +37,7 @@ class RangeClaim(NamedTuple):
         is_adopted: whether another mirror has written it, whose batches may hold other records besides.
         compared: the intervals ``(start, end)`` of target offsets with records of that mirror, which need not be
             in a segment.
+        is_boundary: whether it is of the last record before the ranges alone, and says from where on to read.
     """
 
     segments: tuple[Segment, ...]
@@ -47,6 +48,7 @@ class RangeClaim(NamedTuple):
     is_first: bool = False
     is_adopted: bool = False
     compared: tuple[tuple[int, int], ...] = ()
+    is_boundary: bool = False
 
     @classmethod
     def of(cls, copied: CopiedRange, *, is_first: bool = False) -> RangeClaim:
@@ -64,16 +66,12 @@ class RangeClaim(NamedTuple):
 
     @classmethod
     def boundary(cls, offset: int) -> RangeClaim:
-        """A claim to nothing, at the *target* offset from which on a partition is to be read.
+        """A claim to the record before a *target* offset, from which on a partition is to be read.
 
         What lies between there and the first record that is claimed is foreign.
         """
-        return cls((Segment(0, offset, 0),), 0, 0)
-
-    @property
-    def is_boundary(self) -> bool:
-        """Whether it only says from where on to read."""
-        return bool(self.segments) and not any(segment.records for segment in self.segments)
+        last = Segment(0, offset - 1, 1) if offset else Segment(0, 0, 0)
+        return cls((last,), 0, 0, is_boundary=True)
 
     @property
     def target_end(self) -> int:

@@ -38,6 +38,7 @@ def range_row(
     accepted: AcceptedRange | None = None,
     reached: int = 0,
     unread: str = "",
+    is_gone_before: bool = False,
 ) -> RangeRow:
     """The row for one range of the ledger.
 
@@ -51,6 +52,7 @@ def range_row(
         accepted: as what it is to be left, if a person has decided that.
         reached: the target offset up to which the ledger had written to the partition before.
         unread: why it could not be read back; "" if it was, or if the topic was deleted.
+        is_gone_before: whether the last record that had been copied before it is no longer there.
     """
     # Where nothing could be read there is no digest either, not even that of no batches.
     is_gone = recount is None and not unread
@@ -86,6 +88,7 @@ def range_row(
             recount.foreign,
             left,
             unread,
+            int(is_gone_before),
         ),
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,

@@ -155,7 +155,17 @@ def _recount(
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
         following = stretches[at] if at < len(stretches) else None
-        if following and claims[following.range].is_adopted:
+        if (
+            following
+            and claims[following.range].is_boundary
+            and batch.header.next_offset > following.start
+        ):
+            # One across the boundary is none of the flow's, whose batches end there.
+            if batch.header.next_offset > following.end:
+                counted[following.range].foreign += count
+            else:
+                counted[following.range].records = 1
+        elif following and claims[following.range].is_adopted:
             _add_of_another(batch, record_spans(batch, first), islice(stretches, at, None), counted)
         elif following and following.start <= base:
             # Brokers return whole batches, including the one in which the log starts.

@@ -123,6 +123,7 @@ class TargetRecords:
         foreign: data records of other producers between ours.
         accepted_missing: records that are missing for no known reason, which a person has decided to leave so.
         unread: why they could not be read back, "" if they were: the numbers say nothing then.
+        gone_before: 1 where the last record that had been copied before them is no longer there, else 0.
     """
 
     target_records: int
@@ -134,6 +135,7 @@ class TargetRecords:
     foreign: int = 0
     accepted_missing: int = 0
     unread: str = ""
+    gone_before: int = 0
 
     @property
     def is_read(self) -> bool:

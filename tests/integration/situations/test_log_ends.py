@@ -86,6 +86,30 @@ def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothin
     assert len(read_all(target.bootstrap, there)[0]) == 30
 
 
+def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_with_something_new(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """Where the log ends tells nothing: it is cut back, and markers take the offsets, while the run begins."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("marker"), own, unique("marker"))
+    produce(source.bootstrap, flow.topics[0], keyed("second", 1))
+    assert failures(copy_now(flow, "run-2")) == []
+    verified(flow, "run-2")
+    produce(source.bootstrap, flow.topics[0], keyed("third", 40))
+    plan = plan_now(flow, "run-3")
+    there = remote(flow, flow.topics[0])
+    *before, record, marker = read_batches(target, there)
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, there, [*before, record[:8] + marker[8:], marker])
+    target.start().wait_ready()
+
+    assert failures(copy_planned(flow, plan)) == []
+    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
+    with pytest.raises(VerificationFailed, match=gone):
+        verified(flow, "run-3")
+
+
 @pytest.mark.long
 def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_and_never_doubled(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique

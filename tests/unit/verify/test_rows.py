@@ -34,7 +34,7 @@ STORED = {
         "displaced": 0,
         "compaction_expected": False,
     },
-    **{"again": False, "accepted_missing": 0, "unread": ""},
+    **{"again": False, "accepted_missing": 0, "unread": "", "gone_before": 0},
     **{"evaluated": 0, "unevaluated": 0, "unlike_rule": 0, "evaluation": []},
     **{"witnessed": 0, "contradicted": 0, "contradiction": []},
 }

@@ -28,6 +28,7 @@ CHECKS: Final = (
     "offsets",
     "mapped",
     "ascending",
+    "before-kept",
     "losses-named",
     "reasons",
     "source-gaps",

@@ -27,7 +27,7 @@ from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import committed_batches, stored_batches
+from kafka_ferry.wire.partitions.scan import committed_batches, header_at
 from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _PAUSES_S: Final = (0.1, 0.5, 2.0)
 # So long a log's end is asked for records that it may not have any more.
 _TAIL_S: Final = 5.0
-_ANSWER_BYTES: Final = 64 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +168,7 @@ def _is_replaced(
         return False
     try:
         with retry_for(_TAIL_S):
-            header = retry(partial(_header_at, cluster, partition, last))
+            header = retry(partial(header_at, cluster, partition, last))
     except Unanswered as error:
         log.warning("%s", error)
         return False
@@ -178,14 +177,6 @@ def _is_replaced(
     # The writers' ids may have changed since: the ledger's record is of the same transaction.
     writer = _writer_of_last(ledger, partition, end.ledger_end.offset)
     return writer is not None and header.producer_id != writer
-
-
-def _header_at(cluster: WireCluster, partition: TopicPartition, offset: int) -> BatchHeader | None:
-    known = partition_log(cluster, partition)
-    if not known.start <= offset < known.end:
-        return None
-    batches = stored_batches(cluster, known, offset, offset + 1, max_bytes=_ANSWER_BYTES)
-    return next((batch.header for batch in batches), None)
 
 
 def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) -> int | None:

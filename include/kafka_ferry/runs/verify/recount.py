@@ -12,12 +12,15 @@ import pyarrow.compute as pc
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
 from kafka_ferry.verify.claim import RangeClaim, without_overwritten
 from kafka_ferry.verify.shared_topics import without_locals
 from kafka_ferry.verify.topics import NOTHING_REFUSED
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.scan import header_at
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -90,10 +93,20 @@ def recount_ranges(
         first_at = min(times, default=0)
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
+    accepted = accepted_ranges(ledger)
+    left = {(topic, number) for _, topic, number, _ in accepted}
+    cut = {
+        tp
+        for tp, entries in by_target.items()
+        if _is_cut(recounts[tp], claims[tp], boundaries.get(tp))
+        # A cleaner may have taken it, or a person has looked at what is missing and left it so.
+        and (not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1))
+        and left.isdisjoint((it.copied.topic, it.copied.partition) for it in entries)
+    }
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
     return Recounted(
-        _range_rows(by_target, recounts, topics, accepted_ranges(ledger), boundaries) + unread,
+        _range_rows(by_target, recounts, topics, accepted, boundaries, cut) + unread,
         [_range_row(entry, None) for entry in gone],
         recounts,
     )
@@ -156,6 +169,26 @@ def _claims(
     return claims
 
 
+def _is_cut(
+    found: PartitionRecount, claims: Sequence[RangeClaim], reached: LedgerEnd | None
+) -> bool:
+    """Whether the log lacks the flow's last record before the ranges.
+
+    The plan has looked where the log ends. Where it was cut back since then, markers and the run's own records
+    took the offsets of what is gone, and the ranges are whole.
+    """
+    if reached is None or not reached.is_own or found.unread or not claims[0].is_boundary:
+        return False
+    return not (found.ranges[0].records or found.ranges[0].expired)
+
+
+def _is_hidden(flow: Flow, partition: TopicPartition, offset: int) -> bool:
+    """Whether the log has a record at an offset, which consumers do not get."""
+    with connected(flow.target) as cluster:
+        header = retry(lambda: header_at(cluster, partition, offset))
+    return header is not None and not header.is_control and header.records > 0
+
+
 def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> PartitionRecount:
     """What was found for the ranges alone.
 
@@ -191,13 +224,17 @@ def _range_rows(
     topics: Mapping[str, Topic],
     accepted: AcceptedRanges,
     boundaries: Boundaries,
+    cut: Container[TopicPartition],
 ) -> list[RangeRow]:
     rows = []
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
         unread = recounts[tp].unread
+        is_cut = tp in cut
         for entry, found in zip(entries, recounts[tp].ranges, strict=True):
-            rows.append(_range_row(entry, found, topics[tp.topic], accepted, reached, unread))
+            row = _range_row(entry, found, topics[tp.topic], accepted, reached, unread, is_cut)
+            rows.append(row)
+            is_cut = False
             reached = max(reached, entry.copied.target_end)
     return rows
 
@@ -209,6 +246,7 @@ def _range_row(
     accepted: AcceptedRanges = NOTHING_ACCEPTED,
     reached: int = 0,
     unread: str = "",
+    is_cut: bool = False,
 ) -> RangeRow:
     return range_row(
         entry.copied,
@@ -220,4 +258,5 @@ def _range_row(
         accepted=accepted.get(entry.key),
         reached=reached,
         unread=unread,
+        is_gone_before=is_cut,
     )

@@ -29,6 +29,7 @@ from kafka_ferry.wire.partitions.read_ahead import AheadReader
 
 FETCH_BYTES: Final = 8 * 1024 * 1024
 """At most so much is asked for at a time."""
+_ONE_BATCH_BYTES: Final = 64 * 1024
 
 
 class MissingRecords(FerryError):
@@ -227,6 +228,25 @@ def stored_batches(
                 if at < batch.header.next_offset:
                     at = batch.header.next_offset
                     yield batch
+
+
+def header_at(cluster: WireCluster, partition: TopicPartition, offset: int) -> BatchHeader | None:
+    """The header of the batch that holds an offset, also of a control or an aborted batch; None where none does.
+
+    Args:
+        cluster: the cluster.
+        partition: the partition.
+        offset: the offset.
+
+    Raises:
+        CorruptBatch: on bytes that are not a valid batch.
+        FerryError: if the partition cannot be read.
+    """
+    log = partition_log(cluster, partition)
+    if not log.start <= offset < log.end:
+        return None
+    batches = stored_batches(cluster, log, offset, offset + 1, max_bytes=_ONE_BATCH_BYTES)
+    return next((batch.header for batch in batches), None)
 
 
 def _reader(

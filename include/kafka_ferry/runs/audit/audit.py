@@ -21,6 +21,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
+from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.runs.audit.folder import AuditFolder, audits_of, forget_old, unfinished_audit
 from kafka_ferry.runs.audit.output import write_outputs
@@ -203,7 +204,11 @@ class Audit:
 
     def _with_appended(self, parts: Sequence[PartitionAudit]) -> list[PartitionAudit]:
         """The results with what the ledger explains; another tool's copy has none."""
-        run = RunContext.of(self.flow, "")
+        run, ledger = RunContext.of(self.flow, ""), ledger_topic(self.flow.source.alias)
+        names = {part.pair.remote_topic for part in parts}
+        ids = ClusterControl(self.flow.target).topic_ids({*names, ledger})
+        if ledger not in ids:
+            return list(parts)
         try:
             run.project_ledger()
         except AccessDenied as error:
@@ -211,8 +216,7 @@ class Audit:
                 "Whether a backfill has appended what is out of order is not known: %s", error
             )
             return list(parts)
-        names = {part.pair.remote_topic for part in parts}
-        return count_appended(run.ledger, parts, ClusterControl(self.flow.target).topic_ids(names))
+        return count_appended(run.ledger, parts, ids)
 
     def _known(self, number: int, pair: AuditPair) -> PairOutcome:
         """How far a pair has come; one that could not be compared is tried again."""

@@ -312,7 +312,9 @@ class History:
             if not error.message.strip():
                 self._blame("e", f"{type(error).__name__} without a sentence")
             if isinstance(error, VerificationFailed) and self.harmed_at < 0 and not self._is_hurt:
-                self._blame("d", f"{name} blames a copy that is whole: {said}")
+                # A group that expires after the copy takes the positions along, and the next run restores them.
+                if "no position" not in said:
+                    self._blame("d", f"{name} blames a copy that is whole: {said}")
         except Killed:
             said = "killed"
         except Exception as error:

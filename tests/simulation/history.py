@@ -311,10 +311,11 @@ class History:
             said = str(error)
             if not error.message.strip():
                 self._blame("e", f"{type(error).__name__} without a sentence")
-            if isinstance(error, VerificationFailed) and self.harmed_at < 0 and not self._is_hurt:
-                # A group that expires after the copy takes the positions along, and the next run restores them.
-                if "no position" not in said:
-                    self._blame("d", f"{name} blames a copy that is whole: {said}")
+            is_whole = self.harmed_at < 0 and not self._is_hurt
+            # A group that expires after the copy takes the positions along, and the next run restores them.
+            is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
+            if is_whole and is_blamed:
+                self._blame("d", f"{name} blames a copy that is whole: {said}")
         except Killed:
             said = "killed"
         except Exception as error:

@@ -17,7 +17,7 @@ from tests.simulation.__main__ import kept
 from tests.simulation.history import Case, play
 
 SECONDS: Final = 60
-LONG_SECONDS: Final = 300
+LONG_SECONDS: Final = 150
 
 
 def simulate(seconds: int) -> subprocess.CompletedProcess[str]:

@@ -53,7 +53,7 @@ test: setup ## Run each promise's test once, on real clusters, a real Spark and 
 	@$(call run_tests,not long,,2)
 
 test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorMaker's takeover
-	@$(call run_tests,long,tests/system tests/faults tests/integration tests/simulation,3)
+	@$(call run_tests,long,tests/simulation tests/system tests/faults tests/integration,3)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))

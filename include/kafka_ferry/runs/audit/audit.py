@@ -206,10 +206,10 @@ class Audit:
         """The results with what the ledger explains; another tool's copy has none."""
         run, ledger = RunContext.of(self.flow, ""), ledger_topic(self.flow.source.alias)
         names = {part.pair.remote_topic for part in parts}
-        ids = ClusterControl(self.flow.target).topic_ids({*names, ledger})
-        if ledger not in ids:
-            return list(parts)
         try:
+            ids = ClusterControl(self.flow.target).topic_ids({*names, ledger})
+            if ledger not in ids:
+                return list(parts)
             run.project_ledger()
         except AccessDenied as error:
             log.warning(

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_ferry.batches.returned_records import ANY_PRODUCER, Returned, ReturnedSpan
 from kafka_ferry.config.flow import names_of
@@ -31,12 +31,10 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import stored_batches
+from kafka_ferry.wire.partitions.scan import batch_at, stored_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
-
-_ANSWER_BYTES: Final = 64 * 1024
 
 
 class ReturnedRecords:
@@ -124,10 +122,8 @@ def _writer_of(copied: CopiedRange, producer_id: int) -> int:
 def _is_by(source: Cluster, partition: TopicPartition, offset: int, producer_id: int) -> bool:
     """Whether the batch at an offset is by a producer; not where the log has none there, or cannot be asked."""
     with suppress(FerryError), connected(source) as cluster:
-        log = retry(partial(partition_log, cluster, partition))
-        if log.start <= offset < log.end:
-            batches = stored_batches(cluster, log, offset, offset + 1, max_bytes=_ANSWER_BYTES)
-            return any(batch.header.producer_id == producer_id for batch in batches)
+        batch = batch_at(cluster, retry(partial(partition_log, cluster, partition)), offset)
+        return batch is not None and batch.header.producer_id == producer_id
     return False
 
 

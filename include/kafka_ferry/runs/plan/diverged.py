@@ -25,7 +25,7 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_logs
-from kafka_ferry.wire.partitions.scan import stored_batches
+from kafka_ferry.wire.partitions.scan import batch_at
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST_PARTITIONS: Final = 16
-_ANSWER_BYTES: Final = 64 * 1024
 # A plan does not wait for what is only a sample.
 _WAIT_S: Final = 5.0
 _MARKER: Final = (0, Content(None, None))
@@ -206,11 +205,10 @@ def _is_of(position: Position | None, row: Mapping[str, str]) -> bool:
 
 def _record(cluster: WireCluster, there: PartitionLog, offset: int) -> tuple[int, Content] | None:
     """A record's timestamp and content; a marker's if that is what lies there, None without either."""
-    if not there.start <= offset < there.end:
+    batch = batch_at(cluster, there, offset)
+    if batch is None:
         return None
-    for batch in stored_batches(cluster, there, offset, offset + 1, max_bytes=_ANSWER_BYTES):
-        if batch.header.is_control:
-            return _MARKER
-        records: Iterable[tuple[int, int, bytes, bytes]] = read_records(batch)
-        return next(((it[1], read_content(it[3])) for it in records if it[0] == offset), None)
-    return None
+    if batch.header.is_control:
+        return _MARKER
+    records: Iterable[tuple[int, int, bytes, bytes]] = read_records(batch)
+    return next(((it[1], read_content(it[3])) for it in records if it[0] == offset), None)

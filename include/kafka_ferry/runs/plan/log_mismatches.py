@@ -27,7 +27,7 @@ from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import committed_batches, header_at
+from kafka_ferry.wire.partitions.scan import batch_at, committed_batches
 from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
 
 if TYPE_CHECKING:
@@ -168,15 +168,15 @@ def _is_replaced(
         return False
     try:
         with retry_for(_TAIL_S):
-            header = retry(partial(header_at, cluster, partition, last))
+            batch = retry(lambda: batch_at(cluster, partition_log(cluster, partition), last))
     except Unanswered as error:
         log.warning("%s", error)
         return False
-    if header is None or (own and header.producer_id in own):
+    if batch is None or (own and batch.header.producer_id in own):
         return False
     # The writers' ids may have changed since: the ledger's record is of the same transaction.
     writer = _writer_of_last(ledger, partition, end.ledger_end.offset)
-    return writer is not None and header.producer_id != writer
+    return writer is not None and batch.header.producer_id != writer
 
 
 def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) -> int | None:

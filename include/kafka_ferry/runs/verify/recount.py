@@ -20,7 +20,8 @@ from kafka_ferry.verify.claim import RangeClaim, without_overwritten
 from kafka_ferry.verify.shared_topics import without_locals
 from kafka_ferry.verify.topics import NOTHING_REFUSED
 from kafka_ferry.wire import connected
-from kafka_ferry.wire.partitions.scan import header_at
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import batch_at
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -100,8 +101,8 @@ def recount_ranges(
         for tp, entries in by_target.items()
         if _is_cut(recounts[tp], claims[tp], boundaries.get(tp))
         # A cleaner may have taken it, or a person has looked at what is missing and left it so.
-        and (not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1))
         and left.isdisjoint((it.copied.topic, it.copied.partition) for it in entries)
+        and (not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1))
     }
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
@@ -185,8 +186,8 @@ def _is_cut(
 def _is_hidden(flow: Flow, partition: TopicPartition, offset: int) -> bool:
     """Whether the log has a record at an offset, which consumers do not get."""
     with connected(flow.target) as cluster:
-        header = retry(lambda: header_at(cluster, partition, offset))
-    return header is not None and not header.is_control and header.records > 0
+        batch = retry(lambda: batch_at(cluster, partition_log(cluster, partition), offset))
+    return batch is not None and not batch.header.is_control and batch.header.records > 0
 
 
 def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> PartitionRecount:
@@ -230,11 +231,10 @@ def _range_rows(
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
         unread = recounts[tp].unread
-        is_cut = tp in cut
         for entry, found in zip(entries, recounts[tp].ranges, strict=True):
+            is_cut = tp in cut and entry is entries[0]
             row = _range_row(entry, found, topics[tp.topic], accepted, reached, unread, is_cut)
             rows.append(row)
-            is_cut = False
             reached = max(reached, entry.copied.target_end)
     return rows
 

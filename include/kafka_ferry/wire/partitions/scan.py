@@ -230,23 +230,16 @@ def stored_batches(
                     yield batch
 
 
-def header_at(cluster: WireCluster, partition: TopicPartition, offset: int) -> BatchHeader | None:
-    """The header of the batch that holds an offset, also of a control or an aborted batch; None where none does.
-
-    Args:
-        cluster: the cluster.
-        partition: the partition.
-        offset: the offset.
+def batch_at(cluster: WireCluster, log: PartitionLog, offset: int) -> Batch | None:
+    """The batch that holds an offset of a log, also a control or an aborted batch; None where none does.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
-    log = partition_log(cluster, partition)
     if not log.start <= offset < log.end:
         return None
-    batches = stored_batches(cluster, log, offset, offset + 1, max_bytes=_ONE_BATCH_BYTES)
-    return next((batch.header for batch in batches), None)
+    return next(stored_batches(cluster, log, offset, offset + 1, max_bytes=_ONE_BATCH_BYTES), None)
 
 
 def _reader(

@@ -80,13 +80,15 @@ class LedgerTable:
         self._files = TableFiles(folder)
         self._flow = flow
         self._complete_to = 0
+        # What the last projection left: a run asks some thirty questions, and a store's list takes a request each.
+        self._parts: list[TablePart] = []
         self._topic: tuple[Cluster, str] | None = None
         self._is_compared = False
 
     @property
     def next_offset(self) -> int:
         """The ledger offset to project next."""
-        return max((part.end for part in self._files.parts()), default=0)
+        return max((part.end for part in self._parts or self._files.parts()), default=0)
 
     def project(self, target: Cluster, topic: str) -> int:
         """Append what is new in the ledger's topic.
@@ -106,9 +108,10 @@ class LedgerTable:
             return self._project()
 
     def _project(self) -> int:
+        self._parts = self._files.parts()
         rows: list[dict[str, Any]] = []
         # Once: another run may delete or write files meanwhile, and the file's name says what it holds.
-        first = following = self.next_offset
+        begin = first = following = self.next_offset
         for offset, entry in self._new_entries(first):
             following = offset + 1
             if entry.flow == self._flow or entry.type in _OF_ALL_FLOWS:
@@ -119,7 +122,10 @@ class LedgerTable:
         if following > first:
             self._append(rows, first, following)
         self._complete_to = following
-        self._merge()
+        if following > begin:
+            self._parts = self._files.parts()
+        if len(self._parts) >= _MERGE_AT:
+            self._merge()
         return following
 
     def _new_entries(self, first: int) -> Iterator[tuple[int, Entry]]:
@@ -163,7 +169,7 @@ class LedgerTable:
     ) -> tuple[pa.Table, int]:
         """What ``read`` returns, and the ledger offset up to which these rows are complete."""
         for pause_s in _PAUSES_S:
-            parts = self._files.parts()
+            parts = self._parts or self._files.parts()
             end = max((part.end for part in parts), default=0)
             if end >= self._complete_to:
                 # Another run of the flow may have merged the files since they were listed.
@@ -173,6 +179,7 @@ class LedgerTable:
                     except DAMAGE:
                         if not self._mend(parts):
                             raise
+            self._parts = []
             time.sleep(pause_s)
         raise LedgerError(
             f"The ledger's table in {self._folder.location} was deleted while it was read.",
@@ -446,13 +453,13 @@ class LedgerTable:
 
     def _merge(self) -> None:
         names = self._files.names()
-        if len(names) >= _MERGE_AT:
-            # Folded entries are not read again, and may be most of the table.
-            folded = stored_to(self._folder)
-            needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
-            rows, end = self._rows_and_end(needed)
-            merged = self._files.write(rows, 0, end)
-            self._folder.delete(name for name in names if name != merged)
+        # Folded entries are not read again, and may be most of the table.
+        folded = stored_to(self._folder)
+        needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
+        rows, end = self._rows_and_end(needed)
+        merged = self._files.write(rows, 0, end)
+        self._folder.delete(name for name in names if name != merged)
+        self._parts = self._files.parts()
 
 
 def _by_others_since(ledger_offset: int, run: str) -> pc.Expression:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -22,7 +22,7 @@ from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.runs.state.history import remember
-from kafka_ferry.runs.state.stored_recounts import StoredRecounts
+from kafka_ferry.runs.state.stored_recounts import StoredRecounts, recounts_of
 from kafka_ferry.state import StateFolder, folder_name
 from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
 
@@ -129,18 +129,20 @@ class RunFolder:
 
     def forget(self, *steps: str) -> None:
         """Forget how steps ended and what they found, since they are about to be repeated."""
-        steps += tuple(part for step in steps for part in self._parts(step))
-        self.files.delete(f"step-{step}.json" for step in steps)
-        self.files.delete(map(_attempt, steps))
-        self.recounts.forget(steps)
+        there = self.files.names()
+        steps += tuple(part for step in steps for part in _parts(there, step))
+        theirs = {f"step-{step}.json" for step in steps} | set(map(_attempt, steps))
+        theirs |= set(map(recounts_of, steps))
         if "plan" in steps:
             # The next one is not approved yet.
-            self.files.delete([_APPROVED_BY])
+            theirs.add(_APPROVED_BY)
         if "verify" in steps:
             # Otherwise an old verdict would be in the report of a verification that never got to one.
-            self.files.delete([RECONCILIATION])
+            theirs.add(RECONCILIATION)
         if "sync_groups" in steps:
-            self.files.delete([_GROUPS])
+            theirs.add(_GROUPS)
+        # In a store, to delete what is not there takes requests too.
+        self.files.delete(theirs.intersection(there))
 
     def step_record(self, name: str) -> StepRecord | None:
         """How the step ended the last time, None if it never did.
@@ -150,14 +152,10 @@ class RunFolder:
         whole = self._load(f"step-{name}.json", StepRecord)
         if whole:
             return whole
-        parts = (self._load(f"step-{part}.json", StepRecord) for part in self._parts(name))
+        parts = (
+            self._load(f"step-{part}.json", StepRecord) for part in _parts(self.files.names(), name)
+        )
         return _together([part for part in parts if part])
-
-    def _parts(self, step: str) -> list[str]:
-        """The shards of a step that have ended or started, by the names of their records, in order."""
-        name = regex.compile(rf"(step|attempt)-{regex.escape(step)}-(?P<shard>\d+)(\.json)?")
-        matches = filter(None, map(name.fullmatch, self.files.names()))
-        return [part_of(step, shard) for shard in sorted({int(it["shard"]) for it in matches})]
 
     def failure(self, name: str) -> FerryError | None:
         """What the step raised the last time, None if it succeeded or never ended."""
@@ -238,6 +236,13 @@ class RunFolder:
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)
         return None if stored is None else kind.from_json(stored)
+
+
+def _parts(names: Iterable[str], step: str) -> list[str]:
+    """The shards of a step that have ended or started, by the names of their records, in order."""
+    name = regex.compile(rf"(step|attempt)-{regex.escape(step)}-(?P<shard>\d+)(\.json)?")
+    matches = filter(None, map(name.fullmatch, names))
+    return [part_of(step, shard) for shard in sorted({int(it["shard"]) for it in matches})]
 
 
 def part_of(step: str, shard: int | None) -> str:

@@ -7,7 +7,7 @@ it was read, and uses it once: a step that is repeated reads all of it again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -90,8 +90,8 @@ class StoredRecounts:
         )
         of_rules = tuple(_Evaluated(key, it) for key, it in evaluated.items())
         content = _Recounts(now_ms(), partitions, of_rules).to_json()
-        self._folder.write(_file(part), content)
-        return {_file(part): content}
+        self._folder.write(recounts_of(part), content)
+        return {recounts_of(part): content}
 
     def of(self, claims: Claims) -> dict[TopicPartition, PartitionRecount]:
         """What was found for these claims, as far as exactly these were read back a short time ago."""
@@ -106,9 +106,9 @@ class StoredRecounts:
         """By range, what came of evaluating its rule again a short time ago."""
         return {it.range: it.found for recounts in self._fresh() for it in recounts.evaluated}
 
-    def forget(self, parts: Iterable[str] | None = None) -> None:
-        """Delete what these steps or shards have stored; None for all."""
-        self._folder.delete(self._names() if parts is None else map(_file, parts))
+    def forget(self) -> None:
+        """Delete what all steps and shards have stored."""
+        self._folder.delete(self._names())
 
     def _fresh(self) -> Iterator[_Recounts]:
         oldest = now_ms() - _MAX_AGE_MS
@@ -130,5 +130,6 @@ class StoredRecounts:
         return [name for name in self._folder.names(".json") if name.startswith(_PREFIX)]
 
 
-def _file(part: str) -> str:
+def recounts_of(part: str) -> str:
+    """The file of what a step or shard has read back."""
     return f"{_PREFIX}{part}.json"

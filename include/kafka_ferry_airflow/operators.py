@@ -54,12 +54,13 @@ _ENDED = (
 class FerrySparkSubmitOperator(SparkSubmitOperator):
     """Submits ``spark_jobs/{step}.py`` for this run of a flow and reports its failure by name.
 
-    Differs from its parent in five ways. Where there is no work for Spark, it executes the step itself
+    Differs from its parent in six ways. Where there is no work for Spark, it executes the step itself
     and submits nothing: nothing is to be copied, or all of it was read back by the application that has
     copied it. It fails with the library's error in the job (topic, partition, offset and reason)
     instead of an exit code, and without retries where none can help.
     Without its connection, Spark runs in this machine's own processes (``local[*]``) and the log
-    says so; its parent would look for YARN. The job runs on the interpreter that runs Airflow. And
+    says so; its parent would look for YARN. The job runs on the interpreter that runs Airflow. None of
+    its arguments is a template, in which the name of a flow's file could ask for any connection. And
     however the task ends, its Spark processes on this machine end with it: see ``ProcessGuard``.
 
     Args:
@@ -75,6 +76,8 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         kwargs: as for ``SparkSubmitOperator``.
     """
 
+    template_fields = ()
+
     def __init__(
         self,
         *,
@@ -89,7 +92,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         **kwargs: Any,
     ) -> None:
         named = (reverse_of or flow).name
-        arguments = ["--config", flow.file, "--flow", named, "--run-id", "{{ run_id }}"]
+        arguments = ["--config", flow.file, "--flow", named]
         if reverse_of:
             arguments.append("--reverse-flow")
         if shard is not None:
@@ -124,6 +127,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         provide_connections(self.flow)
         if self._done_without_spark(context):
             return
+        self.application_args = [*(self.application_args or ()), "--run-id", context["run_id"]]
         self._prepare(self._connection())
         if not _resumes(self._get_hook()):
             self._forget(context)

@@ -125,8 +125,6 @@ def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
     assert mirror.flow.name == "backup->primary"
     assert mirror.application_args[3:] == [
         "primary->backup",
-        "--run-id",
-        "{{ run_id }}",
         "--reverse-flow",
     ]
 
@@ -328,6 +326,20 @@ def test_a_flow_in_shards_copies_each_in_a_task_of_its_own(load: Load, configs: 
     assert one.shard_name == "shard 2: a"
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_nothing_that_a_flow_says_is_a_template(load: Load, configs: Path, shards: int) -> None:
+    """Airflow would fill in other teams' connections and variables, also those in the name of a flow's file."""
+    (configs / "{{ conn.other.password }}.yaml").write_text(
+        f'{GOOD}approval: always\nshards: {shards}\naudit.schedule: "0 3 * * 0"\n'
+    )
+    bag = load()
+    assert bag.import_errors == {}
+    for dag in bag.dags.values():
+        for task in dag.tasks:
+            told = {name: getattr(task, name, None) for name in task.template_fields}
+            assert "{{ conn" not in str(told), (dag.dag_id, task.task_id)
+
+
 def test_only_the_topics_that_are_proved_are_assets(load: Load, configs: Path) -> None:
     (configs / "good.yaml").write_text(GOOD)
     dags = load().dags
@@ -516,7 +528,6 @@ def test_a_flow_that_asks_for_audits_has_a_dag_of_them(configs: Path, load: Load
     assert audit.application.endswith("spark_jobs/audit.py")
     assert audit.application_args == [
         *("--config", str(configs / "left.yaml"), "--flow", "left->right"),
-        *("--run-id", "{{ run_id }}"),
     ]
 
     (configs / "left.yaml").write_text(GOOD)

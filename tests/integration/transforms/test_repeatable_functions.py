@@ -19,6 +19,7 @@ current_date current_time current_timestamp curdate localtimestamp now
 current_catalog current_database current_path current_schema current_timezone current_user session_user user version
 input_file_block_length input_file_block_start input_file_name monotonically_increasing_id spark_partition_id
 java_method reflect try_reflect
+xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
 from_avro to_avro schema_of_avro from_protobuf to_protobuf
 window session_window window_time json_tuple variant_explode variant_explode_outer
 """

@@ -13,6 +13,7 @@ from kafka_ferry.spark.transforms import checked_rules
 from tests.support.records.builders import Record, read_all
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import run_all
+from tests.support.servers.http_server import QuietHandler, http_server
 
 SALT = {"config.providers": ["env"], "transform.secrets": {"salt": "${env:FERRY_SALT}"}}
 
@@ -189,6 +190,36 @@ def test_what_may_give_something_else_the_next_time_is_refused_by_name(
 @pytest.mark.parametrize(
     "expression",
     [
+        "xpath_string(cast(value as string), 'a')",
+        "from_xml(topic, 'a string', map('rowValidationXSDPath', '{url}')).a",
+        "from_xml(topic, 'a string', map('mode', 'FAILFAST', concat('rowvalidationxsd', 'path'), '{url}')).a",
+        "from_xml(topic, schema_of_xml('<r><a>1</a></r>', map('RowValidationXSDPath', '{url}'))).a",
+        "from_xml(topic, identifier('schema_of_xml')('<r/>', map('rowValidationXSDPath', '{url}'))).a",
+        "to_xml(named_struct('a', topic), map('rowValidationXSDPath', '{url}'))",
+    ],
+)
+def test_an_expression_fetches_no_address_and_no_file(
+    pair: Pair, spark: SparkSource, expression: str
+) -> None:
+    """A schema of XML by its path, which also constants are read with; a DTD, which the record of any producer names."""
+    asked: list[str] = []
+
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.answer(404, b"")
+
+    with http_server(Handler) as url:
+        said = refusal(pair, spark, {"set": {"value": expression.format(url=f"{url}/a.xsd")}})
+
+    assert not asked
+    assert "transform, rule 1 (orders), set value" in said
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "from_xml(topic, schema_of_xml('<r><a>1</a></r>', map('mode', 'FAILFAST')), map('mode', 'FAILFAST')).a",
         "aes_encrypt(value, 'abcdefghijklmnop', 'ECB')",
         "aes_encrypt(value, 'abcdefghijklmnop', 'GCM', 'DEFAULT', substr(sha1(value), 1, 12))",
         "system.builtin.upper(cast(value as string))",

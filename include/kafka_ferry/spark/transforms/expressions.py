@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.config.options.transform import with_secrets
-from kafka_ferry.spark.transforms.repeatable import not_repeatable
+from kafka_ferry.spark.transforms.repeatable import names_schema_file, not_repeatable
 from kafka_ferry.spark.transforms.trees import Node, Tree
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class ParsedExpression:
 
     Raises:
         ParseException: it is no expression.
+        ValueError: Spark's analyzer would read a file or an address, or may.
     """
 
     def __init__(self, spark: SparkSession, text: str) -> None:
@@ -38,6 +39,13 @@ class ParsedExpression:
         self.uses_secrets = self.text != text
         parser: Any = spark._jsparkSession.sessionState().sqlParser()
         self.tree = Tree(parser.parseExpression(self.text))
+        if any(node.kind == "ExpressionWithUnresolvedIdentifier" for node in self.tree.nodes):
+            raise ValueError("uses identifier(): name what it stands for")
+        if names_schema_file(self.tree):
+            raise ValueError(
+                "may name a schema of XML by its path: write the options as map('name', 'value'), without "
+                "rowValidationXSDPath"
+            )
 
     @property
     def has_star(self) -> bool:

@@ -55,12 +55,17 @@ tuple_sketch_summary_double tuple_sketch_summary_integer tuple_sketch_theta_doub
 tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_theta_integer typeof ucase
 unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode
 validate_utf8 variant_get vector_avg vector_cosine_similarity vector_inner_product vector_l2_distance
-vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xpath xpath_boolean xpath_double
-xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
+vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xxhash64 year zeroifnull zip_with
 """
 REPEATABLE: Final = frozenset(_FUNCTIONS.split())
-"""The functions over one record that give the same every time; a test compares them with Spark's catalog."""
+"""The functions over one record that give the same every time; a test compares them with Spark's catalog.
 
+Those of XPath fetch the DTD that a record names, from any address.
+"""
+
+# By function, the place of the argument with options.
+_XML_OPTIONS: Final = {"from_xml": 2, "schema_of_xml": 1, "to_xml": 1}
+_XML_SCHEMA: Final = "rowvalidationxsdpath"
 _QUALIFIERS: Final = (["builtin"], ["system", "builtin"])
 _ENCRYPT: Final = "aes_encrypt"
 _MODE, _VECTOR = 2, 4
@@ -76,6 +81,24 @@ _HOW_TO_READ: Final = "use to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
 _TODAY: Final = "takes today's date for a text that is only a time"
 
 
+def names_schema_file(parsed: Tree) -> bool:
+    """Whether an expression may name a schema of XML by a file's path or an address, which Spark would read.
+
+    Spark's analyzer evaluates what is constant, and so reads that already: this is for before.
+    """
+    for node in parsed.nodes:
+        place = _XML_OPTIONS.get(node.names[-1].lower())
+        if node.kind == "UnresolvedFunction" and place is not None:
+            below = (*node.path, place)
+            options = [it for it in parsed.nodes if it.path[: len(below)] == below]
+            # What is computed may be any option.
+            if any(it.kind != "Literal" for it in options[1:]) or any(
+                str(it.fields.get("value")).lower() == _XML_SCHEMA for it in options
+            ):
+                return True
+    return False
+
+
 def not_repeatable(text: str, parsed: Tree, resolved: Tree) -> str:
     """Why an expression may give something else the next time; "" if it is known not to.
 
@@ -89,8 +112,6 @@ def not_repeatable(text: str, parsed: Tree, resolved: Tree) -> str:
 
 def _by_name(tree: Tree) -> str:
     for node in tree.nodes:
-        if node.kind == "ExpressionWithUnresolvedIdentifier":
-            return "uses identifier(): name what it stands for"
         if node.kind != "UnresolvedFunction":
             continue
         *qualifier, name = (it.lower() for it in node.names)

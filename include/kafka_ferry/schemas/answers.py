@@ -6,12 +6,54 @@ a registry without subjects, or break whatever reads it later. Every function ra
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import time
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar
 
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.registered import RegisteredSchema
 
 _T = TypeVar("_T", str, int)
+_MOST_MIB: Final = 64
+
+
+def limit_answers(client: Any, seconds: float) -> None:
+    """Let an HTTP client give up answers that take too long as a whole, too much memory, or are packed.
+
+    The client's own timeout is for each piece of an answer, and a few packed kilobytes may be gigabytes.
+
+    Args:
+        client: of ``httpx2``.
+        seconds: for an answer, after its headers; a second for each 64 KiB is added.
+    """
+    from httpx2 import DecodingError, SyncByteStream
+
+    class Bounded(SyncByteStream):
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        def __iter__(self) -> Iterator[bytes]:
+            size, began = 0, time.monotonic()
+            for piece in self._stream:
+                size += len(piece)
+                if size > _MOST_MIB * 2**20:
+                    raise DecodingError(f"its answer has more than {_MOST_MIB} MiB")
+                if time.monotonic() - began > seconds + size / 2**16:
+                    raise DecodingError(f"its answer has not ended after {seconds:g} s")
+                yield piece
+
+        def close(self) -> None:
+            self._stream.close()
+
+    def ask_plain(request: Any) -> None:
+        request.headers["Accept-Encoding"] = "identity"
+
+    def bound(response: Any) -> None:
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise DecodingError("it packs its answer, and was asked not to")
+        response.stream = Bounded(response.stream)
+
+    client.event_hooks = {"request": [ask_plain], "response": [bound]}
 
 
 def known_as(kind: type[_T], found: object, what: str) -> _T:

@@ -12,7 +12,7 @@ from kafka_ferry.config.client.property_names import REGISTRY_PREFIX
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
-from kafka_ferry.schemas.answers import known_as, list_of, schema_of, version_of
+from kafka_ferry.schemas.answers import known_as, limit_answers, list_of, schema_of, version_of
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.secret_values import without
 
@@ -124,6 +124,10 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
         try:
             config["timeout"] = float(config.get("timeout", _TIMEOUT_S))
             client = SchemaRegistryClient(config)
+            rest = client._rest_client
+            limit_answers(rest.session, config["timeout"])
+            if token_client := getattr(rest.bearer_field_provider, "client", None):
+                limit_answers(token_client, config["timeout"])
         except (ValueError, TypeError, OSError) as error:
             raise ConfigError(
                 cluster.origin, "schema.registry", without(str(error), secrets)

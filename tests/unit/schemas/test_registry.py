@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -345,3 +347,48 @@ def test_a_schema_is_found_by_its_guid_where_the_registry_has_guids(server: Http
     assert schema
     assert (schema.text, schema.kind, schema.guid) == ("{}", "JSON", guid)
     assert schema.references == (("n", SchemaVersion("b", 2)),)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("packed", "packs its answer"),
+        ("long", "more than 64 MiB"),
+        ("slow", "1 s"),
+        ("slow token", "1 s"),
+    ],
+)
+def test_an_answer_that_has_no_end_is_given_up(how: str, why: str) -> None:
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if how == "packed":
+                self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            piece = gzip.compress(bytes(2**24)) if how == "packed" else bytes(2**20)
+            with suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b" " if how.startswith("slow") else piece)
+                    time.sleep(0.1 if how.startswith("slow") else 0)
+
+        do_POST = do_GET
+
+    with http_server(Handler) as url:
+        login = {
+            "bearer_auth_credentials_source": "OAUTHBEARER",
+            "bearer_auth_client_id": "me",
+            "bearer_auth_client_secret": "secret",
+            "bearer_auth_scope": "all",
+            "bearer_auth_logical_cluster": "lsrc-1",
+            "bearer_auth_identity_pool_id": "pool-1",
+            "bearer_auth_issuer_endpoint_url": f"{url}/token",
+        }
+        more = login if how == "slow token" else {}
+        cluster = a_cluster("primary", **named(url, timeout="1", **more))
+        with (
+            open_registry(cluster) as registry,
+            pytest.raises((ClusterUnreachable, AccessDenied), match=why),
+        ):
+            began = time.monotonic()
+            registry.subjects()
+    assert time.monotonic() - began < 15

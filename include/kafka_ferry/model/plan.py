@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
@@ -217,14 +216,6 @@ class AccessChanges:
         }
 
 
-_CHANGES: Final = tuple(
-    it.name
-    for kind in (TopicChanges, AccessChanges, SchemaChanges, Removals)
-    for it in fields(kind)
-    if it.name != "advised_acls"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Plan(Flat, AsJson):
     """What one run of a flow does.
@@ -314,19 +305,6 @@ class Plan(Flat, AsJson):
     def digest(self) -> str:
         """The SHA-256 of all of it: an approval is of one plan, and not of another in its place."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-    def change_digests(self) -> frozenset[str]:
-        """A digest of each change that it has, and of each pair of topics that it copies.
-
-        The steps of a run leave some out, and add none.
-        """
-        pairs = {(it.topic, it.remote_topic) for it in (*self.ranges, *self.pins)}
-        alone = replace(self, ranges=(), pins=(), estimates=(), choices=(), remarks=PlanRemarks())
-        told = json.loads(alone.to_json())
-        told = {name: told[name] for name in _CHANGES if isinstance(told[name], list)}
-        items = [(name, it) for name, all_ in told.items() for it in all_]
-        texts = (json.dumps(it, sort_keys=True) for it in (*items, *pairs))
-        return frozenset(hashlib.sha256(it.encode()).hexdigest()[:32] for it in texts)
 
     @property
     def offsets(self) -> int:

@@ -21,13 +21,14 @@ from kafka_ferry.plan import make_plan
 from kafka_ferry.plan.removals import takes_away
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.plan.moved_checkpoint import note_moved_checkpoint
+from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.apply import apply_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kafka_ferry.copy import Outcome
     from kafka_ferry.groups.moves import GroupMoves
@@ -183,36 +184,34 @@ class Run:
             )
         self._folder.save_approval(user)
 
-    def sync_topics(self, shown: Collection[str] | None = None) -> Plan:
+    def sync_topics(self, approved: str | None = None) -> Plan:
         """Make the plan's changes on the target: its topics, configs, access and the flow's own topics.
 
         Topics that fail become refusals of the plan; other changes that fail are in its
         ``unapplied``, and fail the run when it is published.
 
         Args:
-            shown: the changes that a person has seen, by ``Plan.change_digests``; None where nobody was asked.
+            approved: the ``Plan.digest`` of the plan that was approved; None where nobody was asked.
 
         Returns:
             The plan as it is now.
 
         Raises:
-            FerryError: if the ledger or the dead letter topic cannot be created; or the stored plan has a change
-                that was not shown.
+            FerryError: if the ledger or the dead letter topic cannot be created; or the stored plan is neither the
+                approved one nor what an earlier attempt has made of it.
         """
         with self._folder.step("sync_topics"), self._retry_time():
             plan = self._planned()
-            if shown is not None and not plan.change_digests() <= frozenset(shown):
-                raise FerryError(
-                    f"{self.flow.name}, run {self.run_id}: the stored plan has a change that was not shown for "
-                    "approval.",
-                    advice="Nothing was changed. Find out who writes in the state folder; then clear the task plan.",
-                )
+            if approved is not None and plan.digest != approved:
+                require_prepared(self._context, plan)
             if plan.is_idle_backfill:
                 return plan
             target = ClusterControl(self.flow.target)
             for error in target.create_topics(self._own_topics()).values():
                 raise error
             plan = apply_changes(self._context, target, plan)
+            if self.flow.approval != "never":
+                record_prepared(self._context, plan)
             self._folder.save_plan(plan)
             if plan.shards and (plan.ranges or plan.pins):
                 # Once for all shards: a shard that fenced later would stop those that already copy.
@@ -229,12 +228,15 @@ class Run:
         Raises:
             RangesFailed: if some partitions were not copied to their planned end; the others were.
             Fenced: if another run took over.
+            FerryError: if plans wait for an approval, and the stored one is not what ``sync_topics`` has left.
         """
         if shard is None and (shards := self._shards()):
             return self._mirror_all(spark, shards)
         with self._folder.step(part_of("mirror", shard)), self._retry_time():
             plan = self._planned()
             work = plan.of_shard(shard) or plan.pins_of_shard(shard)
+            if work and self.flow.approval != "never":
+                require_prepared(self._context, plan)
             copying = self._copying()
             outcomes: Sequence[Outcome] = copying.copy(spark, plan, shard) if work else ()
             copying.raise_failures(plan, outcomes, shard)

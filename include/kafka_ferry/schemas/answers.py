@@ -26,7 +26,7 @@ def limit_answers(client: Any, seconds: float) -> None:
         client: of ``httpx2``.
         seconds: for an answer, after its headers; a second for each 64 KiB is added.
     """
-    from httpx2 import DecodingError, SyncByteStream
+    from httpx2 import DecodingError, SyncByteStream  # noqa: PLC0415  (an extra)
 
     class Bounded(SyncByteStream):
         def __init__(self, stream: Any) -> None:

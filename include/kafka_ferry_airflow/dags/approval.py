@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _SHOWN: Final = "plan_shown"
 """The digest of the plan that the person sees."""
 
-CHANGES_SHOWN: Final = "changes_shown"
-"""The digests of its changes: ``sync_topics`` makes no others."""
+APPROVED: Final = "plan_approved"
+"""The digest of the plan that ``sync_topics`` may carry out: a task that is marked as successful has none."""
 
 
 class PlanApprovalOperator(ApprovalOperator):
@@ -52,12 +52,12 @@ class PlanApprovalOperator(ApprovalOperator):
             plan = Run(self.flow, context["run_id"]).planned()
         if plan.options.dry_run:
             raise AirflowSkipException("No approval is needed: a dry run ends with its plan.")
-        # Whoever writes in the state folder cannot write here.
-        context["ti"].xcom_push(key=CHANGES_SHOWN, value=sorted(plan.change_digests()))
+        # Whoever writes in the state folder cannot write to XCom.
         if self.flow.approval == "changes" and not plan.changes:
             self.log.info(
                 "No approval is needed: the plan copies records and changes nothing else."
             )
+            context["ti"].xcom_push(key=APPROVED, value=plan.digest)
             return None
         context["ti"].xcom_push(key=_SHOWN, value=plan.digest)
         self.body = plan_markdown(plan)
@@ -81,4 +81,5 @@ class PlanApprovalOperator(ApprovalOperator):
         with airflow_errors():
             shown = str(context["ti"].xcom_pull(task_ids=self.task_id, key=_SHOWN) or "")
             Run(self.flow, context["run_id"]).approve(str(person.get("name") or "a user"), shown)
+        context["ti"].xcom_push(key=APPROVED, value=shown)
         return answered

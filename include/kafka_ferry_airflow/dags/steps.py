@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from kafka_ferry_airflow.connections import provide_connections
-from kafka_ferry_airflow.dags.approval import CHANGES_SHOWN
+from kafka_ferry_airflow.dags.approval import APPROVED
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import airflow_errors
@@ -95,16 +95,16 @@ class SyncTopicsOperator(StepOperator):
     """Creates what the target lacks, and changes what differs from the plan."""
 
     def step(self, run: Run, context: Context) -> None:
-        """Makes the planned changes; where they wait for an approval, only those that were shown.
+        """Makes the planned changes; where they wait for an approval, only by the plan that has it.
 
         In a dry run it skips itself, and so all tasks after it.
         """
         if run.planned().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
-        shown = None
+        approved = None
         if self.flow.approval != "never":
-            shown = context["ti"].xcom_pull(task_ids="approve", key=CHANGES_SHOWN) or ()
-        run.sync_topics(shown)
+            approved = str(context["ti"].xcom_pull(task_ids="approve", key=APPROVED) or "")
+        run.sync_topics(approved)
 
 
 class SyncGroupsOperator(StepOperator):

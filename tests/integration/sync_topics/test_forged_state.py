@@ -1,9 +1,12 @@
-"""Nothing that others put into the state folder or the ledger's topic leads a run to take anything away."""
+"""Nothing that others put into the state folder or the ledger's topic leads a run to take anything away.
+
+Nor to carry out another plan than the approved one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,11 +14,15 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError, SparkNeeded
 from kafka_ferry.ledger import AppliedEntry, Entry, OwnershipEntry
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.plan import Plan, save_plan
+from kafka_ferry.runs import Run
 from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.spark.session import no_spark
 from tests.support.brokers.access import (
     acls_of,
     add_user,
@@ -142,3 +149,40 @@ def test_rows_in_the_ledgers_table_take_nothing_away(pair: Pair, flow: Flow, kin
     plan_now(flow, "run-3")
 
     assert there.is_there()
+
+
+def test_a_plan_in_place_of_the_approved_one_is_not_carried_out(pair: Pair) -> None:
+    topic = pair.topic("orders", named("first", 10))
+    flow = pair.flow([topic], approval="always")
+    this = Run(flow, "run-1")
+    folder = flow_state(flow).folder("runs/run-1")
+    forgeries: list[Callable[[Plan], Plan]] = [
+        lambda it: replace(it, ranges=tuple(replace(one, start=one.start + 1) for one in it.ranges)),
+        lambda it: replace(it, ranges=tuple(replace(one, remote_topic="pay") for one in it.ranges)),
+        lambda it: replace(it, ledger_end=2**40),
+        lambda it: replace(it, options=replace(it.options, approve_removals=True)),
+    ]
+    refused = pytest.raises(FerryError, match="not the one that was approved")
+
+    planned = this.plan()
+    for forge in forgeries:
+        save_plan(folder, forge(planned))
+        with refused:
+            this.sync_topics(planned.digest)
+    save_plan(folder, planned)
+    with refused:
+        # Nobody has approved, as where a task is marked as successful.
+        this.sync_topics("")
+    with refused:
+        this.mirror(no_spark)
+    prepared = this.sync_topics(planned.digest)
+
+    for forge in forgeries:
+        save_plan(folder, forge(prepared))
+        with refused:
+            this.mirror(no_spark)
+    save_plan(folder, prepared)
+    with pytest.raises(SparkNeeded):
+        this.mirror(no_spark)
+    # It may be repeated, with what it has left.
+    this.sync_topics(planned.digest)

@@ -201,7 +201,7 @@ def test_what_may_give_something_else_the_next_time_is_refused_by_name(
 def test_an_expression_fetches_no_address_and_no_file(
     pair: Pair, spark: SparkSource, expression: str
 ) -> None:
-    """A schema of XML by its path, which also constants are read with; a DTD, which the record of any producer names."""
+    """A schema of XML by its path, which constants are read with too; a DTD, which any producer names."""
     asked: list[str] = []
 
     class Handler(QuietHandler):

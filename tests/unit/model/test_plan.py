@@ -171,21 +171,3 @@ def test_a_risk_names_its_worst_partition_and_how_many_there_are() -> None:
         "orders-7: offsets [1, 300) may be deleted. So in 3 of its partitions. Hurry."
     )
     assert "partitions" not in str(replace(risk, partitions=1))
-
-
-def test_a_plan_in_place_of_another_shows_by_its_changes() -> None:
-    topics = replace(PLAN.topics, creations=(Creation("primary.orders", 2, 1, {}),))
-    plan = replace(PLAN, ranges=(RANGE,), topics=topics)
-    digests = plan.change_digests()
-    # What a step adds to a plan, or leaves out of it, is no other change.
-    later = replace(RANGE, remote_topic_id="of the copy")
-    assert replace(plan, ranges=(later,)).change_digests() == digests
-    assert Plan.from_json(plan.to_json()).change_digests() == digests
-    assert replace(plan, ranges=()).change_digests() < digests
-    for other in (
-        replace(plan, ranges=(replace(RANGE, remote_topic="primary.salaries"),)),
-        replace(plan, topics=replace(topics, creations=(Creation("primary.orders", 9, 1, {}),))),
-        replace(plan, topics=replace(topics, retirements=(GONE,))),
-        replace(plan, access=replace(PLAN.access, acl_changes=(AclChange(ACL, "grant"),))),
-    ):
-        assert not other.change_digests() <= digests

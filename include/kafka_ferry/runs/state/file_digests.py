@@ -1,22 +1,26 @@
-"""What a step has left in the state folder for a later one that signs it, by its digests in the ledger.
+"""What a step has left in the state folder for a later one, by its digests in the ledger.
 
 Whoever may write in the state folder cannot write there in the flow's name, so a file that was changed in between is
-found. Only flows with certificates sign, and need it.
+found. Only flows with certificates, which sign, and flows whose plans wait for an approval need it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import FilesEntry, append_entry, ledger_topic, read_ledger
 
 if TYPE_CHECKING:
     from kafka_ferry.model import Plan
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.run_folder import Reconciliation
+
+_PREPARED: Final = "prepared plan"
 
 
 def record_digests(run: RunContext, files: Mapping[str, str]) -> None:
@@ -46,6 +50,29 @@ def recorded_digests(run: RunContext, since: int) -> dict[str, str]:
         if isinstance(entry, FilesEntry) and is_own:
             known |= entry.digests
     return known
+
+
+def record_prepared(run: RunContext, plan: Plan) -> None:
+    """Record the plan that the step ``sync_topics`` leaves, of an approved one."""
+    record_digests(run, {_PREPARED: plan.to_json()})
+
+
+def require_prepared(run: RunContext, plan: Plan) -> None:
+    """Check that a stored plan is the one that the step ``sync_topics`` has left.
+
+    Raises:
+        FerryError: it is not, or the step has left none.
+    """
+    flow = run.flow
+    ledger = ledger_topic(flow.source.alias)
+    is_there = bool(ClusterControl(flow.target).topic_ids([ledger]))
+    known = recorded_digests(run, plan.ledger_end) if is_there else {}
+    if known.get(_PREPARED) != plan.digest:
+        raise FerryError(
+            f"{flow.name}, run {run.run_id}: the stored plan is not the one that was approved.",
+            advice="Nothing was changed or copied by it. Find out who writes in the state folder, or who has marked the "
+            "tasks approve or sync_topics as successful; then clear the task plan.",
+        )
 
 
 def signed_files(run: RunContext, plan: Plan, found: Reconciliation) -> dict[str, str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.run_folder import Reconciliation
 
 _PREPARED: Final = "prepared plan"
+_APPROVED_BY: Final = "approved by"
 
 
 def record_digests(run: RunContext, files: Mapping[str, str]) -> None:
@@ -53,8 +54,8 @@ def recorded_digests(run: RunContext, since: int) -> dict[str, str]:
 
 
 def record_prepared(run: RunContext, plan: Plan) -> None:
-    """Record the plan that the step ``sync_topics`` leaves, of an approved one."""
-    record_digests(run, {_PREPARED: plan.to_json()})
+    """Record the plan that the step ``sync_topics`` leaves, of an approved one, and who has approved it."""
+    record_digests(run, {_PREPARED: plan.to_json(), _APPROVED_BY: run.folder.approved_by()})
 
 
 def require_prepared(run: RunContext, plan: Plan) -> None:
@@ -70,9 +71,26 @@ def require_prepared(run: RunContext, plan: Plan) -> None:
     if known.get(_PREPARED) != plan.digest:
         raise FerryError(
             f"{flow.name}, run {run.run_id}: the stored plan is not the one that was approved.",
-            advice="Nothing was changed or copied by it. Find out who writes in the state folder, or who has marked the "
-            "tasks approve or sync_topics as successful; then clear the task plan.",
+            advice="Nothing was changed or copied by it. Find out who writes in the state folder, or who has marked "
+            "the tasks approve or sync_topics as successful; then clear the task plan.",
         )
+
+
+def record_signed(run: RunContext, plan: Plan, found: Reconciliation) -> None:
+    """Record what the step ``verify`` leaves to be signed.
+
+    Raises:
+        FerryError: the file does not name who had approved the plan when it was carried out.
+    """
+    files = signed_files(run, plan, found)
+    approved = recorded_digests(run, plan.ledger_end).get(_APPROVED_BY)
+    if run.flow.approval != "never" and approved != digest_of(files[_APPROVED_BY]):
+        raise FerryError(
+            f"{run.flow.name}, run {run.run_id}: {run.folder.files.location} does not name who has approved the plan "
+            "any more.",
+            advice="Find out who writes there. Then clear the task plan, and approve what it plans.",
+        )
+    record_digests(run, files)
 
 
 def signed_files(run: RunContext, plan: Plan, found: Reconciliation) -> dict[str, str]:
@@ -80,7 +98,7 @@ def signed_files(run: RunContext, plan: Plan, found: Reconciliation) -> dict[str
     return {
         "plan": plan.to_json(),
         "reconciliation": found.to_json(),
-        "approved by": run.folder.approved_by(),
+        _APPROVED_BY: run.folder.approved_by(),
     }
 
 

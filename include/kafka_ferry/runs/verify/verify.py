@@ -15,7 +15,7 @@ from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
-from kafka_ferry.runs.state.file_digests import record_digests, recorded_digests, signed_files
+from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
@@ -96,7 +96,7 @@ def verify_run(
     )
     run.folder.save_reconciliation(found)
     if run.flow.certificates_enabled and verdict.success and found.ranges:
-        record_digests(run, signed_files(run, plan, found))
+        record_signed(run, plan, found)
     log.info("%s", verdict.summary)
     is_recorded = due.is_anything and not plan.options.window
     if verdict.success and not unread:

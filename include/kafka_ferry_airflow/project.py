@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_ferry.config import split_list
+from kafka_ferry.config.permissions import FLOWS
 
 CLUSTERS = "FERRY_CLUSTERS"
-CONFIGS = "FERRY_CONFIGS"
+CONFIGS = FLOWS
 POOL = "FERRY_POOL"
 
 

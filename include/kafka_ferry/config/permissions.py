@@ -42,6 +42,9 @@ HOSTS: Final = "FERRY_ALLOW_HOSTS"
 """The variable with patterns of hosts to which the secrets of Airflow's connections may go, besides those that a
 connection itself names."""
 
+FLOWS: Final = "FERRY_CONFIGS"
+"""The variable with the folder of the flows' files; no code is run from there unless ``CODE`` names a folder in it."""
+
 TOKEN_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 SECRET_FILES: Final = frozenset(
     {
@@ -56,6 +59,7 @@ SECRET_FILES: Final = frozenset(
 """The properties of clients, and options of their login modules, that name files with secrets; besides them
 ``TOKEN_ENDPOINT`` with ``file:``."""
 
+_FLOWS: Final = "include/configs"
 _DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: ""}
 _ENCRYPTED: Final = ("SSL", "SASL_SSL")
 _HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
@@ -90,7 +94,7 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
         elif reach == "data-file":
             for file in _named_files(value):
                 # What the operator keeps beside code may be read too.
-                if [*code_problems(key, file)]:
+                if [*_place_problems(key, file)]:
                     yield from _secret_file(key, file)
         elif reach == "code" and value:
             if name == "replication_policy_class":
@@ -135,11 +139,29 @@ def _secret_file(key: str, path: Path) -> Iterator[Problem]:
 
 def code_problems(key: str, path: Path) -> Iterator[Problem]:
     """What keeps the code of a file or folder from being run; a path that does not exist is its reader's matter."""
-    allowed = os.environ.get(CODE)
-    if allowed is None:
+    flows, found = at_home(os.environ.get(FLOWS) or _FLOWS).resolve(), path.resolve()
+    own = [it for it in _code_folders() if it.is_relative_to(flows)]
+    # Who adds a flow would else add its code too.
+    if found.is_relative_to(flows) and CODE in os.environ and not _is_in(found, own):
+        reason = f"{path} may not be run here: it lies beside flows, in {flows}"
+        yield Problem(key, reason, f"Who runs Airflow can allow a folder there in {CODE}.")
         return
-    folders = [at_home(it).resolve() for it in split_list(allowed)]
-    found = path.resolve()
+    yield from _place_problems(key, path)
+
+
+def _code_folders() -> list[Path]:
+    return [at_home(it).resolve() for it in split_list(os.environ.get(CODE, ""))]
+
+
+def _is_in(path: Path, folders: list[Path]) -> bool:
+    return any(path.is_relative_to(it) for it in folders)
+
+
+def _place_problems(key: str, path: Path) -> Iterator[Problem]:
+    """Where a path is not in a folder of the operator's, or others may write to it."""
+    if CODE not in os.environ:
+        return
+    folders, found = _code_folders(), path.resolve()
     root = next((it for it in folders if found.is_relative_to(it)), None)
     advice = f"Who runs Airflow can allow its folder in {CODE}, and has to keep others from writing to it."
     if root is None:

@@ -146,6 +146,10 @@ def test_code_is_below_the_folder_that_only_the_operator_writes(
     assert CODE in problem(home, **{name: "include/../elsewhere"})
     (home / "include" / "link").symlink_to(outside)
     assert CODE in problem(home, **{name: "include/link"})
+    # Who adds flows may write there.
+    flows = home / "include/configs/code"
+    flows.mkdir(parents=True)
+    assert "beside flows" in problem(home, **{name: str(flows)})
     monkeypatch.setenv(CODE, f"include, {outside}")
     assert not problem(home, **{name: str(outside)})
     inside.chmod(0o757)

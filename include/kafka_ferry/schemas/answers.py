@@ -28,7 +28,7 @@ def limit_answers(client: Any, seconds: float) -> None:
     """
     from httpx2 import DecodingError, SyncByteStream  # noqa: PLC0415  (an extra)
 
-    class Bounded(SyncByteStream):
+    class Bounded(SyncByteStream):  # type: ignore[misc]
         def __init__(self, stream: Any) -> None:
             self._stream = stream
 

@@ -157,7 +157,9 @@ def test_a_plan_in_place_of_the_approved_one_is_not_carried_out(pair: Pair) -> N
     this = Run(flow, "run-1")
     folder = flow_state(flow).folder("runs/run-1")
     forgeries: list[Callable[[Plan], Plan]] = [
-        lambda it: replace(it, ranges=tuple(replace(one, start=one.start + 1) for one in it.ranges)),
+        lambda it: replace(
+            it, ranges=tuple(replace(one, start=one.start + 1) for one in it.ranges)
+        ),
         lambda it: replace(it, ranges=tuple(replace(one, remote_topic="pay") for one in it.ranges)),
         lambda it: replace(it, ledger_end=2**40),
         lambda it: replace(it, options=replace(it.options, approve_removals=True)),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, RangesFailed
+from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
 from tests.support.records.builders import Record, read_all
@@ -62,6 +64,36 @@ def test_a_star_is_the_documented_columns_and_holds_no_secret(
     assert (found["key"], found["value"]) == ("k", "v")
     assert found["headers"] == {"h": "1", "g": "2"}
     assert [it["name"] for it in found["header_list"]] == ["h", "g"]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "raise_error(secret('salt'))",
+        "cast(cast(secret('salt') as int) as string)",
+        "cast(to_timestamp(secret('salt'), 'yyyy') as string)",
+        "regexp_replace(topic, '(' || secret('salt'), '')",
+    ],
+)
+def test_an_error_of_an_expression_says_no_secret(
+    pair: Pair, spark: SparkSource, expression: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark's own errors quote what could not be read."""
+    topic = pair.topic("errors", [Record(key=b"k", value=b"v")])
+    rule = {"topics": [topic], "set": {"value": expression}}
+    flow = pair.flow([topic], transform=[rule], **SALT)
+    this = Run(flow, "run-1")
+    this.plan()
+    this.sync_topics()
+
+    with pytest.raises(RangesFailed) as error:
+        this.mirror(spark)
+
+    assert "set value failed" in str(error.value)
+    stored = [it for it in Path(flow.state_path).rglob("*") if it.is_file()]
+    said = [str(error.value).encode(), caplog.text.encode(), *(it.read_bytes() for it in stored)]
+    assert len(said) > 2
+    assert not [it for it in said if b"not-for-anybody" in it]
 
 
 def test_no_variable_of_spark_s_reaches_an_expression(pair: Pair, spark: SparkSource) -> None:

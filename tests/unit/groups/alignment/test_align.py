@@ -211,7 +211,7 @@ def test_a_tombstone_may_be_gone_only_with_all_that_it_deletes(
     source = log([4, 0, 1, 2, 3], keys=[6, 7, 7, 8, 9], tombstones=[1, 2])
     target = log(there, keys=keys)
     if is_lost:
-        with pytest.raises(Misaligned, match="1 of the source's records .* the first at offset 2"):
+        with pytest.raises(Misaligned, match=r"1 of the source's records .* the first at offset 2"):
             align(source, target, 5, compacted=True)
     else:
         assert aligned(source, target, 5, compacted=True).end == 5

@@ -69,14 +69,14 @@ DEFECTS: Final = (
     ),
     Defect(
         "a log that goes past the ledger is not looked at",
-        "runs/plan/log_mismatches.py",
+        "runs/provenance/log_mismatches.py",
         "if loud and is_settled(",
         "if False and is_settled(",
         "cut internal",
     ),
     Defect(
         "a log that ends before the ledger is not looked at",
-        "runs/plan/log_mismatches.py",
+        "runs/provenance/log_mismatches.py",
         "if end.is_cut\n",
         "if False\n",
         "cut target",

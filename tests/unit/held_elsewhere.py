@@ -107,8 +107,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
     "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_source.py": "runs/plan: diverged",
-    "integration/situations/test_log_ends.py": "runs/plan: log_mismatches; "
-    "runs/provenance: log_ends; runs/verify: partition_recounts",
+    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches; "
+    "runs/verify: partition_recounts",
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",

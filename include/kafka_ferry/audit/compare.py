@@ -100,9 +100,7 @@ class PairComparison:
             return PairOutcome(pair, lost=True)
         if not state.is_over:
             return PairOutcome(pair, state)
-        found = judged(
-            source, target, state, times=pair.times, settled_before=self._terms.settled_before
-        )
+        found = judged(source, target, state, times=pair.times, recent=self._terms.recent)
         return PairOutcome(
             pair,
             source_records=state.source_records,
@@ -118,9 +116,7 @@ class PairComparison:
         )
 
     def _by_keys(self, pair: AuditPair, source: WireLog, target: WireLog) -> PairOutcome:
-        found = keys_compared(
-            source, target, times=pair.times, settled_before=self._terms.settled_before
-        )
+        found = keys_compared(source, target, times=pair.times, recent=self._terms.recent)
         return PairOutcome(
             pair,
             source_records=found.source_records,

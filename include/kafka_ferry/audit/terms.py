@@ -22,8 +22,8 @@ class AuditTerms:
         until_ms: the first one after them.
         one_in: of so many blocks the content of one is compared, the others are counted only; 1 for all.
         block: source records to a block.
-        settled_before: newer records at the end of a source's log may not have been copied yet, in
-            milliseconds since 1970; None if all should have been.
+        recent: the first timestamp, and the first after them, of records that may not have been copied yet at the end
+            of a source's log, in milliseconds since 1970; None if all should have been.
         bytes_per_s: the most to read from both clusters together in a second; 0 for no limit.
     """
 
@@ -32,7 +32,7 @@ class AuditTerms:
     until_ms: int | None = None
     one_in: int = 1
     block: int = BLOCK
-    settled_before: int | None = None
+    recent: tuple[int, int] | None = None
     bytes_per_s: int = 0
 
 

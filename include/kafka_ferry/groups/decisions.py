@@ -36,6 +36,7 @@ FROM_TARGET: Final = (
     "the topic came from the target: only `ferry failover` and `ferry failback` move offsets home."
 )
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
+LOST: Final = "the target's log of {} has lost records that were copied."
 NO_LOG: Final = "the start and end of its log on the target are not known."
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 

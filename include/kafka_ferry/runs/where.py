@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.as_json import read_json
+from kafka_ferry.batches import read_records
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import copied_rows, ledger_topic
 from kafka_ferry.ledger.proofs import Proof, verifications
 from kafka_ferry.model import TopicPartition, Window
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import batch_at
 
 if TYPE_CHECKING:
     from kafka_ferry.certificates import Certificate
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.ledger import CopiedRange, LedgerTable
     from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import LogBounds
 
@@ -39,8 +44,9 @@ class Whereabouts:
         target: the partition on the target.
         target_offset: the record's offset there; None where it has no record.
         reason: why it has none, "" where it has one; several reasons where the ledger does not say which.
-        state: whether it is there now: ``there``, ``expired``, or ``topic deleted``; ``lost`` where a repair has
-            appended it since; "" where it never was.
+        state: whether it is there now: ``there``, ``expired``, or ``topic deleted``; ``lost`` where the log does not
+            have it at that offset, or a repair has appended it since; ``cleaned or lost`` where the topic is
+            compacted; "" where it never was.
         run: the run that copied it.
         at: when its transaction was written, in milliseconds since 1970.
         writer: the writer of the transaction.
@@ -98,6 +104,7 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     logs = control.log_bounds(topics.values(), "read_uncommitted")
     known = _proofs_and_certificates(context)
     found = [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
+    found = [_as_read(context, topics, it) for it in found]
     return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
 
 
@@ -198,6 +205,28 @@ def _state(target_offset: int, log_start: int | None) -> str:
     if log_start is None:
         return "topic deleted"
     return "there" if target_offset >= log_start else "expired"
+
+
+def _as_read(context: RunContext, topics: Mapping[str, Topic], one: Whereabouts) -> Whereabouts:
+    """The same by a look at the log: it may have been cut back, and have grown again since."""
+    at = one.target_offset
+    if one.state != "there" or at is None:
+        return one
+    ledger_offset = one.ledger_offset
+    ranges = context.ledger.ranges_in_topic(ledger_offset, ledger_offset + 1)
+    writers = {it.producer_id for it in ranges if _is_own_transaction(it.copied)}
+    with connected(context.flow.target) as cluster:
+        batch = retry(lambda: batch_at(cluster, partition_log(cluster, one.target), at))
+    is_ours = batch and (not writers or batch.header.producer_id in writers)
+    if batch and is_ours and any(it[0] == at for it in read_records(batch)):
+        return one
+    is_compacted = topics[one.target.topic].is_compacted
+    return replace(one, state="cleaned or lost" if is_compacted else "lost")
+
+
+def _is_own_transaction(copied: CopiedRange) -> bool:
+    """Whether a range's records were written in the transaction of its ledger record, and so by its producer."""
+    return not (copied.preserved or copied.adopted)
 
 
 def _as_appended(one: Whereabouts, later: Sequence[Whereabouts]) -> Whereabouts:

@@ -14,6 +14,8 @@ from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.failover.failover import failover
+from kafka_ferry.runs.sync_groups.translate import Translator
+from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.own_brokers import own_pair
@@ -143,7 +145,8 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         # By then the ledger does not know either that there was a writer of that number.
         run_2 = with_another_writer(flow) if name == "fewer-writers" else flow
         assert failures(copy_now(run_2, "run-2")) == []
-    commit_alone(source, topics["cut"], {TopicPartition(topics["cut"], 0): 45})
+    for name in ("cut", "compacted", "refilled", "refilled-quiet"):
+        commit_alone(source, topics[name], {TopicPartition(topics[name], 0): 45})
     before = {
         name: read_all(target.bootstrap, remote(flows[name], topics[name]))[0] for name in flows
     }
@@ -182,9 +185,16 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         have = read_all(target.bootstrap, remote_topic)[0]
         if name not in refilled:
             assert have == (before[name] if name in spared else before[name][:30]), name
-    (group,) = failover(flows["cut"], dry_run=True).groups
-    assert group.state == "stuck"
-    assert "has lost records that were copied" in str(group)
+    for name in ("cut", "compacted", *refilled):
+        (group,) = failover(flows[name], dry_run=True).groups
+        assert (name, group.state) == (name, "stuck")
+        assert "has lost records that were copied" in str(group)
+        asked = TopicPartition(topics[name], 0)
+        (translated,) = Translator(flows[name]).offsets([(asked, 45)])
+        assert "has lost records that were copied" in translated.reason
+        (sought,) = where(flows[name], asked, 45)
+        assert sought.state == ("cleaned or lost" if name == "compacted" else "lost")
+        assert where(flows[name], asked, 5)[0].state == "there"
 
 
 def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(

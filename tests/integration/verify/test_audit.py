@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import load_flow
 from tests.support.records.builders import (
     Record,
@@ -291,6 +292,10 @@ def test_recent_records_at_the_end_are_allowed_to_lag(clusters: Clusters, unique
     report = clusters.report(topic, "--lag", "10m")
     assert report["status"] == 0
     assert report["partitions"][0]["counts"]["pending"] == 5
+
+    ahead = Record(value=b"ahead", timestamp=now_ms() + 1_800_000, partition=0)
+    produce(clusters.source.bootstrap, topic, [ahead])
+    assert clusters.report(topic, "--lag", "10m")["found"] == {"missing": 1}
 
 
 def test_topics_that_the_flow_leaves_out_because_they_came_from_its_target_are_not_missed(

@@ -21,6 +21,7 @@ from kafka_ferry.audit.comparison.entries import (
     Entries,
     Integers,
     RecordParts,
+    Times,
     chunks,
     located,
     most_deleted,
@@ -89,7 +90,7 @@ def keys_compared(
     target: AuditedLog,
     *,
     times: bool = True,
-    settled_before: int | None = None,
+    recent: Times | None = None,
     most_keys: int = MOST_KEYS,
 ) -> KeysCompared:
     """Compare the latest records of all keys.
@@ -98,7 +99,7 @@ def keys_compared(
         source: the source's log.
         target: the target's log.
         times: whether timestamps are compared.
-        settled_before: what is newer may not have been copied yet, in milliseconds since 1970; None if
+        recent: between which times, in milliseconds since 1970, records may not have been copied yet; None if
             everything should have been.
         most_keys: the most keys of a side to hold at a time.
     """
@@ -107,7 +108,7 @@ def keys_compared(
         found = KeysCompared(passes)
         try:
             for number in range(passes):
-                _compare_some(source, target, found, number, times, settled_before, most_keys)
+                _compare_some(source, target, found, number, times, recent, most_keys)
         except _TooManyKeys:
             passes *= 2
             continue
@@ -122,7 +123,7 @@ def _compare_some(
     found: KeysCompared,
     number: int,
     times: bool,
-    settled_before: int | None,
+    recent: Times | None,
     most_keys: int,
 ) -> None:
     ours, records = _latest(source, number, found.passes, most_keys)
@@ -135,10 +136,10 @@ def _compare_some(
     same = ours.digests[i] == theirs.digests[j]
     found.matched += int(same.sum())
     lone = _but(ours, i)
-    recent = _recent(lone, settled_before)
-    found.pending += int((recent & ~lone.tombstones).sum())
+    may_come = lone.have_time_in(recent)
+    found.pending += int((may_come & ~lone.tombstones).sum())
     # A tombstone may be gone on either side.
-    is_settled = recent | lone.tombstones
+    is_settled = may_come | lone.tombstones
     is_removed = ~is_settled & _before(lone, target)
     found.matched += int(lone.tombstones.sum())
     found.before_target.append(lone.offsets[is_removed])
@@ -150,7 +151,7 @@ def _compare_some(
     found.before_source.append(strange.offsets[is_expired])
     for offset in strange.offsets[~strange.tombstones & ~is_expired].tolist():
         found.differing.append(Differing("foreign", NO_OFFSET, offset))
-    _judge(source, target, found, ours.at(i[~same]), theirs.at(j[~same]), times, settled_before)
+    _judge(source, target, found, ours.at(i[~same]), theirs.at(j[~same]), times, recent)
 
 
 def _judge(
@@ -160,7 +161,7 @@ def _judge(
     ours: Entries,
     theirs: Entries,
     times: bool,
-    settled_before: int | None,
+    recent: Times | None,
 ) -> None:
     """Latest records of the same keys that differ.
 
@@ -171,13 +172,13 @@ def _judge(
         return
     is_earlier, _ = located(chunks(source, source.since), theirs.digests)
     here, there = _parts(source, ours.offsets), _parts(target, theirs.offsets)
-    recent = _recent(ours, settled_before)
+    may_come = ours.have_time_in(recent)
     for place in range(len(ours)):
         offsets = int(ours.offsets[place]), int(theirs.offsets[place])
         what = _differing(here, there, place, times)
         shares = "timestamp" not in what or ("value" not in what and not here.no_value[place])
         if is_earlier[place] or (not shares and theirs.times[place] < ours.times[place]):
-            if recent[place]:
+            if may_come[place]:
                 found.pending += 1
             else:
                 found.differing.append(Differing("missing", offsets[0], NO_OFFSET))
@@ -220,13 +221,6 @@ def _before(entries: Entries, log: AuditedLog) -> Booleans:
         return np.full(len(entries), log.lost_head)
     is_before: Booleans = entries.times < first.times[0]
     return is_before
-
-
-def _recent(entries: Entries, settled_before: int | None) -> Booleans:
-    if settled_before is None:
-        return np.zeros(len(entries), np.bool_)
-    is_recent: Booleans = entries.times >= settled_before
-    return is_recent
 
 
 def _but(entries: Entries, places: Integers) -> Entries:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
+Times = tuple[int, int]
+"""Timestamps ``[since, until)``, in milliseconds since 1970."""
 
 CHUNK: Final = 65_536
 """So many records are asked of a cursor at a time where all of them are read."""
@@ -69,6 +71,11 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def have_time_in(self, times: Times | None) -> Booleans:
+        """Which of them have a timestamp in ``times``; none where there are none."""
+        since, until = times or (0, 0)
+        return (since <= self.times) & (self.times < until)
 
     def at(self, which: slice | Booleans | Integers) -> Entries:
         """Some of them, by a slice, a mask or their places."""

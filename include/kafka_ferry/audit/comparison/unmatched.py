@@ -23,6 +23,7 @@ from kafka_ferry.audit.comparison.entries import (
     Booleans,
     Entries,
     Integers,
+    Times,
     Unmatched,
     chunks,
     located,
@@ -61,7 +62,7 @@ def judged(
     state: WalkState,
     *,
     times: bool = True,
-    settled_before: int | None = None,
+    recent: Times | None = None,
 ) -> Judged:
     """What became of the unmatched records of a walk that is over.
 
@@ -72,7 +73,7 @@ def judged(
         target: the target's log.
         state: the walk's.
         times: whether timestamps are compared.
-        settled_before: what is newer at the end of the source's log may not have been copied yet, in
+        recent: between which times records at the end of the source's log may not have been copied yet, in
             milliseconds since 1970; None if everything should have been.
     """
     ours, theirs = state.source_unmatched, state.target_unmatched
@@ -94,7 +95,7 @@ def judged(
         differing.append(Differing("altered", *offsets, what))
     ours = ours.at(_all_but([pair.source for pair in paired], len(ours)))
     theirs = theirs.at(_all_but([pair.target for pair in paired], len(theirs)))
-    is_pending = _pending(ours, state, settled_before)
+    is_pending = _pending(ours, state, recent)
     return Judged(
         differing,
         missing=ours.entries.at(~is_pending),
@@ -196,11 +197,9 @@ def _doubled(
     return is_double, origins
 
 
-def _pending(ours: Unmatched, state: WalkState, settled_before: int | None) -> Booleans:
-    if settled_before is None:
-        return np.zeros(len(ours), np.bool_)
+def _pending(ours: Unmatched, state: WalkState, recent: Times | None) -> Booleans:
     is_last: Booleans = ours.gaps == state.passed
-    return is_last & (ours.entries.times >= settled_before)
+    return is_last & ours.entries.have_time_in(recent)
 
 
 def _all_but(places: Integers | list[int], count: int) -> Booleans:

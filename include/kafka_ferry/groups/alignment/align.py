@@ -79,7 +79,7 @@ def _of_nothing(
     before = source.below(position)
     copied = ~source.aborted[:before]
     if compacted:
-        copied &= source.survivors(before)
+        copied &= source.survivors(before, target.keys)
     missing = int(copied.sum())
     if missing > target.start:
         raise Misaligned(

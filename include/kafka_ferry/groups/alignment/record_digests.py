@@ -62,13 +62,20 @@ class LogRecords:
         """How many records are before ``offset``."""
         return int(np.searchsorted(self.offsets, offset))
 
-    def survivors(self, before: int) -> Mask:
-        """Which of the first ``before`` records log compaction keeps: the last of each key, without tombstones."""
+    def survivors(self, before: int, held: Digests) -> Mask:
+        """Which of the first ``before`` records log compaction keeps: the last of each key.
+
+        A tombstone goes in its time, but never before all that it deletes: it is kept while ``held`` has its key.
+
+        Args:
+            before: how many records are looked at.
+            held: the keys of the other log.
+        """
         keys = self.keys[:before]
         _, last = np.unique(keys[::-1], return_index=True)
         newest = np.zeros(before, np.bool_)
         newest[before - 1 - last] = True
-        return newest & ~self.tombstones[:before]
+        return newest & (~self.tombstones[:before] | np.isin(keys, held))
 
     @cached_property
     def _by_digest(self) -> tuple[Digests, Offsets]:

@@ -232,10 +232,10 @@ class Walk:
         )
 
     def _explain(self, missing: Offsets, after: int, position: int | None) -> None:
-        """Whether compaction may have removed all of ``missing``: each has a successor, or is a tombstone."""
+        """Whether compaction may have removed all of ``missing``: each has a successor, or is an idle tombstone."""
         source = self._source
         if self._compacted:
-            missing = missing[source.survivors(after)[missing]]
+            missing = missing[source.survivors(after, self._target.keys)[missing]]
         if len(missing):
             offset = int(source.offsets[missing[0]])
             said = f"the position of the other mirror is {position}, but " if position else ""

@@ -79,7 +79,7 @@ def planned_audit(
         source: the source.
         target: the target.
         topics: the topics.
-        terms: what is compared; ``settled_before`` is added.
+        terms: what is compared; ``recent`` is added.
         lag_ms: how far the mirror may be behind; 0 for not at all.
         run: as in ``AuditRequest``.
 
@@ -97,14 +97,15 @@ def planned_audit(
             skipped.append(SkippedTopic(ours.name, remote.name, why))
         else:
             pairs += _pairs(ours, remote, here, theirs)
-    settled = began_at - lag_ms if lag_ms else None
+    # What is stamped far ahead would be recent in every audit.
+    recent = (began_at - lag_ms, began_at + lag_ms) if lag_ms else None
     return AuditPlan(
         audit=run_id_now("audit"),
         key=_key([*ids, run], topics, terms, lag_ms),
         source_cluster_id=ids[0],
         target_cluster_id=ids[1],
         began_at=began_at,
-        terms=replace(terms, settled_before=settled),
+        terms=replace(terms, recent=recent),
         pairs=tuple(pairs),
         skipped=tuple(skipped),
     )
@@ -115,7 +116,7 @@ def _key(of: list[str], topics: AuditedTopics, terms: AuditTerms, lag_ms: int) -
     told = {
         "of": of,
         "topics": [[*map(_identity, pair)] for pair in topics.pairs],
-        "terms": asdict(replace(terms, settled_before=None, bytes_per_s=0)),
+        "terms": asdict(replace(terms, recent=None, bytes_per_s=0)),
         "lag": lag_ms,
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -21,7 +21,7 @@ from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_b
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.runs.plan.first_starts import first_offsets
-from kafka_ferry.runs.plan.log_mismatches import log_mismatches
+from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.groups.decisions import NOT_COPIED, translated, untouched
+from kafka_ferry.groups.decisions import LOST, NOT_COPIED, translated, untouched
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, copied_topic_ids, remote_topics_of, routes
 from kafka_ferry.ledger import is_one_of
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.home_routes import HomeRoutes
 
@@ -44,6 +45,7 @@ class OffsetRoutes:
         refused: by source topic, why a cluster does not describe it or its remote topic.
         ledger: the flow's ledger.
         ends: where the records end that the ledger has, by the target's partitions.
+        lost: the target's partitions that no longer have the last record that was copied, whatever lies there now.
         others_write: whether records flow both ways, so that applications write to remote topics.
     """
 
@@ -58,6 +60,7 @@ class OffsetRoutes:
     refused: Mapping[str, str]
     ledger: LedgerTable
     ends: Mapping[TopicPartition, LedgerEnd]
+    lost: Collection[TopicPartition]
     others_write: bool
 
     @classmethod
@@ -120,14 +123,15 @@ class OffsetRoutes:
             {topic: str(error) for topic, error in refused.items()},
             ledger,
             ledger.target_ends(target_topics.values()),
+            lost_ends(flow, target, ledger, target_topics.values()),
             opposite is not None,
         )
 
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove | None:
         """Translates a group's offset in one partition; None where the topic is none of the two flows'."""
         route, log = self.routes.get(tp), self.source_logs.get(tp)
-        if route and self._is_cut(route.target):
-            reason = f"the target's log of {route.target} has lost records that were copied."
+        if route and (route.target in self.lost or self._is_cut(route.target)):
+            reason = LOST.format(route.target)
             return PartitionMove(
                 tp, committed, log.end if log else -1, route.target, action="held", reason=reason
             )

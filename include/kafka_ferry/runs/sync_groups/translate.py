@@ -11,6 +11,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError, InputError
+from kafka_ferry.groups.decisions import LOST
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.groups.routes import Route, copied_topic_ids, routes
 from kafka_ferry.groups.translation import Kind
@@ -18,6 +19,7 @@ from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.retry import retry_for
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -174,6 +176,7 @@ class Translator:
         if not self._reverse:
             # Open transactions of other producers must not hold groups below a higher offset.
             logs = self._target.log_bounds(remote.values(), "read_uncommitted")
+        lost = lost_ends(self._flow, self._target, self._ledger, remote.values())
         opposite = self._opposite()
         for before in bounds:
             found = routes(
@@ -193,6 +196,7 @@ class Translator:
                     for topic, name in of_source.items()
                     if name in refused
                 },
+                lost,
             )
 
     def _opposite(self) -> LedgerTable | None:
@@ -225,12 +229,14 @@ class _Ways:
         logs: the logs on the other cluster; empty where that cluster does not answer.
         reverse: whether the requested offsets are the target's.
         refused: by the requested topic, why its remote topic could not be described.
+        lost: the target's partitions that no longer have the last record that was copied.
     """
 
     routes: Mapping[TopicPartition, Route]
     logs: Mapping[TopicPartition, LogBounds]
     reverse: bool
     refused: Mapping[str, str]
+    lost: Collection[TopicPartition]
 
     def answer(self, asked: TopicPartition, offset: int) -> TranslatedOffset:
         """The counterpart of an offset, or why there is none."""
@@ -240,6 +246,8 @@ class _Ways:
             return replace(unanswered, reason=self.refused.get(asked.topic, _NOT_COPIED))
         there = route.source if self.reverse else route.target
         unanswered = replace(unanswered, counterpart=there)
+        if route.target in self.lost:
+            return replace(unanswered, reason=LOST.format(route.target))
         log = self.logs.get(there)
         if log is None and (self.logs or not self.reverse):
             return replace(unanswered, reason=_NO_LOG)

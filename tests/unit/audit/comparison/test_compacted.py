@@ -115,8 +115,14 @@ def test_a_value_that_the_source_has_deleted_is_missing_its_tombstone() -> None:
     value, tombstone = Written(b"a", b"1", time=5), Written(b"a", None, time=6)
     found = keys_compared(MemoryLog([value, tombstone]), MemoryLog([value]))
     assert found.differing == [Differing("missing", 1, -1)]
-    later = keys_compared(MemoryLog([value, tombstone]), MemoryLog([value]), settled_before=6)
+    later = keys_compared(MemoryLog([value, tombstone]), MemoryLog([value]), recent=(6, 7))
     assert (later.differing, later.pending) == ([], 1)
+
+
+def test_a_key_whose_record_is_stamped_far_ahead_is_missing_and_not_recent() -> None:
+    source = MemoryLog([Written(b"a", b"1", time=5), Written(b"b", b"1", time=6)])
+    found = keys_compared(source, MemoryLog([]), recent=(5, 6))
+    assert (found.differing, found.pending) == ([Differing("missing", 1, -1)], 1)
 
 
 def test_many_keys_take_more_passes() -> None:

@@ -20,7 +20,7 @@ from tests.unit.audit.comparison.logs import MemoryLog, Written, altered, many, 
 def compared(
     source: MemoryLog | Sequence[Written],
     target: MemoryLog | Sequence[Written],
-    settled_before: int | None = None,
+    recent: tuple[int, int] | None = None,
     **options: Any,
 ) -> tuple[WalkState, Judged]:
     ours = source if isinstance(source, MemoryLog) else MemoryLog(source)
@@ -28,7 +28,7 @@ def compared(
     state = WalkState(ours.since, theirs.since)
     LogWalk(ours, theirs, state, **options).go()
     assert state.is_over
-    found = judged(ours, theirs, state, times=ours.times, settled_before=settled_before)
+    found = judged(ours, theirs, state, times=ours.times, recent=recent)
     assert_accounted(state, found, len(ours.records), len(theirs.records))
     return state, found
 
@@ -178,9 +178,10 @@ def test_a_source_that_was_recreated_leaves_foreign_records_on_the_target() -> N
 
 def test_what_is_recent_at_the_end_may_not_have_been_copied_yet() -> None:
     source = many(50)
-    _, found = compared(source, source[:20] + source[21:40], settled_before=source[45].time)
-    assert found.pending == 5
-    assert found.missing.offsets.tolist() == [20, *range(40, 45)]
+    recent = source[45].time, source[48].time
+    _, found = compared(source, source[:20] + source[21:40], recent=recent)
+    assert found.pending == 3
+    assert found.missing.offsets.tolist() == [20, *range(40, 45), 48, 49]
 
 
 def test_times_that_are_not_compared_make_no_difference() -> None:

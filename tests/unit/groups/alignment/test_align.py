@@ -195,6 +195,28 @@ def test_the_newest_record_of_a_key_must_be_there_even_in_a_compacted_log() -> N
         align(source, target, 6, compacted=True)
 
 
+@pytest.mark.parametrize(
+    ("there", "keys", "is_lost"),
+    [
+        ([4, 0, 3], [6, 7, 9], True),
+        ([4, 5, 3], [6, 7, 9], True),
+        ([4, 3], [6, 9], False),
+        ([4, 0, 1, 3], [6, 7, 7, 9], False),
+    ],
+    ids=["its value is there", "an older one is there", "both are gone", "both are there"],
+)
+def test_a_tombstone_may_be_gone_only_with_all_that_it_deletes(
+    there: list[int], keys: list[int], is_lost: bool
+) -> None:
+    source = log([4, 0, 1, 2, 3], keys=[6, 7, 7, 8, 9], tombstones=[1, 2])
+    target = log(there, keys=keys)
+    if is_lost:
+        with pytest.raises(Misaligned, match=r"1 of the source's records .* the first at offset 2"):
+            align(source, target, 5, compacted=True)
+    else:
+        assert aligned(source, target, 5, compacted=True).end == 5
+
+
 def test_what_joins_the_flows_own_records_begins_where_they_end() -> None:
     source = log(range(10))
     found = aligned(source, log([4, 5, 6], offsets=[40, 41, 42]), 7, joined=4)

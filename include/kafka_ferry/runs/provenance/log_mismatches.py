@@ -74,6 +74,31 @@ def log_mismatches(
     return found
 
 
+def lost_ends(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> frozenset[TopicPartition]:
+    """The *target* partitions that no longer have the last record that the ledger has there.
+
+    Their logs were cut back, and may have grown again since.
+
+    Args:
+        flow: the flow.
+        target: its target.
+        ledger: its ledger, projected.
+        topics: the remote topics that exist.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    ends = log_ends(flow, target, ledger, topics)
+    lost = {tp for tp, end in ends.items() if end.is_cut}
+    if loud := {tp: end for tp, end in ends.items() if not (end.is_cut or end.is_quiet)}:
+        with connected(flow.target) as cluster:
+            own = _own_producers(cluster, flow, ledger)
+            lost |= {tp for tp, end in loud.items() if _is_replaced(cluster, ledger, tp, end, own)}
+    return frozenset(lost)
+
+
 def beyond_source(
     flow: Flow,
     pairs: Iterable[Pair],

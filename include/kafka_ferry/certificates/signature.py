@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pydantic import BaseModel, ConfigDict
 
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import InputError
 
 _MAKE = "Make one with openssl genpkey -algorithm ed25519"
 
@@ -71,14 +71,14 @@ def private_key(pem: str, at: str) -> Ed25519PrivateKey:
         at: where it came from, for errors, which never hold any of it.
 
     Raises:
-        FerryError: if it is no such key.
+        InputError: if it is no such key.
     """
     try:
         key = load_pem_private_key(pem.encode(), None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise FerryError(
+        raise InputError(
             f"{at} is not a private Ed25519 key in PEM, without a password", advice=f"{_MAKE}."
         )
     return key
@@ -98,5 +98,5 @@ def public_key(pem: bytes, at: str) -> Ed25519PublicKey:
         key = None
     if not isinstance(key, Ed25519PublicKey):
         advice = "Get it from the private key with openssl pkey -pubout."
-        raise FerryError(f"{at} is not a public Ed25519 key in PEM", advice=advice)
+        raise InputError(f"{at} is not a public Ed25519 key in PEM", advice=advice)
     return key

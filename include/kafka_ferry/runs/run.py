@@ -420,6 +420,11 @@ class Run:
             yield
 
     def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
+        if self.flow.certificates_enabled:
+            from kafka_ferry.runs.publish.certify import signing_key
+
+            # The run's last step needs it, when everything is copied.
+            signing_key(self.flow)
         plan = self._plan_by(self._context, options)
         if takes_away(plan):
             with self._retry_time(), self._context.by_topic() as context:

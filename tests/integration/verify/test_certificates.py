@@ -26,7 +26,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
@@ -273,10 +273,14 @@ def test_a_key_that_cannot_be_read_fails_the_run_before_anything_is_written(
         certified(flow, primary, "run-1")
 
     assert "a secret" not in str(raised.value)
+    assert raised.value.exit_code == ConfigError.exit_code
     pem.unlink()
     with pytest.raises(FerryError, match=r"finds no file 'signing\.pem'"):
         certified(flow, primary, "run-1")
     assert not stored_certificates(flow.target, flow.source.alias)
+    assert not ClusterControl(flow.target).topics(
+        [f"{flow.source.alias}.{it}" for it in flow.topics]
+    )
 
 
 def test_the_command_line_lists_shows_and_checks_certificates(

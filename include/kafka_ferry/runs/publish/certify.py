@@ -72,7 +72,7 @@ def certify(
         return None
     _require_unchanged(run, plan, found)
     lines = [as_line(_range(row)) for row in report.proof.ranges]
-    key, root = _key(run), merkle_root(lines)
+    key, root = signing_key(run.flow), merkle_root(lines)
     public = key.public_key() if key else None
     known, pruning = newest_file(run.state), Pruning(run, public)
     deleted: list[int] = []
@@ -111,11 +111,16 @@ def _require_unchanged(run: RunContext, plan: Plan, found: Reconciliation) -> No
         )
 
 
-def _key(run: RunContext) -> Ed25519PrivateKey | None:
-    reference = run.flow.certificates_key
+def signing_key(flow: Flow) -> Ed25519PrivateKey | None:
+    """The key that the flow signs certificates with, None where it signs none.
+
+    Raises:
+        FerryError: if it is not there, or is no key of that kind.
+    """
+    reference = flow.certificates_key
     if not reference:
         return None
-    pem = run.flow.target.looked_up(CERTIFICATES_KEY, reference)
+    pem = flow.target.looked_up(CERTIFICATES_KEY, reference)
     return private_key(pem, f"{CERTIFICATES_KEY} ({reference})")
 
 

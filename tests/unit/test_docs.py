@@ -74,6 +74,7 @@ def test_every_recipe_is_a_flow_that_is_valid(recipe: str, tmp_path: Path) -> No
     (tmp_path / "flow.yaml").write_text(recipe)
     (flow,) = load_flows(tmp_path / "flow.yaml")
     assert list(flow.topics) == ["orders", "payments.*"]
+    assert flow.replication_factor == -1, "what works on a cluster of any size"
 
 
 def test_the_transforms_page_has_flows_that_are_valid(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def show_report(report: RunReport, page: Path | None) -> None:
     if report.window:
         out.print(f"backfill: {report.window}")
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.reasons.items())
-    out.print(f"copied:   {counts.records_text.rstrip(',')}, {counts.bytes:,} bytes")
+    out.print(f"copied:   {counts.records_text}, {counts.bytes:,} bytes")
     if reasons:
         out.print(f"without a record on the target: {reasons}")
     for drift in report.topics.drifts:

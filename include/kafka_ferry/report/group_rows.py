@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, get_args
 
 from kafka_ferry.groups.moves import Action, GroupMoves, PartitionMove
 from kafka_ferry.printable import one_line
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import count
 
 _WORDS: Final[dict[Action, str]] = {
     "refused": "refused by a broker",

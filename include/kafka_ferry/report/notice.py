@@ -10,7 +10,7 @@ from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.notify import EVENTS, Event
 from kafka_ferry.printable import one_line
 from kafka_ferry.report.run_report import RunProblems, RunReport
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import count
 
 DETAILS: Final = 5
 """How many sentences of one kind a notice has; the report has all of them."""

@@ -13,7 +13,8 @@ from kafka_ferry.report.offsets_picture import Picture, picture
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.report.templates import template
 from kafka_ferry.verify import Verdict
-from kafka_ferry.verify.checks import Check, Row, count, decisive
+from kafka_ferry.verify.checks import Check, Row, decisive
+from kafka_ferry.verify.counts import count
 
 _GROUPS_ASTRAY: Final = "The copy is verified, but not its groups' offsets"
 
@@ -94,7 +95,7 @@ def _verified(report: RunReport) -> str:
         return f"Verified, but {count(len(unapplied), 'change')} could not be made on the target"
     if of_groups:
         return f"Verified, but {count(len(of_groups), 'thing')} could not be done for groups"
-    if not report.proof.ranges and not report.window:
+    if not report.proof.ranges:
         return f"{report.found[0].upper()}{report.found[1:]}"
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 

@@ -19,7 +19,7 @@ from kafka_ferry.model.plan import (
 )
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.printable import one_line
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import and_heartbeats, count
 
 Tone = Literal["plain", "warning", "refusal", "aside"]
 
@@ -127,11 +127,6 @@ def _all_amounts(plan: Plan) -> str:
     beats = [it for it in plan.estimates if it.source.topic in plan.heartbeats]
     others = [it for it in plan.estimates if it.source.topic not in plan.heartbeats]
     return _amount(others) + and_heartbeats(sum(estimate.records for estimate in beats))
-
-
-def and_heartbeats(records: int) -> str:
-    """What to say after a number of records, if there are others in topics of heartbeats; else nothing."""
-    return f", and {records:,} in topics of heartbeats," if records else ""
 
 
 def _size(estimates: Sequence[Estimate]) -> str:

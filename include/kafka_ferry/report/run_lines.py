@@ -36,7 +36,7 @@ def report_lines(report: RunReport) -> Iterator[str]:
             f"{step} {duration_text(took)}" + _of_it(report, step)
             for step, took in report.times.seconds.items()
         )
-        yield f"took {duration_text(report.times.duration)}: {each}"
+        yield f"all steps took {duration_text(report.times.duration)}: {each}"
 
 
 def _of_it(report: RunReport, step: str) -> str:

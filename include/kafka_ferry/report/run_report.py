@@ -14,9 +14,8 @@ from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
-from kafka_ferry.report.plan_text import and_heartbeats
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import count, records_text
 
 State = Literal[
     "verified", "groups not synced", "not applied", "not verified", "incomplete", "failed"
@@ -76,8 +75,7 @@ class RunCounts:
     @property
     def records_text(self) -> str:
         """The records, with those in topics of heartbeats apart."""
-        beats = sum(self.heartbeats.values())
-        return f"{count(self.records - beats, 'record')}{and_heartbeats(beats)}"
+        return records_text(self.records, sum(self.heartbeats.values()))
 
     @property
     def offsets(self) -> int:
@@ -256,12 +254,9 @@ class RunReport(Flat, AsJson):
         if self.proof.verdict is None:
             return "nothing was read"
         if self.proof.verdict.ranges:
-            verdict = self.proof.verdict
-            rows = (row for row in self.proof.ranges if row.topic in self.counts.heartbeats)
-            beats = sum(row.recount.target_records for row in rows)
-            records = f"{count(verdict.records - beats, 'record')}{and_heartbeats(beats)}"
-            read = f"{records} in {count(verdict.ranges, 'range')}"
-            return f"{read}{self.proof.verdict.not_there}{self._evaluated}{self._witnessed}"
+            return f"{self.proof.verdict.found}{self._evaluated}{self._witnessed}"
+        if self.window:
+            return f"nothing of {self.window} is left to copy"
         looked_at = len(self.measures.partitions) if self.measures else 0
         nothing = f"nothing new in {count(looked_at, 'partition')}"
         if not self.proof.proved_by:

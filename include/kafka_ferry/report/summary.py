@@ -24,6 +24,7 @@ class CopiedTotals:
         copying_seconds: how long records were copied.
         topics: its topics.
         partitions: their partitions.
+        heartbeats: how many of the records are in topics of heartbeats.
     """
 
     records: int = 0
@@ -32,6 +33,7 @@ class CopiedTotals:
     copying_seconds: float = 0.0
     topics: int = 0
     partitions: int = 0
+    heartbeats: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ def summarise(report: RunReport, options: RunOptions = ORDINARY) -> RunSummary:
             copying_seconds=measures.copying_seconds,
             topics=len({row.topic for row in measures.partitions}),
             partitions=len(measures.partitions),
+            heartbeats=sum(report.counts.heartbeats.values()),
         ),
         lag=LagTotals(
             records_behind=behind,

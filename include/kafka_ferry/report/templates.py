@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from kafka_ferry.clock import duration_text, moment_text
 from kafka_ferry.printable import printable
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import count
 
 _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from kafka_ferry.batches import Reason
 from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.flat import columns_of
+from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
 from kafka_ferry.verify.verdict import Table, Verdict
 
@@ -74,11 +75,6 @@ _FAULT: Final = (
     "The ledger contradicts itself, which is a bug in the copier. Leave the ledger and both topics "
     "as they are and report it."
 )
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """A number with what it counts, as in ``1,000 records``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _intervals(intervals: Iterable[tuple[int, int]]) -> str:

@@ -10,7 +10,8 @@ from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.printable import one_line
-from kafka_ferry.verify.checks import Check, Suite, count
+from kafka_ferry.verify.checks import Check, Suite
+from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import UNKNOWN
 
 

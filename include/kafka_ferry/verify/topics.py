@@ -10,7 +10,8 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan, Range
 from kafka_ferry.model.changes import Drift
 from kafka_ferry.model.cluster_state import Topic
-from kafka_ferry.verify.checks import Check, Suite, count
+from kafka_ferry.verify.checks import Check, Suite
+from kafka_ferry.verify.counts import count
 
 NOTHING_REFUSED: Final[Mapping[str, FerryError]] = {}
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.verify import Severity
+from kafka_ferry.verify.counts import count, records_text
 
 Table = Literal["ranges", "partitions", "topics", "groups"]
 
@@ -71,6 +72,7 @@ class Verdict(AsJson):
         warnings: the same for what is worth knowing but does not make the copy incomplete.
         ranges: ranges checked.
         records: records that were found on the target in these ranges.
+        heartbeats: how many of these are in topics of heartbeats.
         compacted: copied records of these ranges that are not there, which the cleaner of a compacted topic may
             have removed: nothing else is known of them.
         docs: the index page of the Data Docs, None where none were written.
@@ -84,6 +86,7 @@ class Verdict(AsJson):
     warnings: tuple[str, ...] = ()
     ranges: int = 0
     records: int = 0
+    heartbeats: int = 0
     compacted: int = 0
     docs: Path | None = None
 
@@ -95,8 +98,17 @@ class Verdict(AsJson):
         if not self.ranges:
             return f"Nothing new was read back: {checks}"
         state = "Proved complete" if self.success else "Not proved complete"
-        read = f"{self.records:,} records in {self.ranges:,} ranges read back{self.not_there}"
-        return f"{state}: {read}, {checks}"
+        return f"{state}: {self._read} read back{self.not_there}, {checks}"
+
+    @property
+    def found(self) -> str:
+        """How many records were read back from how many ranges, and how many are not there any more."""
+        return f"{self._read}{self.not_there}"
+
+    @property
+    def _read(self) -> str:
+        records = records_text(self.records, self.heartbeats)
+        return f"{records} in {count(self.ranges, 'range')}"
 
     @property
     def not_there(self) -> str:

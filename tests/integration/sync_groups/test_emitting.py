@@ -244,7 +244,9 @@ def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
     theirs.append(beat())
     assert not failures(copy_now(flow, "run-3"))
 
-    assert Run(flow, "run-3").verify(NO_SPARK).success
+    verdict = Run(flow, "run-3").verify(NO_SPARK)
+    assert verdict.success
+    assert (verdict.records, verdict.heartbeats) == (2, 2)
     assert len(own) == 1
     assert heartbeats_in(pair.backup, beats, pair.folder.name) == own
     assert heartbeats_in(pair.backup, beats, "elsewhere") == theirs

@@ -39,7 +39,7 @@ def test_records_in_topics_of_heartbeats_are_counted_apart(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_report(a_report(records=154, bytes=7, heartbeats={"heartbeats": 153}), None)
-    assert "copied:   1 record, and 153 in topics of heartbeats, 7 bytes" in capsys.readouterr().out
+    assert "copied:   1 record and 153 heartbeats, 7 bytes" in capsys.readouterr().out
     show_report(a_report(records=2, bytes=7), None)
     assert "copied:   2 records, 7 bytes" in capsys.readouterr().out
 

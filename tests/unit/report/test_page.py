@@ -173,8 +173,8 @@ class TestThePage:
             "Run scheduled__2026-11-21",
             "Planned 2026-11-21 01:29:12 UTC",
             "Finished 2026-11-21 01:31:25 UTC",
-            "Took 2 min 13 s",
-            "Records copied 90",
+            "Whole run 2 min 13 s",
+            "Copied 90 records",
             "Source offsets 100",
             "1.23 MB",
             "Verified 90 records in 1 range",
@@ -281,9 +281,10 @@ class TestThePage:
             report
         )
 
-    def test_names_the_data_docs(self) -> None:
+    def test_leads_to_the_data_docs(self) -> None:
         report = changed(REPORT, verdict=Verdict(True, (KEPT,), docs=Path("/docs/index.html")))
-        assert "Data Docs: /docs/index.html" in text(report)
+        # From runs/{run}/report.html of the state folder, and likewise below the page Mirrors.
+        assert '<a href="../../data_docs/index.html">Data Docs</a>' in render(report)
 
     def test_of_a_run_that_did_nothing_is_a_page(self) -> None:
         assert "Copied, not verified" in text(a_report())

@@ -97,7 +97,7 @@ def test_records_in_topics_of_heartbeats_are_counted_apart() -> None:
     ranges = (a_range("orders", 0, 0, 40), a_range("heartbeats", 0, 0, 153))
     sizes = tuple(Estimate(it.topic, it.partition, len(it), None) for it in ranges)
     plan = changed(PLAN, ranges=ranges, estimates=sizes, heartbeats=("heartbeats",))
-    assert summary(plan) == ("about 40 records, and 153 in topics of heartbeats, in 2 partitions")
+    assert summary(plan) == "about 40 records and 153 heartbeats in 2 partitions"
 
 
 def test_each_partition_is_listed_when_it_is_asked_for() -> None:

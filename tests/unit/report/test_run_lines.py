@@ -59,8 +59,12 @@ def test_a_run_that_was_not_measured_has_no_table() -> None:
 
 def test_the_log_says_how_long_the_run_and_each_of_its_steps_took() -> None:
     assert REPORT.times.duration == sum(REPORT.times.seconds.values())
-    (took,) = [line for line in lines_of(seconds=REPORT.times.seconds) if line.startswith("took ")]
-    assert took.startswith(f"took {duration_text(REPORT.times.duration)}: plan ")
+    (took,) = [
+        line
+        for line in lines_of(seconds=REPORT.times.seconds)
+        if line.startswith("all steps took ")
+    ]
+    assert took.startswith(f"all steps took {duration_text(REPORT.times.duration)}: plan ")
     for step, seconds in REPORT.times.seconds.items():
         assert f"{step} {duration_text(seconds)}" in took
 
@@ -70,5 +74,5 @@ def test_what_of_a_step_is_copying_is_told_beside_it() -> None:
     said = list(report_lines(changed(REPORT, measures=measures, seconds={"mirror": 9.0})))
     assert (
         said[-1]
-        == f"took {duration_text(9.0)}: mirror {duration_text(9.0)} (copying {duration_text(2.0)})"
+        == f"all steps took {duration_text(9.0)}: mirror {duration_text(9.0)} (copying {duration_text(2.0)})"
     )

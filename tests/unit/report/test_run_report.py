@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.model import OffsetsChoice
+from kafka_ferry.model import OffsetsChoice, Window
 from kafka_ferry.report import RunReport
+from kafka_ferry.report.page import headline
 from kafka_ferry.verify import ExpectationResult, Verdict
 from tests.support.runs.reports import PARTITION, RANGE, a_report, changed
 
@@ -76,3 +77,9 @@ def test_what_was_lost_and_what_is_a_dead_letter_is_counted_by_reason() -> None:
 )
 def test_the_state_is_the_worst_that_is_true(changes, state) -> None:
     assert changed(REPORT, **changes).state == state
+
+
+def test_a_backfill_that_has_nothing_left_to_copy_does_not_speak_of_the_whole_flow() -> None:
+    report = changed(REPORT, verdict=Verdict(True), window=(window := Window(1, 2)), ranges=())
+    assert report.found == f"nothing of {window} is left to copy"
+    assert headline(report) == f"Nothing of {window} is left to copy"

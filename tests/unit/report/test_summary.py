@@ -42,7 +42,7 @@ def test_a_run_for_some_topics_or_for_a_window_says_nothing_of_the_whole_flow() 
 def test_a_line_is_flat_as_pages_and_earlier_releases_know_it() -> None:
     summary = RunSummary(
         *("a", 1, 2, "verified", "Verified."),
-        CopiedTotals(100, 5_000, 3.5, 2.0, 2, 3),
+        CopiedTotals(100, 5_000, 3.5, 2.0, 2, 3, 4),
         LagTotals(5, None, 7, 6),
         ProblemCounts(1, 2, 3, 4, 5, 6),
         RunScope(partial=True, since=8, until=9),
@@ -50,7 +50,13 @@ def test_a_line_is_flat_as_pages_and_earlier_releases_know_it() -> None:
     stored = {
         **{"run": "a", "planned_at": 1, "finished_at": 2, "state": "verified"},
         **{"headline": "Verified.", "records": 100, "bytes": 5_000, "seconds": 3.5},
-        **{"copying_seconds": 2.0, "topics": 2, "partitions": 3, "records_behind": 5},
+        **{
+            "copying_seconds": 2.0,
+            "topics": 2,
+            "partitions": 3,
+            "heartbeats": 4,
+            "records_behind": 5,
+        },
         **{
             "seconds_behind": None,
             "verified_until": 7,

@@ -26,6 +26,7 @@ from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.model import RunOptions
 from kafka_ferry.model.cluster_state import HANGING, HeldBack
 from kafka_ferry.plan import policy_of
+from kafka_ferry.verify.counts import and_heartbeats, count
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Lag
@@ -138,9 +139,8 @@ def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     """Until when the copy is proved complete, and how far it is behind now."""
     policy = policy_of(flow)
     beats = sum(row.lag for row in rows if policy.is_heartbeats_topic(row.topic))
-    behind = f"{sum(row.lag for row in rows) - beats:,} offsets behind"
-    if beats:
-        behind += f", and {beats:,} in topics of heartbeats"
+    others = count(sum(row.lag for row in rows) - beats, "offset")
+    behind = f"{others}{and_heartbeats(beats)} behind"
     proved = [row.complete_until for row in rows if row.complete_until]
     if not proved:
         return f"Nothing is proved complete yet; {behind}."

@@ -47,7 +47,7 @@ from kafka_ferry.runs.repair.missing_offsets import spans_of, without
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.verify.again import read_ranges
 from kafka_ferry.verify import RangeRow
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import count
 
 _ONLY_RECORD: Final = (
     "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "

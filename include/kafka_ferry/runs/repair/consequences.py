@@ -10,7 +10,7 @@ from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import is_own_group
 from kafka_ferry.runs.repair.held_records import HeldRecords
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import count
 
 CommittedOffsets = Mapping[str, Mapping[TopicPartition, int]] | str
 """By group on the target, the offsets that it has committed; or why they are not known."""

@@ -20,7 +20,8 @@ from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.give_up import Repair
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RECONCILIATION
-from kafka_ferry.verify.checks import Check, count, decisive
+from kafka_ferry.verify.checks import Check, decisive
+from kafka_ferry.verify.counts import count
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

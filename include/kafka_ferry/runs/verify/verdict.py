@@ -12,6 +12,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable, FerryError, VerificationFailed
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan import policy_of
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.verify.expectations.judge import Terms, judge_groups, unjudged_groups
@@ -51,6 +52,7 @@ def terms_of(run: RunContext) -> Terms:
         docs=docs,
         severities=dict(flow.verify_severity),
         own=own_expectations(flow),
+        is_heartbeats_topic=policy_of(flow).is_heartbeats_topic,
     )
 
 

@@ -29,6 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 from kafka_ferry.errors import FerryError
 from kafka_ferry.printable import one_line
 from kafka_ferry.state import StateFolder, folder_name
+from kafka_ferry.verify.counts import and_heartbeats
 from kafka_ferry.verify.expectations.offline_page import content_of, page
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Publication:
         success: whether the copy was proved complete.
         ranges: ranges checked.
         records: records found in them.
+        heartbeats: how many of these are in topics of heartbeats.
     """
 
     flow: str
@@ -56,6 +58,7 @@ class Publication:
     success: bool
     ranges: int
     records: int
+    heartbeats: int = 0
 
 
 _PUBLICATION: Final = TypeAdapter(Publication)
@@ -197,5 +200,5 @@ def _index_rows(files: StateFolder) -> Iterator[str]:
         yield (
             f"<tr><td>{run.at:%Y-%m-%d %H:%M:%S} UTC</td><td>{escape(one_line(run.flow))}</td>"
             f"<td>{escape(one_line(run.run))}</td><td class='{state}'>{words}</td><td>{run.ranges:,}</td>"
-            f"<td>{run.records:,}</td><td>{links}</td></tr>"
+            f"<td>{run.records - run.heartbeats:,}{and_heartbeats(run.heartbeats)}</td><td>{links}</td></tr>"
         )

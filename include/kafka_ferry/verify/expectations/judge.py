@@ -11,7 +11,7 @@ if one of them is not as expected, or the user has expectations, Great Expectati
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +47,7 @@ class Terms:
             a warning: they prove nothing.
         severities: the severity of checks by their keys, where it is not the default.
         own: the user's own expectations.
+        is_heartbeats_topic: whether a topic of the source holds heartbeats, which are counted apart.
     """
 
     flow: str
@@ -54,6 +55,7 @@ class Terms:
     docs: Path | None = None
     severities: Mapping[str, Severity] = field(default_factory=dict)
     own: OwnExpectations = NOTHING
+    is_heartbeats_topic: Callable[[str], bool] = lambda _: False
 
 
 def judge(rows: Rows, terms: Terms) -> Verdict:
@@ -71,6 +73,9 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
         success=True,
         ranges=sum(row.recount.is_read for row in ranges),
         records=sum(row.recount.target_records for row in ranges),
+        heartbeats=sum(
+            row.recount.target_records for row in ranges if terms.is_heartbeats_topic(row.topic)
+        ),
         compacted=sum(row.recount.target_compacted for row in ranges),
     )
     return _judged(SUITES, rows, terms, verdict)
@@ -205,7 +210,13 @@ def _documented(evaluation: Evaluation, pages: Path, terms: Terms, verdict: Verd
     """The verdict with the Data Docs' first page, or why there is none."""
     assert terms.docs is not None
     publication = Publication(
-        terms.flow, terms.run, evaluation.at, verdict.success, verdict.ranges, verdict.records
+        terms.flow,
+        terms.run,
+        evaluation.at,
+        verdict.success,
+        verdict.ranges,
+        verdict.records,
+        verdict.heartbeats,
     )
     try:
         evaluation.build_pages()

@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 
 from kafka_ferry.batches import MalformedBatch, Segment
 from kafka_ferry.batches.record_format.content import read_content
-from kafka_ferry.verify.checks import count
+from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import RuleEvaluation
 
 MOST_NAMED: Final = 5

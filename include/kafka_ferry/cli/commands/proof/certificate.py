@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,8 @@ from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.errors import InputError
+from kafka_ferry.plan import policy_of
+from kafka_ferry.verify.counts import and_heartbeats, count, records_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,22 +87,34 @@ def list_(
     from kafka_ferry.runs.certificates import find_certificates
 
     first = moment_ms("--since", since) if since else 0
-    certificates = [
-        one for one in find_certificates(one_flow(config, flow)).all if _until_ms(one) > first
-    ]
+    chosen = one_flow(config, flow)
+    certificates = [one for one in find_certificates(chosen).all if _until_ms(one) > first]
     if as_json:
         show_json([[_told(one) for one in certificates]], several=False)
         return
     columns = ("SERIAL", "ISSUED", "RUN", "RANGES", "RECORDS", "FROM", "UNTIL", "SIGNED", "HASH")
-    show_table(columns, map(_row, certificates), numbers=("SERIAL", "RANGES", "RECORDS"))
+    show_table(
+        columns,
+        (_row(chosen, one) for one in certificates),
+        numbers=("SERIAL", "RANGES", "RECORDS"),
+    )
 
 
-def _row(one: Certificate) -> tuple[object, ...]:
+def _row(flow: Flow, one: Certificate) -> tuple[object, ...]:
     header, is_signed = one.header, "yes" if one.signature else "no"
-    counts = f"{header.ranges:,}", f"{header.records:,}"
+    beats = _heartbeats(flow, one)
+    counts = f"{header.ranges:,}", f"{header.records - beats:,}{and_heartbeats(beats)}"
     issued = header.serial, moment_text(header.issued_at), header.run
     since = moment_text(header.window[0]) if header.window else None
     return (*issued, *counts, since, moment_text(_until_ms(one)), is_signed, one.digest[:16])
+
+
+def _heartbeats(flow: Flow, one: Certificate) -> int:
+    """How many of its records are in topics of heartbeats."""
+    is_heartbeats_topic = policy_of(flow).is_heartbeats_topic
+    # Of thousands of lines, those of other topics are not parsed.
+    some = replace(one, range_lines=[line for line in one.range_lines if b"heartbeats" in line])
+    return sum(row["read_back"] for row in some.ranges() if is_heartbeats_topic(row["topic"]))
 
 
 def _until_ms(one: Certificate) -> int:
@@ -120,7 +134,8 @@ def show(
     """Show what a certificate says, or write it to a file."""
     from kafka_ferry.runs.certificates import find_certificates, of_serial
 
-    one = of_serial(find_certificates(one_flow(config, flow)).all, serial)
+    chosen = one_flow(config, flow)
+    one = of_serial(find_certificates(chosen).all, serial)
     if output:
         try:
             output.write_bytes(one.content())
@@ -129,7 +144,7 @@ def show(
     if as_json:
         show_json([_told(one) | {"ranges": one.ranges()}], several=False)
     elif not output:
-        _show(one)
+        _show(chosen, one)
 
 
 @app.command(cls=Command)
@@ -320,8 +335,9 @@ def _told(one: Certificate) -> dict[str, Any]:
     return told | {"hash": one.digest} | signature
 
 
-def _show(one: Certificate) -> None:
+def _show(flow: Flow, one: Certificate) -> None:
     header = one.header
+    records = records_text(header.records, _heartbeats(flow, one))
     lines = {
         "certificate": f"{header.serial}, {one.digest}",
         "follows": header.previous or "nothing",
@@ -331,7 +347,7 @@ def _show(one: Certificate) -> None:
         "issued": moment_text(header.issued_at),
         "source": f"{header.source.alias}, cluster {header.source.cluster_id}",
         "target": f"{header.target.alias}, cluster {header.target.cluster_id}",
-        "proved": f"{header.records:,} records in {header.ranges:,} ranges of {header.source_offsets:,} offsets",
+        "proved": f"{records} in {count(header.ranges, 'range')} of {count(header.source_offsets, 'offset')}",
         "without a record": ", ".join(f"{n:,} {why}" for why, n in header.reasons.items())
         or "none",
     }

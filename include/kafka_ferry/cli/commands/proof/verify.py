@@ -56,14 +56,9 @@ def verify(
 
 
 def _show(flow: Flow, run_id: str, verdict: Verdict, *, named: bool) -> None:
-    from kafka_ferry.verify.checks import count
-
-    found = (
-        f"{count(verdict.records, 'record')} in {count(verdict.ranges, 'range')}{verdict.not_there}"
-    )
     where = f"{flow.name}: " if named else ""
     if verdict.ranges:
-        out.print(f"{where}verified: {found} ({run_id})")
+        out.print(f"{where}verified: {verdict.found} ({run_id})")
     else:
         nothing = "nothing to verify: all that was copied was proved before, or nothing was copied"
         out.print(f"{where}{nothing} ({run_id}). --all reads all of it again.")

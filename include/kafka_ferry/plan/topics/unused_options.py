@@ -6,6 +6,7 @@ A misspelt name there has no other effect: the topic that was meant is copied by
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import Final
 
 from kafka_ferry.config import Flow
@@ -13,6 +14,8 @@ from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.config.types.per_topic import EVERY, PerTopic
 from kafka_ferry.model.remarks import Note
 from kafka_ferry.plan.topics.topic_filter import Selection
+
+_TRANSFORM: Final = "transform"
 
 
 def unused_options(flow: Flow, selection: Selection) -> Iterator[Note]:
@@ -24,13 +27,23 @@ def unused_options(flow: Flow, selection: Selection) -> Iterator[Note]:
     """
     for option, pattern in _patterns(flow):
         if not any(map(compile_patterns([pattern]).fullmatch, selection.names)):
-            yield Note("", f"{option} has {pattern!r}, which none of the flow's topics matches.")
+            said = f"{option} has {pattern!r}, which none of the flow's topics matches."
+            yield Note("", f"{said}{_meant(flow, option, pattern, selection)}")
     for name in flow.topics_rename:
         if name not in selection.names:
             yield Note("", f"topics.rename has {name!r}, which is none of the flow's topics.")
     for skipped in selection.skipped:
         if skipped.topic in flow.topics:
             yield Note(skipped.topic, f"topics names it, and it is not copied: {skipped.reason}.")
+
+
+def _meant(flow: Flow, option: str, pattern: str, selection: Selection) -> str:
+    """The topic with a similar name; that a rule leaves it as it is, is said in as many words: it may mask a field."""
+    if not (alike := get_close_matches(pattern, sorted(selection.names), n=1)):
+        return ""
+    is_unchanged = option == _TRANSFORM and not flow.transform_of(alike[0])
+    unchanged = f" {alike[0]} is copied unchanged." if is_unchanged else ""
+    return f" Did you mean {alike[0]}?{unchanged}"
 
 
 _ABOUT_SCHEMAS: Final = ("schemas_subjects", "schemas_ids_in", "on_unknown_schema")
@@ -70,4 +83,4 @@ def _patterns(flow: Flow) -> Iterable[tuple[str, str]]:
                     yield field.alias or name, pattern
     for rule in flow.transform:
         for pattern in rule.topics:
-            yield "transform", pattern
+            yield _TRANSFORM, pattern

@@ -30,7 +30,7 @@ def notes(**options: Any) -> list[str]:
 def test_a_pattern_that_none_of_the_flows_topics_matches_is_named(option: str, value: Any) -> None:
     named = option.replace("_", ".")
     assert notes(**{option: {"ordres": value, "pay.*": value}}) == [
-        f"{named} has 'ordres', which none of the flow's topics matches."
+        f"{named} has 'ordres', which none of the flow's topics matches. Did you mean orders?"
     ]
     if not isinstance(value, dict):
         assert notes(**{option: value}) == []
@@ -42,8 +42,12 @@ def test_so_is_a_topic_that_is_renamed_or_transformed_in_vain() -> None:
         "topics.rename has 'ordres', which is none of the flow's topics."
     ]
     assert notes(transform=[{"topics": ["orders", "ordres"], "where": "true"}]) == [
-        "transform has 'ordres', which none of the flow's topics matches."
+        "transform has 'ordres', which none of the flow's topics matches. Did you mean orders?"
     ]
+    (note,) = notes(transform=[{"topics": ["payment"], "where": "true"}])
+    assert note.endswith("Did you mean payments? payments is copied unchanged.")
+    (note,) = notes(transform=[{"topics": ["x"], "where": "true"}])
+    assert note.endswith("which none of the flow's topics matches.")
 
 
 def test_a_topic_that_is_named_and_left_out_is_a_note_with_the_reason() -> None:

@@ -156,8 +156,12 @@ class AirflowApi:
         deadline = time.monotonic() + timeout
         while (run := self._call("GET", path))["state"] not in _DONE:
             if time.monotonic() > deadline:
-                states = {task["task_id"]: task["state"] for task in self._tasks(path)}
-                raise SandboxError(f"{dag_id} has not ended after {timeout:g} s: {states}")
+                page = self._client.base_url.join(f"/dags/{dag_id}")
+                states = (f"{it['task_id']} {it['state'] or 'waits'}" for it in self._tasks(path))
+                raise SandboxError(
+                    f"{dag_id} has not ended after {timeout:g} s: {', '.join(states)}. Airflow and the clusters go on: "
+                    f"look at {page}. make demo tries again, make demo-down stops all."
+                )
             time.sleep(0.5)
         tasks = self._tasks(path)
         failed = next((task for task in tasks if task["state"] == "failed"), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import kafka_ferry.certificates
 from kafka_ferry.certificates import Certificate, CertificateError
+from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
 from kafka_ferry.model import LogBounds, TopicPartition, Window
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 PAGE: Final = "index.html"
+_TRANSFORM: Final = "transform"
+_NOT_TOLD: Final = ("topics", "fingerprint")
 _CHECKER: Final = "check_certificates.py"
 
 Span = tuple[int, int]
@@ -59,16 +63,39 @@ class Export:
         spans: what they say of each source partition with records of the window.
         gone: topics that the flow has copied and the source no longer has, so that nobody can tell which of their
             records are of the window.
+        asked_at: when the source was asked for the window's offsets, in milliseconds since 1970: it may have got
+            more of them since, if the window was not over.
     """
 
     certificates: tuple[Certificate, ...]
     spans: tuple[CertifiedSpan, ...]
     gone: tuple[str, ...]
+    asked_at: int
 
     @property
     def missing(self) -> tuple[CertifiedSpan, ...]:
         """Those with offsets that no certificate has."""
         return tuple(span for span in self.spans if span.missing)
+
+    @property
+    def rules(self) -> tuple[tuple[str, str], ...]:
+        """The transform rules of its certificates: the topics' patterns of each, and what it does."""
+        found = dict.fromkeys(
+            one.header.rules[_TRANSFORM]
+            for one in self.certificates
+            if _TRANSFORM in one.header.rules
+        )
+        rules = [rule for text in found for rule in json.loads(text)]
+        told = (
+            (
+                ", ".join(rule["topics"]),
+                ", ".join(
+                    f"{name}: {value}" for name, value in rule.items() if name not in _NOT_TOLD
+                ),
+            )
+            for rule in rules
+        )
+        return tuple(dict.fromkeys(told))
 
 
 def export_certificates(
@@ -107,6 +134,7 @@ def export_certificates(
 
 
 def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
+    asked_at = now_ms()
     bounds, ids, gone = _source(flow)
     firsts = first_offsets(flow, dict.fromkeys(bounds, window.since_ms))
     afters = first_offsets(flow, dict.fromkeys(firsts, window.until_ms))
@@ -135,7 +163,7 @@ def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
         for one in certificates
         if serials_all and min(serials_all) <= one.header.serial <= max(serials_all)
     ]
-    return Export(tuple(kept), tuple(spans), tuple(gone))
+    return Export(tuple(kept), tuple(spans), tuple(gone), asked_at)
 
 
 def _source(flow: Flow) -> tuple[Mapping[TopicPartition, LogBounds], Mapping[str, str], list[str]]:

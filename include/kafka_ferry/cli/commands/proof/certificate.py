@@ -219,6 +219,10 @@ def export(
     serials = [one.header.serial for one in done.certificates]
     out.print(f"{folder}: certificates {serials[0]} to {serials[-1]} of {chosen.name}")
     out.print(f"page:     {folder / PAGE}")
+    if done.asked_at < after:
+        warn(
+            f"--to {until} is still to come: records after {moment_text(done.asked_at)} are not in it."
+        )
     for name in done.gone:
         warn(f"{name} is gone from the source: which of its records are of these dates is unknown.")
     for span in done.missing:

@@ -28,9 +28,7 @@ def run_params() -> ParamsDict:
 def plan_params() -> ParamsDict:
     """Those of them that a plan depends on."""
     form = _form()
-    return ParamsDict(
-        {name: form[name] for name in ("topics", "approve_removals", "since", "until")}
-    )
+    return ParamsDict({name: form[name] for name in ("topics", "since", "until")})
 
 
 def show_form(dag: DAG, form: ParamsDict) -> None:

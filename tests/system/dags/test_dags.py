@@ -136,7 +136,7 @@ def test_a_flow_that_is_paused_can_be_planned(load: Load) -> None:
     assert not dag.timetable.can_be_scheduled
     assert dag.is_paused_upon_creation is False
     assert [task.task_id for task in dag.tasks] == ["plan"]
-    assert set(dag.params) == {"topics", "approve_removals", "since", "until"}
+    assert set(dag.params) == {"topics", "since", "until"}
     assert f"mirror_{FLOW}" in dag.doc_md
 
 

@@ -87,6 +87,8 @@ def _for_itself(file: str) -> Iterator[None]:
 def _content(path: str | Path) -> tuple[str, bytes, str]:
     """The path for errors, the file's content, and its suffix, which decides the format."""
     file, suffix = str(path), Path(path).suffix
+    if Path(path).is_dir():
+        raise config_error(file, Problem(WHOLE_FILE, "is a folder: name a file in it"))
     if suffix not in SUFFIXES:
         raise config_error(file, Problem(WHOLE_FILE, f"must end in {', '.join(SUFFIXES)}"))
     try:

@@ -51,7 +51,8 @@ def checked_schedule(schedule: str | None) -> str | None:
         if not regex.fullmatch(_CRON, schedule):
             listed = ", ".join(_PRESETS)
             raise ValueError(
-                f"must be a cron expression, one of {listed}, or a span of time such as 15 minutes"
+                f"must be a cron expression (five fields), one of {listed}, or a span of time such as 15 minutes, "
+                f"and not '{schedule}'"
             )
         _refuse_impossible_times(schedule)
     return schedule

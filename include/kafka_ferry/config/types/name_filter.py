@@ -198,9 +198,9 @@ class NameFilter:
     def why_not(self, name: str) -> str | None:
         """The reason why the topic or group is left out; None where it is not."""
         if _matches(self._excluded, name):
-            return f"excluded by {self._excluding(name)!r}"
+            return f"excluded by '{self._excluding(name)}'"
         if not _matches(self._included, name):
-            listed = ", ".join(map(repr, self.include)) or "an empty list"
+            listed = ", ".join(f"'{pattern}'" for pattern in self.include) or "an empty list"
             return f"matched by no pattern of {listed}"
         return None
 

@@ -72,6 +72,11 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         load_flows(tmp_path / "flow.json")
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="file: is a folder: name a file in it"):
+        load_flows(tmp_path)
+
+
 def test_the_files_of_a_folder_come_sorted(tmp_path: Path) -> None:
     for name in ("b.yml", "a.yaml", "c.properties", "d.txt", ".hidden.yaml"):
         (tmp_path / name).touch()

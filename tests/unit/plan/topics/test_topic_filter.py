@@ -30,7 +30,7 @@ BEATS = {"heartbeats_replication_enabled": True}
             "backup.heartbeats",
             "it came from backup itself",
         ),
-        ({}, "orders.replica", r"excluded by '.*\\.replica'"),
+        ({}, "orders.replica", r"excluded by '.*\.replica'"),
         ({}, "ferry-ledger.other.internal", "a topic of Kafka Ferry's own"),
         ({}, "ferry-dead-letter.other.internal", "a topic of Kafka Ferry's own"),
         ({"topics_exclude": []}, "ferry-ledger.other.internal", "a topic of Kafka Ferry's own"),

@@ -17,7 +17,7 @@ from kafka_ferry.model.plan import (
     OffsetsChoice,
     Plan,
 )
-from kafka_ferry.model.remarks import Skipped
+from kafka_ferry.model.remarks import Risk, Skipped
 from kafka_ferry.printable import one_line
 from kafka_ferry.verify.counts import and_heartbeats, count
 
@@ -25,6 +25,7 @@ Tone = Literal["plain", "warning", "refusal", "aside"]
 
 _T = TypeVar("_T")
 _NAMES_SHOWN: Final = 10
+_RISKS_TOLD: Final = 3
 _TOPICS_SHOWN: Final = 50
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -58,7 +59,7 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines(_skipped(plan.remarks.skipped, verbose=verbose), "aside")
     drifts = (*plan.topics.drifts, *plan.topics.misplacements)
     yield from _lines((f"DRIFT {drift}" for drift in drifts), "warning")
-    yield from _lines((f"RISK {risk}" for risk in plan.remarks.risks), "warning")
+    yield from _lines(_risks(plan.remarks.risks, verbose=verbose), "warning")
     yield from _lines((f"NOTE {note}" for note in plan.remarks.notes), "warning")
     yield from _lines((f"REFUSED {refusal}" for refusal in plan.remarks.refused), "refusal")
     yield from _lines((f"NOT APPLIED {sentence}" for sentence in plan.remarks.unapplied), "refusal")
@@ -216,9 +217,23 @@ def _skipped(skipped: Iterable[Skipped], *, verbose: bool) -> Iterator[str]:
     by_reason = sorted(skipped, key=attrgetter("reason", "topic"))
     for reason, same in groupby(by_reason, attrgetter("reason")):
         names = [skip.topic for skip in same]
-        shown = names if verbose else names[:_NAMES_SHOWN]
-        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-        yield f"skip {', '.join(shown)}{more}: {reason}"
+        yield f"skip {', '.join(names) if verbose else _some(names)}: {reason}"
+
+
+def _risks(risks: Iterable[Risk], *, verbose: bool) -> Iterator[str]:
+    """A line for each topic; of many for which the same can be done, the worst in words and the others by name."""
+    by_advice = sorted(risks, key=lambda risk: (risk.advice, -risk.offsets))
+    for _, same in groupby(by_advice, attrgetter("advice")):
+        alike = list(same)
+        told = alike if verbose or len(alike) <= _RISKS_TOLD else alike[:1]
+        yield from (f"RISK {risk}" for risk in told)
+        if others := [risk.topic for risk in alike[len(told) :]]:
+            yield f"RISK The same, with offsets of their own: {_some(others)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"{', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
 def topics_table(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LEVELS: Final = {"warning": logging.WARNING, "refusal": logging.ERROR}
 # A user cannot review more than that, and Airflow's page shows it completely.
 _LINES_SHOWN: Final = 400
-_WIDTH: Final = 100
+_WIDTH: Final = 88
 _TILDES: Final = re.compile("~+")
 
 

@@ -66,7 +66,7 @@ def test_what_a_person_approves_are_the_same_lines_what_is_left_out_last_and_no_
     head, skipped, *others = (line.text for line in plan_text(plan))
     assert shown[: len(others) + 1] == [head, *others]
     assert " ".join(map(str.strip, shown[len(others) + 1 :])) == skipped
-    assert max(map(len, shown)) <= 100
+    assert max(map(len, shown)) <= 88
     assert (first, last) == ("~~~~~~text", "~~~~~~")
 
 

@@ -245,3 +245,19 @@ def test_topics_left_out_for_one_reason_are_one_line_and_the_first_ones_are_name
         "skip x: internal",
     ]
     assert lines(plan, verbose=True)[1] == f"skip {', '.join(names)}: excluded"
+
+
+def test_of_many_topics_at_the_same_risk_the_worst_is_told_and_the_others_are_named() -> None:
+    risks = tuple(Risk(f"t{it:02}", 0, 1, it, f"{it} may go.", "Hurry.") for it in range(13))
+    plan = changed(PLAN, risks=(*risks, Risk("x", 0, 1, 5, "It may go.", "Wait.")))
+    said = [line.text for line in plan_text(plan) if line.text.startswith("RISK")]
+    names = ", ".join(f"t{it:02}" for it in reversed(range(2, 12)))
+    assert said == [
+        "RISK t12-0: 12 may go. Hurry.",
+        f"RISK The same, with offsets of their own: {names} and 2 more",
+        "RISK x-0: It may go. Wait.",
+    ]
+    whole = [line.text for line in plan_text(plan, verbose=True) if line.text.startswith("RISK")]
+    assert len(whole) == 14
+    few = changed(PLAN, risks=risks[:3])
+    assert sum(line.text.startswith("RISK") for line in plan_text(few)) == 3

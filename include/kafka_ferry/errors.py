@@ -197,7 +197,8 @@ class RangesFailed(FerryError):
         if refused:
             counts.append(f"{len(refused)} refused by the plan")
         if failures:
-            counts.append(f"{len(failures)} not copied to the end")
+            they = "partition" if len(failures) == 1 else "partitions"
+            counts.append(f"{len(failures)} {they} not copied to the end")
         advice = (
             "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, "
             "or in Airflow clear the task plan."

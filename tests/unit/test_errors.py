@@ -80,19 +80,19 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         RangesFailed(SENTENCES, transient=True),
         True,
         6,
-        "2 not copied to the end:\n  orders-0 stopped.\n  orders-1 stopped.",
+        "2 partitions not copied to the end:\n  orders-0 stopped.\n  orders-1 stopped.",
     ),
     (
         RangesFailed(list(SENTENCES[:1]), transient=False),
         False,
         6,
-        "1 not copied to the end:\n  orders-0 stopped.",
+        "1 partition not copied to the end:\n  orders-0 stopped.",
     ),
     (
         RangesFailed(SENTENCES[:1], transient=False, refused=["clicks: refused."]),
         False,
         6,
-        "1 refused by the plan, 1 not copied to the end:\n  clicks: refused.\n  orders-0 stopped. "
+        "1 refused by the plan, 1 partition not copied to the end:\n  clicks: refused.\n  orders-0 stopped. "
         "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, or in "
         "Airflow clear the task plan.",
     ),

@@ -13,7 +13,7 @@ from kafka_ferry.config import load_flow
 from kafka_ferry.errors import StepFailed
 from kafka_ferry.runs import Run
 
-SAID = "1 not copied to the end:\n  orders-3 at offset 7: too large"
+SAID = "1 partition not copied to the end:\n  orders-3 at offset 7: too large"
 
 
 class Submissions:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kafka_ferry.config import Flow
 from kafka_ferry.flat import flat_values
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan import policy_of
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
@@ -81,6 +82,7 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
     showing = FlowViews(flow)
     topics = showing.topics()
     history = showing.history()
+    is_heartbeats_topic = policy_of(flow).is_heartbeats_topic
     report = showing.report(history[-1].run) if history else None
     return flow_answer(flow, dag) | {
         "topics": list(flow.topics),
@@ -92,6 +94,9 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
             "topics": len(topics),
             "partitions": sum(topic.partitions for topic in topics),
             "records": sum(topic.records for topic in topics),
+            "heartbeats": sum(
+                topic.records for topic in topics if is_heartbeats_topic(topic.topic)
+            ),
             "bytes": sum(topic.bytes for topic in topics),
             "lost": sum(topic.lost for topic in topics),
         },
@@ -109,7 +114,7 @@ def history_answer(flow: Flow) -> dict[str, Any]:
                 "run": one.run,
                 "at": one.finished_at,
                 "state": one.state,
-                "records": one.copied.records,
+                "records": one.copied.records - one.copied.heartbeats,
                 "bytes": one.copied.bytes,
                 "copying_seconds": one.copied.copying_seconds,
                 "records_behind": one.lag.records_behind if one.scope.is_whole else None,
@@ -153,8 +158,9 @@ class RunRow:
         outcome: the report's state; of a run without one what a success of Airflow's means then, "" of another.
         headline: the same in a sentence.
         records: records copied.
+        heartbeats: how many of them are in topics of heartbeats.
         bytes: bytes of their batches.
-        seconds: how long all steps took.
+        seconds: from its plan to its report.
         records_behind: offsets not yet accounted for when it had ended.
         lost: offsets that were lost before they were copied.
         partial: whether it was only for some topics.
@@ -169,6 +175,7 @@ class RunRow:
     outcome: str
     headline: str
     records: int | None
+    heartbeats: int
     bytes: int | None
     seconds: float | None
     records_behind: int | None
@@ -196,8 +203,9 @@ def _run_row(run: str, known: DagRunState | None, summary: RunSummary | None) ->
         outcome=_outcome(summary, known),
         headline=summary.headline if summary else "",
         records=summary.copied.records if summary else None,
+        heartbeats=summary.copied.heartbeats if summary else 0,
         bytes=summary.copied.bytes if summary else None,
-        seconds=summary.copied.seconds if summary else None,
+        seconds=(summary.finished_at - summary.planned_at) / 1000 if summary else None,
         records_behind=summary.lag.records_behind if summary else None,
         lost=summary.problems.lost if summary else None,
         partial=bool(summary and summary.scope.partial),

@@ -301,5 +301,5 @@ _API: Final[dict[str, Callable[..., Any]]] = {
     "/flows/{slug}/runs/{run}": _run,
     "/flows/{slug}/runs/{run}/ranges": _ranges,
     "/flows/{slug}/runs/{run}/report": _report,
-    "/flows/{slug}/docs/{name:path}": _docs,
+    "/flows/{slug}/data_docs/{name:path}": _docs,
 }

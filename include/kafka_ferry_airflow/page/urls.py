@@ -28,4 +28,4 @@ def report_url(slug: str, run: str) -> str:
 
 def docs_url(slug: str) -> str:
     """The flow's Data Docs."""
-    return f"{PREFIX}/api/flows/{quote(slug, safe='')}/docs/"
+    return f"{PREFIX}/api/flows/{quote(slug, safe='')}/data_docs/"

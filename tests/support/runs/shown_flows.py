@@ -35,10 +35,12 @@ from kafka_ferry.runs.state.history import HISTORY, parse_history
 from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
 from kafka_ferry.verify import PartitionRow, Verdict
 from kafka_ferry.verify.rows import Coverage
+from kafka_ferry.verify.verdict import ExpectationResult
 from tests.support.airflow.dags import have_read
 from tests.support.runs.reports import a_report, changed
 
 HOUR_MS = 3_600_000
+CHECK = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 NAMES = (
     ("orders", 24), ("payments", 12), ("customers", 6), ("shipments", 12), ("clicks", 48),
     ("inventory", 6), ("prices", 3), ("carts", 24), ("invoices", 6), ("returns", 6),
@@ -55,6 +57,7 @@ class Past:
         runs: hourly runs in its history.
         reports: the newest of them that have a report.
         failed: runs before the last one, 0 for itself, in which partitions failed.
+        broken: how many partitions failed in these.
         lost: the same, in which records were lost.
         drifts: what another client has changed on the target by now.
         seed: of all that is random.
@@ -64,6 +67,7 @@ class Past:
     runs: int = 240
     reports: int = 3
     failed: Sequence[int] = ()
+    broken: int = 1
     lost: Sequence[int] = ()
     drifts: Sequence[str] = ()
     seed: int = 7
@@ -123,9 +127,10 @@ def report_of(
         ),
     )  # fmt: skip
     broken = past.topics[0][0]
-    failures = (
-        f"{broken}-3 -> {flow.source.alias}.{broken}-3 stopped at offset 4,120,221: the record is too "
-        "large for the target (MESSAGE_TOO_LARGE, 2,097,180 bytes).",
+    failures = tuple(
+        f"{broken}-{it} -> {flow.source.alias}.{broken}-{it} stopped at offset 4,120,221: the record is too "
+        "large for the target (MESSAGE_TOO_LARGE, 2,097,180 bytes)."
+        for it in range(3, 3 + past.broken)
     )
     return a_report(
         flow.name,
@@ -151,7 +156,7 @@ def report_of(
             for name, _ in past.topics
         ),
         partitions=tuple(_rows_of(past)) if whole else (),
-        verdict=Verdict(True, ranges=40, records=records),
+        verdict=Verdict(True, (CHECK,), ranges=40, records=records, docs=Path("index.html")),
         groups=_groups(past, at) if whole else None,
         measures=measures,
     )

@@ -70,7 +70,7 @@ def test_reports_and_data_docs_have_a_button_once_they_are_written(
     for task in ("plan", "publish"):
         found = links(task)
         assert found["Report"] == f"/air/kafka-ferry/api/flows/eu_to_us/runs/{QUOTED}/report"
-        assert found["Data Docs"] == "/air/kafka-ferry/api/flows/eu_to_us/docs/"
+        assert found["Data Docs"] == "/air/kafka-ferry/api/flows/eu_to_us/data_docs/"
 
 
 def test_a_running_application_has_its_own_page_and_then_the_history_servers(

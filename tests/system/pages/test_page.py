@@ -47,7 +47,7 @@ def admin(airflow: Airflow, runs: list[str]) -> Iterator[httpx.Client]:
 def routes(run: str) -> list[str]:
     """All that the application answers."""
     one = f"{FLOW}/runs/{quote(run, safe='')}"
-    parts = ["", "/topics", "/partitions", "/history", "/groups", "/runs", "/docs/index.html"]
+    parts = ["", "/topics", "/partitions", "/history", "/groups", "/runs", "/data_docs/index.html"]
     record = "topic=orders&partition=0"
     parts += ["/offsets", "/offsets/rows", f"/offsets/ranges?{record}"]
     parts += [f"/offsets/record?{record}&offset=0"]
@@ -123,13 +123,13 @@ def test_reports_and_data_docs_are_pages_without_an_origin(
     admin: httpx.Client, runs: list[str]
 ) -> None:
     report = f"{FLOW}/runs/{quote(runs[0], safe='')}/report"
-    for path in (report, f"{FLOW}/docs/index.html"):
+    for path in (report, f"{FLOW}/data_docs/index.html"):
         answer = admin.get(path)
         assert answer.headers["content-type"].startswith("text/html")
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "allow-same-origin" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
-    assert admin.get(f"{FLOW}/docs/").headers["location"] == "index.html"
+    assert admin.get(f"{FLOW}/data_docs/").headers["location"] == "index.html"
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_reports_and_data_docs_are_pages_without_an_origin(
         (f"{FLOWS}/nobody_to_nowhere", 404),
         (f"{FLOW}/runs/none", 404),
         (f"{FLOW}/runs/none/report", 404),
-        (f"{FLOW}/docs/none.html", 404),
-        (f"{FLOW}/docs/%2e%2e/runs/history.jsonl", 404),
+        (f"{FLOW}/data_docs/none.html", 404),
+        (f"{FLOW}/data_docs/%2e%2e/runs/history.jsonl", 404),
         (f"{FLOW}/topics?sort=secret", 422),
         (f"{FLOW}/topics?limit=100000", 422),
         (f"{FLOW}/topics?order=sideways", 422),
@@ -217,11 +217,11 @@ def test_no_link_in_the_state_folder_is_followed(
     (docs / "index.html.old").write_text("not a page")
     paths = (
         "/runs/evil/report",
-        "/docs/runs/x/x.html",
-        "/docs/expectations/proc/self/environ",
-        "/docs/page.html",
-        "/docs/index.html.old",
-        "/docs/runs/x/run.json",
+        "/data_docs/runs/x/x.html",
+        "/data_docs/expectations/proc/self/environ",
+        "/data_docs/page.html",
+        "/data_docs/index.html.old",
+        "/data_docs/runs/x/run.json",
     )
     assert {path: admin.get(f"{FLOW}{path}").status_code for path in paths} == dict.fromkeys(
         paths, 404
@@ -240,8 +240,8 @@ def test_no_link_in_the_state_folder_is_followed(
         f"{FLOW}/runs/a%00b",
         f"{FLOW}/runs/{'r' * 5_000}/report",
         f"{FLOW}/runs/{'r' * 400}/report",
-        f"{FLOW}/docs/a%00b.html",
-        f"{FLOW}/docs/{'d' * 400}.html",
+        f"{FLOW}/data_docs/a%00b.html",
+        f"{FLOW}/data_docs/{'d' * 400}.html",
         f"{FLOWS}/a%00b",
         "/kafka-ferry/static/a%00b",
         f"/kafka-ferry/static/{'s' * 400}",

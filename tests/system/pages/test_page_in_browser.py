@@ -25,8 +25,9 @@ def runs(api: AirflowApi, configs, tmp_path_factory: pytest.TempPathFactory) -> 
     """The ids of the runs of ``primary->backup``, the newest first; there are other flows too."""
     pasts = {
         "primary": Past(failed=(17, 18, 64), lost=(64,), drifts=(DRIFT,)),
-        "berlin": Past(failed=(0,), runs=120, reports=1, seed=3),
+        "berlin": Past(failed=(0,), broken=6, runs=120, reports=1, seed=3),
         "sydney": Past(topics=NAMES[:4], runs=90, reports=1, seed=5),
+        "vienna": Past(topics=NAMES[:1], runs=2, reports=1, seed=9),
     }
     folder = tmp_path_factory.mktemp("pasts")
     found = {
@@ -69,6 +70,17 @@ def cut_off(page: Page) -> list[str]:
     return [str(name) for name in found]
 
 
+def overlaps(page: Page) -> list[str]:
+    """The labels of plots that lie on the one before them."""
+    found = page.evaluate(
+        "[...document.querySelectorAll('svg')].flatMap(plot => { const all = [...plot.querySelectorAll('text')]"
+        ".map(it => [it.textContent, it.getBoundingClientRect()]); return all.filter(([, a], at) => at &&"
+        " (([, b]) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)(all[at - 1]))"
+        ".map(([name]) => name); })"
+    )
+    return [str(name) for name in found]
+
+
 def test_from_the_navigation_to_a_failed_partition(people: People, runs: list[str]) -> None:
     page = people.page()
     errors: list[str] = []
@@ -90,7 +102,7 @@ def test_from_the_navigation_to_a_failed_partition(people: People, runs: list[st
 
     mirrors.get_by_role("link", name=re.compile("berlin")).first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("berlin")
-    expect(page.get_by_text("MESSAGE_TOO_LARGE")).to_be_visible()
+    expect(page.get_by_text("MESSAGE_TOO_LARGE").first).to_be_visible()
     page.get_by_role("link", name=re.compile("^Partitions")).click()
     partitions = table(page, "partitions")
     expect(partitions.locator("tbody tr")).to_have_count(50)
@@ -132,6 +144,9 @@ def test_a_mirror_with_its_plots_runs_and_groups(browser_page: Page, runs: list[
     with page.expect_popup() as opened:
         page.get_by_role("link", name="Report").click()
     expect(opened.value.get_by_text("Verified").first).to_be_visible()
+    opened.value.get_by_role("link", name="Data Docs").click()
+    expect(opened.value.get_by_role("heading", name="Data Docs")).to_be_visible()
+    opened.value.go_back()
     # The page stands alone: it could not use the login of who reads it.
     assert opened.value.evaluate("origin") == "null"
     page.get_by_label("breadcrumb").get_by_role("link", name=re.compile("primary")).click()
@@ -140,6 +155,16 @@ def test_a_mirror_with_its_plots_runs_and_groups(browser_page: Page, runs: list[
     expect(opened.value.get_by_role("heading", name="Data Docs")).to_be_visible()
     page.get_by_role("link", name="Dag", exact=True).click()
     expect(page).to_have_url(re.compile(f"/dags/mirror_{FLOW}"))
+
+
+def test_sentences_are_shown_however_many_there_are(browser_page: Page) -> None:
+    page = browser_page
+    page.goto("/plugin/mirrors?flow=berlin_to_backup")
+    failed = page.get_by_role("listitem").filter(has=page.get_by_text("Failed", exact=True))
+    stopped = failed.get_by_text(re.compile("stopped at offset"))
+    expect(stopped.filter(visible=True)).to_have_count(5)
+    failed.get_by_text("1 more").click()
+    expect(stopped.filter(visible=True)).to_have_count(6)
 
 
 def test_source_offsets_from_the_flow_to_one_record(browser_page: Page, runs: list[str]) -> None:
@@ -212,7 +237,12 @@ def test_it_fits_a_phone(people: People, runs: list[str]) -> None:
     for path, shown in (
         ("/plugin/mirrors", "primary"),
         (PAGE, DRIFT),
+        (f"{PAGE}&tab=topics", "carts"),
         (f"{PAGE}&tab=partitions", "carts"),
+        (f"{PAGE}&tab=offsets", "carts"),
+        (f"{PAGE}&tab=offsets&of=payments&part=0", "Where is it?"),
+        ("/plugin/mirrors?flow=vienna_to_backup&tab=offsets", "orders"),
+        (f"{PAGE}&tab=groups", "fraud-detection"),
         (f"{PAGE}&tab=runs", runs[0]),
         (f"{PAGE}&run={quote(runs[0], safe='')}", "10 control"),
     ):
@@ -220,6 +250,7 @@ def test_it_fits_a_phone(people: People, runs: list[str]) -> None:
         expect(page.get_by_text(shown).filter(visible=True).first).to_be_visible()
         assert overflow(page) <= 0, path
         assert cut_off(page) == [], path
+        assert overlaps(page) == [], path
     page.goto("/plugin/mirrors")
     expect(page.get_by_text("primary").first).to_be_visible()
     screenshot(page, "mirrors-phone")

@@ -2,7 +2,7 @@
 
 import { C, Inside, Outside, Place, api, h, useApi, usePlace } from "./base.js";
 import { brief, count, duration, number, size } from "./format.js";
-import { Below, Card, Choice, Count, Crumbs, Empty, Failure, Label, Shape, Stat, State, Stats, Tabs, Waiting, When, paletteOf } from "./parts.js";
+import { Below, Card, Choice, Count, Crumbs, Empty, Failure, Label, Records, Shape, Stat, State, Stats, Tabs, Waiting, When, paletteOf } from "./parts.js";
 import { Plot, SECONDS } from "./charts.js";
 import { ApiTable } from "./table.js";
 import { Approval, Names } from "./flows.js";
@@ -10,6 +10,7 @@ import { Offsets } from "./offsets.js";
 import { WORDS } from "./offsets_plot.js";
 
 const REFRESH_S = 15;
+const SHOWN = 5;
 const LEVELS = { failed: ["cross", "failed.fg"], warning: ["alert", "warning.fg"], info: ["info", "fg.muted"] };
 
 export function Flow({ slug }) {
@@ -34,13 +35,13 @@ function Head({ flow }) {
       h(C.HStack, { gap: 2, flexWrap: "wrap" },
         flow.dag ? h(C.Button, { asChild: true, variant: "outline" }, h(Inside, { to: `/dags/${flow.dag_id}`, color: "fg" }, "Dag")) : null,
         last ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "runs", last.run)}/report`, color: "fg" }, "Last report")) : null,
-        flow.has_docs ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "docs")}/`, color: "fg" }, "Data Docs")) : null)),
+        flow.has_docs ? h(C.Button, { asChild: true, variant: "outline" }, h(Outside, { path: `${api(flow.slug, "data_docs")}/`, color: "fg" }, "Data Docs")) : null)),
     h(Stats, null,
       h(Stat, { label: "Lag" }, h(Count, { value: current?.records_behind }), current?.records_behind ? " records" : ""),
       h(Stat, { label: "Lag, time" }, duration(current?.seconds_behind)),
       h(Stat, { label: "Verified until" }, h(When, { ms: current?.verified_until })),
       current?.oldest_proof ? h(Stat, { label: "Oldest proof" }, h(When, { ms: current.oldest_proof })) : null,
-      h(Stat, { label: "Copied in total" }, `${brief(totals.records)} records`),
+      h(Stat, { label: "Records, in total" }, h(Records, totals)),
       h(Stat, { label: "Lost" }, h(Count, { value: totals.lost, alarm: true })),
       h(Stat, { label: "Drift" }, h(Count, { value: last?.drifts, alarm: true })),
       h(Stat, { label: "Last run" }, last ? h(Place, { to: { flow: flow.slug, run: last.run } }, h(When, { ms: last.finished_at })) : h(When, {})),
@@ -74,16 +75,23 @@ const NeverRun = ({ flow }) =>
 export const Attention = ({ kinds }) =>
   kinds.length ? h(C.VStack, { as: "ul", align: "stretch", gap: 2, listStyleType: "none" }, kinds.map((kind) => h(Kind, { key: kind.title, kind }))) : null;
 
+/** The first sentences, and the rest on request: a closed list looks like an empty one. */
 function Kind({ kind }) {
   const [name, color] = LEVELS[kind.level];
+  const shown = kind.level === "info" ? 0 : SHOWN;
+  const [first, rest] = [kind.sentences.slice(0, shown), kind.sentences.slice(shown)];
   return h(C.Box, { as: "li", borderWidth: 1, borderRadius: 8, px: 3, py: 2 },
-    h(C.chakra.details, { open: kind.level !== "info" && kind.count <= 5 },
-      h(C.chakra.summary, { cursor: "pointer", display: "flex", alignItems: "center", gap: 2, fontWeight: "semibold" },
-        h(Shape, { name, color }), kind.title, h(C.Badge, { borderRadius: "full", variant: "subtle" }, number(kind.count))),
-      h(C.VStack, { as: "ul", align: "stretch", gap: 1, mt: 2, ms: 6, listStyleType: "none" },
-        kind.sentences.map((sentence, place) => h(C.Text, { as: "li", key: place, fontSize: "sm", overflowWrap: "anywhere", whiteSpace: "pre-line" }, sentence)),
-        kind.count > kind.sentences.length ? h(C.Text, { as: "li", color: "fg.muted", fontSize: "sm" }, `and ${number(kind.count - kind.sentences.length)} more, in the report`) : null)));
+    h(C.Flex, { alignItems: "center", gap: 2, fontWeight: "semibold" },
+      h(Shape, { name, color }), h(C.Span, null, kind.title), h(C.Badge, { borderRadius: "full", variant: "subtle" }, number(kind.count))),
+    first.length ? h(Sentences, { sentences: first, ms: 6 }) : null,
+    rest.length ? h(C.chakra.details, { ms: 6, mt: 1 },
+      h(C.chakra.summary, { cursor: "pointer", color: "fg.info", fontSize: "sm" }, first.length ? `${number(kind.count - first.length)} more` : "Show"),
+      h(Sentences, { sentences: kind.count > kind.sentences.length ? [...rest, `and ${number(kind.count - kind.sentences.length)} more, in the report`] : rest })) : null);
 }
+
+const Sentences = ({ sentences, ...props }) =>
+  h(C.VStack, { as: "ul", align: "stretch", gap: 1, mt: 1, listStyleType: "none", ...props }, sentences.map((sentence, place) =>
+    h(C.Text, { as: "li", key: place, fontSize: "sm", overflowWrap: "anywhere", whiteSpace: "pre-line" }, sentence)));
 
 /** Copied records and all reasons: together they are always all offsets. */
 export function Reasons({ copied, reasons }) {
@@ -142,8 +150,8 @@ function Runs({ flow }) {
     { key: "run", title: "Run", breaks: "9rem", show: (row) => h(C.Box, null, h(Place, { to: { flow: flow.slug, run: row.run }, fontWeight: "semibold" }, row.run), h(Below, null, h(When, { ms: row.at }))) },
     { key: "outcome", title: "State", show: (row) => h(C.HStack, { gap: 1 }, h(State, { state: row.outcome || row.state || "never run" }), kindOf(row)) },
     { key: "at", title: "Ended", hideBelow: "md", show: (row) => h(When, { ms: row.at }) },
-    { key: "seconds", title: "Took", end: true, hideBelow: "md", show: (row) => duration(row.seconds) },
-    { key: "records", title: "Records", end: true, hideBelow: "md", show: (row) => h(Count, { value: row.records }) },
+    { key: "seconds", title: "Whole run", end: true, hideBelow: "md", show: (row) => duration(row.seconds) },
+    { key: "records", title: "Records", end: true, hideBelow: "md", show: (row) => h(Records, row) },
     { key: "bytes", title: "Size", end: true, hideBelow: "lg", show: (row) => size(row.bytes) },
     { key: "records_behind", title: "Lag then", end: true, hideBelow: "lg", show: (row) => h(Count, { value: row.records_behind }) },
     { key: "lost", title: "Lost", end: true, hideBelow: "lg", show: (row) => h(Count, { value: row.lost, alarm: true }) }];
@@ -160,11 +168,11 @@ const ACTIONS = { written: "committed", shown: "translated", unchanged: "unchang
 
 function Groups({ flow }) {
   const columns = [
-    { key: "group", title: "Group", breaks: "8rem", show: (row) => h(C.Span, { fontWeight: "semibold" }, row.group, h(Below, null, row.partition < 0 ? "" : `${row.topic}-${row.partition}, on the source ${number(row.committed)}`)) },
+    { key: "group", title: "Group", breaks: "8rem", show: (row) => h(C.Span, { fontWeight: "semibold" }, row.group, h(Below, null, row.partition < 0 ? "" : `${row.topic}-${row.partition}, on the source ${number(row.committed)}, on the target ${number(row.offset)}`)) },
     { key: "topic", title: "Topic", hideBelow: "md", breaks: "7rem", show: (row) => row.topic },
     { key: "partition", title: "Partition", end: true, hideBelow: "md", show: (row) => (row.partition < 0 ? "" : number(row.partition)) },
     { key: "committed", title: "On the source", end: true, hideBelow: "md", show: (row) => number(row.committed) },
-    { key: "offset", title: "On the target", end: true, show: (row) => number(row.offset) },
+    { key: "offset", title: "On the target", end: true, hideBelow: "md", show: (row) => number(row.offset) },
     { key: "lag", title: "Still to read", end: true, hideBelow: "lg", show: (row) => h(Count, { value: row.lag }) },
     { key: "kind", title: "Exact", hideBelow: "xl", show: (row) => row.kind },
     { key: "action", title: "Done", show: (row) => h(C.Badge, { colorPalette: paletteOf(row.action), variant: "subtle", borderRadius: "full" }, ACTIONS[row.action] ?? row.action) },

@@ -51,10 +51,10 @@ function Sums({ bars }) {
 }
 
 const SUMS = [
-  { key: "offsets", title: "Source offsets", end: true, show: (row) => h(Count, { value: row.offsets }) },
+  { key: "offsets", title: "Source offsets", end: true, hideBelow: "md", show: (row) => h(Count, { value: row.offsets }) },
   { key: "copied", title: "Copied", end: true, hideBelow: "md", show: (row) => h(Count, { value: row.copied }) },
-  { key: "left_out", title: "Without a record", end: true, show: (row) => h(C.Span, { title: told(row.reasons) }, h(Count, { value: row.left_out })) },
-  { key: "lost", title: "Lost", end: true, hideBelow: "md", show: (row) => h(Count, { value: row.lost, alarm: true }) },
+  { key: "left_out", title: "Without a record", end: true, hideBelow: "md", show: (row) => h(C.Span, { title: told(row.reasons) }, h(Count, { value: row.left_out })) },
+  { key: "lost", title: "Lost", end: true, show: (row) => h(Count, { value: row.lost, alarm: true }) },
   { key: "rewinds", title: "Truncations", end: true, hideBelow: "lg", show: (row) => h(Count, { value: row.rewinds, alarm: true }) },
   { key: "backfilled", title: "Read by backfills", end: true, hideBelow: "lg", show: (row) => h(Count, { value: row.backfilled }) },
   { key: "last_at", title: "Last", hideBelow: "md", show: (row) => h(When, { ms: row.last_at }) },
@@ -66,17 +66,17 @@ const nothing = h(C.Text, { color: "fg.muted", py: 4, role: "status" }, "Nothing
 function Rows({ flow, topic }) {
   const down = (row) => ({ flow: flow.slug, tab: "offsets", of: topic ?? row.name, part: topic ? row.name : "" });
   const name = { key: topic ? "partition" : "name", title: topic ? "Partition" : "Topic", breaks: "9rem",
-    show: (row) => h(C.Box, null, h(Place, { to: down(row), fontWeight: "semibold" }, row.name), h(Below, null, `lost ${brief(row.lost)}`)) };
+    show: (row) => h(C.Box, null, h(Place, { to: down(row), fontWeight: "semibold" }, row.name), h(Below, null, `${brief(row.offsets)} source offsets, ${brief(row.left_out)} without a record`)) };
   return h(ApiTable, { path: `${api(flow.slug)}/offsets/rows`, query: { topic }, noun: topic ? "partition" : "topic", columns: [name, ...SUMS],
     keyOf: (row) => row.name, refresh: REFRESH_S, empty: nothing, pre: topic ? "part-" : "of-" });
 }
 
 function Ranges({ flow, topic, partition }) {
   const columns = [
-    { key: "start", title: "From", end: true, show: (row) => number(row.start) },
+    { key: "start", title: "From", end: true, show: (row) => h(C.Box, null, number(row.start), h(Below, null, told(row.reasons))) },
     { key: "end", title: "To", end: true, show: (row) => number(row.end) },
     { key: "records", title: "Copied", end: true, show: (row) => number(row.records) },
-    { key: "reasons", title: "Without a record", still: true, breaks: "9rem", show: (row) => h(C.Span, { color: row.reasons.lost ? "failed.fg" : "fg.muted", fontSize: "sm" }, told(row.reasons)) },
+    { key: "reasons", title: "Without a record", still: true, hideBelow: "md", breaks: "9rem", show: (row) => h(C.Span, { color: row.reasons.lost ? "failed.fg" : "fg.muted", fontSize: "sm" }, told(row.reasons)) },
     { key: "run", title: "Run", breaks: "9rem", hideBelow: "md", show: (row) => h(C.Box, null, h(Place, { to: { flow: flow.slug, run: row.run } }, row.run),
       row.backfill ? " (backfill)" : "", row.rewound_from >= 0 ? h(C.Text, { color: "failed.fg", fontSize: "sm" }, `set back from ${number(row.rewound_from)}`) : null) },
     { key: "at", title: "Committed", hideBelow: "md", show: (row) => h(When, { ms: row.at }) },

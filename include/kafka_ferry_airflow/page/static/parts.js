@@ -1,7 +1,7 @@
 // The page's small parts, of Chakra's components and with Airflow's own names of colours.
 
 import { C, React, Router, h, useEffect, useRef, useState } from "./base.js";
-import { NOTHING, ago, at, brief, number } from "./format.js";
+import { NOTHING, ago, at, brief, count, number } from "./format.js";
 
 const PALETTES = {
   verified: "success", success: "success", running: "running", queued: "queued", failed: "failed",
@@ -70,6 +70,10 @@ export const Count = ({ value, alarm }) =>
   h(C.Span, { title: number(value), whiteSpace: "nowrap",
     color: alarm && value ? "failed.fg" : value ? undefined : "fg.muted", fontWeight: alarm && value ? "semibold" : undefined },
     brief(value));
+
+/** Records; heartbeats are counted apart, since nobody asks for them. */
+export const Records = ({ records, heartbeats = 0 }) =>
+  h(React.Fragment, null, h(Count, { value: records && records - heartbeats }), heartbeats ? ` and ${count(heartbeats, "heartbeat")}` : "");
 
 export const Title = ({ children, ...props }) =>
   h(C.Heading, { size: "md", as: "h2", ...props }, children);

@@ -2,7 +2,7 @@
 
 import { C, Inside, Outside, Place, api, h, useApi } from "./base.js";
 import { at, clock, count, duration, number, size } from "./format.js";
-import { Below, Card, Count, Crumbs, Failure, Shape, Stat, State, Stats, Title, Waiting, When, paletteOf } from "./parts.js";
+import { Below, Card, Count, Crumbs, Failure, Records, Shape, Stat, State, Stats, Title, Waiting, When, paletteOf } from "./parts.js";
 import { Attention, Reasons } from "./flow.js";
 import { Names } from "./flows.js";
 import { ApiTable } from "./table.js";
@@ -41,8 +41,9 @@ function Head({ flow, run, data }) {
       ended ? h(C.Span, null, "; ended ", h(When, { ms: ended, quiet: true })) : null),
     asked ? h(C.Text, { mb: 4 }, asked) : null,
     h(Stats, null,
-      h(Stat, { label: "Took" }, duration(summary?.seconds)),
-      h(Stat, { label: "Records" }, h(Count, { value: summary?.records })),
+      h(Stat, { label: "Whole run" }, duration(summary && (summary.finished_at - summary.planned_at) / 1000)),
+      h(Stat, { label: "Copying" }, duration(summary?.copying_seconds)),
+      h(Stat, { label: "Records" }, h(Records, { records: summary?.records, heartbeats: summary?.heartbeats })),
       h(Stat, { label: "Size" }, size(summary?.bytes)),
       h(Stat, { label: "Throughput" }, summary?.copying_seconds ? `${size(summary.bytes / summary.copying_seconds)}/s` : "–"),
       h(Stat, { label: "Lag then" }, h(Count, { value: summary?.records_behind })),

@@ -19,9 +19,9 @@ def reverse_flow(flow: Flow) -> Flow:
     """The flow from ``flow``'s target to its source, with the same options except these.
 
     Records that came from the source are left out (``on.returned.records``), the source's own topics are
-    written to (``on.foreign.records``), and so offsets are translated; ``topics.rename`` is inverted; it
-    places no replicas, since ``topics.replica.placement`` names racks of the other cluster; and it has no
-    timetable.
+    written to (``on.foreign.records``), and so offsets are translated; ``topics.rename`` is inverted; no topic
+    has to be there; it places no replicas, since ``topics.replica.placement`` names racks of the other cluster;
+    and it has no timetable.
     """
     renamed = {remote: topic for topic, remote in flow.topics_rename.items()}
     return for_reverse_flow(
@@ -40,9 +40,16 @@ def reverse_flow(flow: Flow) -> Flow:
 
 
 def for_reverse_flow(flow: Flow) -> Flow:
-    """The same flow, allowed to write to the target's own topics, without records that came from there."""
+    """The same flow, allowed to write to the target's own topics, without records that came from there.
+
+    None of its topics has to exist: nobody need have written under the target's names on the source.
+    """
     return flow.model_copy(
-        update={"on_returned_records": "leave-out", "on_foreign_records": "adopt"}
+        update={
+            "on_returned_records": "leave-out",
+            "on_foreign_records": "adopt",
+            "topics_optional": flow.topics,
+        }
     )
 
 

@@ -281,6 +281,26 @@ def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.Mo
     assert sorted(values(pair.primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
 
 
+def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    orders, group = pair.unique("orders"), pair.unique("app")
+    create_topic(pair.primary.bootstrap, orders, PARTITIONS)
+    there = pair.flow([orders], into=pair.unique("backup"), groups=[group])
+    write(pair.primary, orders, "a", range(6))
+    commit_alone(pair.primary, group, at(orders, 1, 1))
+    run(there, "first")
+    commit_alone(pair.backup, group, at(f"{pair.folder.name}.{orders}", 2, 3))
+
+    tried = ferry("failback", "--config", there.file, "--dry-run")
+    assert (tried.returncode, "refused" in tried.stderr) == (0, False), tried.stderr
+    back = ferry_process("failback", "--config", there.file, "--json")
+    assert back.returncode == 0, back.stderr
+    (moved,) = json.loads(back.stdout)["groups"]
+    assert [one["offset"] for one in moved["partitions"]] == [2, 3]
+
+
 def test_no_group_passes_what_others_wrote_there_before_anything_was_copied_back(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ import pytest
 from kafka_ferry.config import load_flow
 from kafka_ferry.config.reverse_flow import load_either, load_reverse_flow, reverse_flow
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.plan.topics.missing import missing_topics
+from kafka_ferry.plan.topics.topic_filter import select
 
 ONE = """
 source: {alias: a, bootstrap.servers: "a:9092"}
@@ -50,6 +52,12 @@ def test_names_are_taken_back(one: Path) -> None:
         "orders",
         "b.bills",
     ]
+
+
+def test_it_refuses_no_name_that_nobody_has_written_to_on_the_target(one: Path) -> None:
+    back = reverse_flow(load_flow(one))
+    nothing = select(back, ["a.orders"], {}, "T")
+    assert not [*missing_topics(back, frozenset(["a.orders"]), (), nothing)]
 
 
 def test_it_writes_to_topics_of_the_target_and_brings_nothing_back(one: Path) -> None:

@@ -15,7 +15,7 @@ from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import messages
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, RangesFailed
 from kafka_ferry.report.plan_text import summary
 
 
@@ -43,6 +43,8 @@ def failback(
     if dry_run:
         plan = Run(back, run).plan(save=False)
         messages.print(f"{back.name}, dry run: {summary(plan)}")
+        if plan.remarks.refused:
+            raise RangesFailed((), transient=False, refused=[*map(str, plan.remarks.refused)])
     else:
         # Programs read a single report from stdout.
         aside = redirect_stdout(sys.stderr) if as_json and not copy_only else nullcontext()
@@ -55,6 +57,8 @@ def failback(
     except FerryError as error:
         if not dry_run:
             raise
-        messages.print(f"The groups can only be translated once records are copied: {error}")
+        messages.print(
+            f"The groups can only be translated once records are copied: {error.message}"
+        )
         return
     show_outlook(found, as_json=as_json)

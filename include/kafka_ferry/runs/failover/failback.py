@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms, run_id_now
 from kafka_ferry.runs.failover.failover import copied_through, outlook, projected_ledger
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.history import HISTORY
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.sync import move_groups
 
@@ -43,11 +45,17 @@ def failback(
     run = run_id_now("failback")
     at = now_ms()
     with step_time(flow):
-        ledger = projected_ledger(back)
+        # Where nobody has written to the target, a run of the reverse flow had nothing to copy.
+        ledger = projected_ledger(back, has_run=_has_run(back))
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
         copied_to = copied_through(back, ledger)
         notes = _notes(flow)
         return outlook(back, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
+
+
+def _has_run(flow: Flow) -> bool:
+    """Whether a run of the flow was published."""
+    return flow_state(flow).folder("runs").stamp(HISTORY) is not None
 
 
 def _notes(flow: Flow) -> tuple[str, ...]:

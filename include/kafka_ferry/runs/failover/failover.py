@@ -135,8 +135,12 @@ def _without_source(
     return moves, (_told(flow, why, known),)
 
 
-def projected_ledger(flow: Flow) -> LedgerTable:
+def projected_ledger(flow: Flow, *, has_run: bool = False) -> LedgerTable:
     """The flow's ledger, up to its end.
+
+    Args:
+        flow: the flow.
+        has_run: whether runs of it are known: they leave no entry where there is nothing to copy.
 
     Raises:
         FerryError: if the flow was never run, or the ledger cannot be read.
@@ -146,7 +150,7 @@ def projected_ledger(flow: Flow) -> LedgerTable:
     if ClusterControl(flow.target).topic_ids([name]):
         ledger.project(flow.target, name)
     # A flow in another file, whose source has the same alias, may have created the ledger.
-    if ledger.last_run() is None and not ledger.topics():
+    if not has_run and ledger.last_run() is None and not ledger.topics():
         raise FerryError(
             f"The ledger {name} on {flow.target.alias} has no entry of {flow.name}: the flow has never run.",
             advice="Is it the right flow, and the right target?",

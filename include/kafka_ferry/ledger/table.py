@@ -351,8 +351,8 @@ class LedgerTable:
         rows = self.read(self._own("ownership"), ["run", "remote_topic_id"]).to_pylist()
         return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])
 
-    def created_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
-        """The remote topics that other runs of the flow than ``but_by`` have created, and marked since then."""
+    def created_since(self, ledger_offset: int, *, but_by: str = "") -> frozenset[str]:
+        """The remote topics that runs of the flow have created, and marked since then; not those of the run ``but_by``."""
         marked = self._own("ownership") & _by_others_since(ledger_offset, but_by)
         rows = self.read(marked, ["remote_topic", "created"]).to_pylist()
         return frozenset(row["remote_topic"] for row in rows if row["created"])

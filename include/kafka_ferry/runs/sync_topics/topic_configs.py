@@ -104,7 +104,8 @@ class ConfigChanges:
         if self.changes.creations:
             # An earlier attempt of this run may have created them.
             creators = self.run.ledger.creators()
-            self._announced = {name for name, runs in creators.items() if self.plan.run in runs}
+            announced = {name for name, runs in creators.items() if self.plan.run in runs}
+            self._announced = announced | self._created_since_planned()
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
         for change in self.changes.config_changes:
             # A value that another client set does not become the flow's by being overwritten.
@@ -116,6 +117,14 @@ class ConfigChanges:
             pending={it.remote_topic_id: before.get(it.remote_topic, {}) for it in sets},
             creations={it.remote_topic: dict(it.configs) for it in self.changes.creations},
         )
+
+    def _created_since_planned(self) -> set[str]:
+        """The remote topics that a run of the flow has created, and which are there still."""
+        names = self.run.ledger.created_since(self.plan.ledger_end)
+        if not names:
+            return set()
+        marks, ids = self.run.ledger.marks(), self.target.topic_ids(names)
+        return {name for name in names & ids.keys() if ids[name] == marks[name].remote_topic_id}
 
     def _own_configs(self) -> dict[str, set[str]]:
         """By remote topic's id, the configs that the flow has set there, or was about to, by its ledger."""

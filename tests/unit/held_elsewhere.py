@@ -86,7 +86,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/copy/test_batches.py": "verify: recount",
     "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
     "runs: certificate_export certificates; runs/publish: certify; runs/state: file_digests",
-    "integration/verify/test_ledger_authors.py": "runs/verify: authors",
+    "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "
     "copy/source: cursor fetcher prefetch reader; "

@@ -102,7 +102,7 @@ def test_a_store_that_is_gone_is_named_and_costs_nothing_once_it_is_back(
     _, port = store.get_host_and_port()
     store.stop()
 
-    with pytest.raises(FerryError, match="s3://.* cannot be read"):
+    with pytest.raises(FerryError, match=r"s3://.* cannot be read"):
         plan_now(flow, "run-2")
 
     again = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)

@@ -26,7 +26,7 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
-from kafka_ferry.wire.partitions.markers import markers_at
+from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at, committed_batches
 from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
-    from kafka_ferry.wire.partitions.markers import markers_at
+    from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 # Another run of the flow may be copying: its records reach the log before they reach the ledger.

@@ -127,6 +127,13 @@ class StateUnwritable(FerryError):
         self.transient = transient
 
 
+class StateUnreadable(FerryError):
+    """The store of a flow's state folder does not answer, or refuses to."""
+
+    transient = True
+    exit_code = ConfigError.exit_code
+
+
 class ClusterUnreachable(FerryError):
     """No broker of a cluster answers, or the cluster stopped answering."""
 

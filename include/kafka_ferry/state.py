@@ -5,6 +5,7 @@ It is never the source of truth (the target cluster is): it may be deleted at an
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import uuid
@@ -16,7 +17,7 @@ import pyarrow as pa
 import regex
 from pyarrow import fs
 
-from kafka_ferry.errors import StateUnwritable
+from kafka_ferry.errors import StateUnreadable, StateUnwritable
 from kafka_ferry.local_files import LocalFiles
 
 _LOCAL_SCHEME: Final = "file"
@@ -50,7 +51,8 @@ class StateFolder:
         self.location = location
         self._local: LocalFiles | None = None
         if "://" in location:
-            self._files, self._root = fs.FileSystem.from_uri(location)
+            with self._named():
+                self._files, self._root = fs.FileSystem.from_uri(location)
         else:
             self._files, self._root = fs.LocalFileSystem(), str(Path(location).absolute())
         if isinstance(self._files, fs.LocalFileSystem):
@@ -89,7 +91,7 @@ class StateFolder:
     def read(self, name: str) -> bytes | None:
         """The content of a file, None if there is none."""
         try:
-            with self._files.open_input_stream(self._at(name)) as stream:
+            with self._named(), self._files.open_input_stream(self._at(name)) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
@@ -127,7 +129,8 @@ class StateFolder:
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Changes with the file: its time in nanoseconds and its size; None if there is no file."""
-        found = self._files.get_file_info(self._at(name))
+        with self._named():
+            found = self._files.get_file_info(self._at(name))
         return _stamp(found) if found.type == fs.FileType.File else None
 
     def stamps(self, suffix: str = "") -> dict[str, tuple[int, int]]:
@@ -159,7 +162,8 @@ class StateFolder:
     def delete_folder(self, name: str) -> None:
         """Delete a folder below this one with all its content; does nothing if it does not exist."""
         try:
-            self._files.delete_dir(self._at(name))
+            with self._named():
+                self._files.delete_dir(self._at(name))
         except FileNotFoundError:
             return
 
@@ -173,29 +177,53 @@ class StateFolder:
         Raises:
             FileNotFoundError: if one of them is deleted meanwhile.
         """
-        fs.copy_files(
-            self._root,
-            other._root,
-            source_filesystem=self._files,
-            destination_filesystem=other._files,
-        )
+        with self._named():
+            fs.copy_files(
+                self._root,
+                other._root,
+                source_filesystem=self._files,
+                destination_filesystem=other._files,
+            )
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete files; those that are gone already are ignored."""
         for name in names:
             try:
-                self._files.delete_file(self._at(name))
+                with self._named():
+                    self._files.delete_file(self._at(name))
             except FileNotFoundError:
                 continue
 
     def open_parquet(self, name: str) -> pa.NativeFile:
         """A file opened for random access reading."""
-        return self._files.open_input_file(self._at(name))
+        with self._named():
+            return self._files.open_input_file(self._at(name))
 
     def _content(self, *, recursive: bool = False) -> list[fs.FileInfo]:
         """What is in this folder; nothing if it does not exist."""
         selector = fs.FileSelector(self._root, allow_not_found=True, recursive=recursive)
-        return list(self._files.get_file_info(selector))
+        with self._named():
+            return list(self._files.get_file_info(selector))
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the folder in what a store raises; on this machine an error names its file itself.
+
+        Raises:
+            StateUnreadable: the store does not answer, or refuses to.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if self._local:
+                raise
+            raise StateUnreadable(
+                f"{self._address[0]} cannot be read: {error}",
+                advice="Is the store of state.dir up, and may this user read and write there? The target decides what "
+                "is left to do: run it again once the store is back.",
+            ) from error
 
     def _below(self) -> Iterator[tuple[str, fs.FileInfo]]:
         """All files in this folder and below it."""

@@ -86,7 +86,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/copy/test_batches.py": "verify: recount",
     "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
     "runs: certificates; runs/publish: certify; runs/state: file_digests",
-    "integration/verify/test_ledger_authors.py": "runs/verify: authors",
+    "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "
     "copy/source: cursor fetcher prefetch reader; "
@@ -108,7 +108,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_source.py": "runs/plan: diverged",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches; "
-    "runs/verify: partition_recounts",
+    "runs/verify: partition_recounts; wire/partitions: marker_writers",
+    "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",

@@ -25,6 +25,7 @@ from kafka_ferry.errors import (
     SecretHidden,
     SparkFailed,
     SparkNeeded,
+    StateUnreadable,
     StateUnwritable,
     StepFailed,
     VerificationFailed,
@@ -69,6 +70,7 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
     (InputError("No such thing."), False, 9, "No such thing."),
     (SecretHidden("ValueError: ******"), True, 1, "ValueError: ******"),
     (JavaNeeded("No java.", advice=ADVICE), False, 9, f"No java. {ADVICE}"),
+    (StateUnreadable("x is silent.", advice=ADVICE), True, 9, f"x is silent. {ADVICE}"),
     (
         StateUnwritable("x cannot be written to: full", transient=True),
         True,

@@ -341,6 +341,11 @@ class LedgerTable:
             for row in rows.to_pylist()
         }
 
+    def marked_at(self) -> dict[str, int]:
+        """By remote topic's id, when the flow has first marked it, in milliseconds since 1970."""
+        rows = self.read(self._own("ownership"), ["remote_topic_id", "at"]).to_pylist()
+        return {row["remote_topic_id"]: row["at"] for row in reversed(rows)}
+
     def released(self) -> frozenset[str]:
         """The ids of the remote topics that the flow has given up."""
         rows = self.read(self._own("release"), ["remote_topic_id"])

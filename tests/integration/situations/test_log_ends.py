@@ -19,7 +19,7 @@ from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.own_brokers import own_pair
-from tests.support.brokers.segments import base_offset, read_batches, write_log
+from tests.support.brokers.segments import base_offset, cut_log, read_batches, write_log
 from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
@@ -110,6 +110,41 @@ def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_
     gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
     with pytest.raises(VerificationFailed, match=gone):
         verified(flow, "run-3")
+
+
+def test_a_log_that_others_have_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """Where the log ends tells nothing then: what lies where the flow's last marker was tells who has written it."""
+    source, target = own
+    kinds = ("plain", "transaction", "whole")
+    flows = {it: flow_with_run(tmp_path / unique(it), own, unique(it)) for it in kinds}
+    there = {kind: remote(flow, flow.topics[0]) for kind, flow in flows.items()}
+    for flow in flows.values():
+        produce(source.bootstrap, flow.topics[0], keyed("second", 20))
+        assert failures(copy_now(flow, "run-2")) == []
+        verified(flow, "run-2")
+    kept = {kind: read_batches(target, name) for kind, name in there.items()}
+    assert isinstance(target, Broker)
+    target.kill()
+    for kind in ("plain", "transaction"):
+        cut_log(target, there[kind], 31)
+    target.start().wait_ready()
+    produce(target.bootstrap, there["plain"], keyed("foreign", 21))
+    produce(
+        target.bootstrap,
+        there["transaction"],
+        keyed("foreign", 20),
+        transactional_id=unique("other"),
+    )
+    ends = {kind: base_offset(batches[-1]) for kind, batches in kept.items()}
+    assert set(ends.values()) == {51}
+
+    for kind in ("plain", "transaction"):
+        (refused,) = plan_now(flows[kind], "run-3").remarks.refused
+        assert "where the ledger has the last one that was copied, before offset 51" in str(refused)
+    assert failures(copy_now(flows["whole"], "run-3")) == []
+    verified(flows["whole"], "run-3")
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from kafka_ferry.model.waits import Waits
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import set_quota
-from tests.support.brokers.segments import cut_log, read_batches, write_log
+from tests.support.brokers.segments import cut_log, forget_log_starts, read_batches, write_log
 from tests.support.records.builders import (
     Record,
     add_partitions,
@@ -383,9 +383,20 @@ def cuts(
             flow = make_flow(folder, source, backup, [topic], offsets=offsets, **options)
             assert failures(copy_now(flow)) == []
             made["begun", offsets, ""] = Cut(flow, topic, LENGTHS["longer"])
+        for number, policy in enumerate(POLICIES):
+            topic, folder = f"emptied-{number}", home / f"{home.name}-emptied-{number}"
+            folder.mkdir()
+            create_topic(source.bootstrap, topic)
+            for part in range(3):
+                produce(source.bootstrap, topic, named(f"old {part}", 10))
+            delete_before(source, topic, 30)
+            flow = make_flow(folder, source, backup, [topic], on_source_divergence=policy)
+            assert failures(copy_now(flow)) == []
+            made["emptied", policy, ""] = Cut(flow, topic, LENGTHS["longer"])
         source.stop()
         for cut in made.values():
             cut_log(source, cut.topic, 20)
+        forget_log_starts(source)
         source.start().wait_ready()
         for cut in made.values():
             produce(source.bootstrap, cut.topic, named("new", cut.new))
@@ -409,6 +420,25 @@ def test_a_log_that_was_cut_back_below_its_begin_is_noticed_though_nothing_was_c
     else:
         assert said == []
         assert values(backup, remote(cut.flow, cut.topic)) == told("new", cut.new)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_log_that_was_emptied_and_has_lost_its_start_and_its_end_is_noticed_though_nothing_was_copied(
+    policy: str, cuts: dict[tuple[str, str, str], Cut], backup: KafkaCluster
+) -> None:
+    """No epoch had a record when the copy began at 30; what the log shows again was deleted by then."""
+    cut = cuts["emptied", policy, ""]
+    plan = plan_now(cut.flow, "run-2")
+
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(cut.flow, plan))]
+
+    if policy == "fail":
+        (problem,) = said
+        assert ", 30)" in problem
+    else:
+        assert said == []
+        have = values(backup, remote(cut.flow, cut.topic))
+        assert have[-cut.new :] == told("new", cut.new)
 
 
 @pytest.mark.short("fail-shorter-before the plan", "continue-longer-between plan and copy")

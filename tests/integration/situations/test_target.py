@@ -484,3 +484,34 @@ def test_no_flow_brings_records_to_a_shared_topic_that_another_flow_brings_there
     (refusal,) = plan_now(again).remarks.refused
 
     assert f"the flow {first.name} brings the same records" in refusal.reason
+
+
+def test_of_two_flows_with_two_ledgers_that_begin_at_once_only_the_first_copies_to_a_topic_of_both(
+    pair: Pair, tmp_path: Path, unique: Unique
+) -> None:
+    """The topic exists and is empty, so that neither creates it, and each finds it free when it plans."""
+    topic = pair.topic("both", named("first", 20))
+    create_topic(pair.backup.bootstrap, topic)
+    flows = []
+    for name in ("one", "other"):
+        folder = tmp_path / unique(name)
+        folder.mkdir()
+        policy = "IdentityReplicationPolicy"
+        flow = make_flow(
+            folder, pair.primary, pair.backup, [topic], replication_policy_class=policy
+        )
+        flows.append(flow)
+    runs = [Run(flow, "run-1") for flow in flows]
+    for run in runs:
+        assert run.plan().remarks.refused == ()
+
+    first, second = (run.sync_topics() for run in runs)
+
+    assert first.remarks.refused == ()
+    (refused,) = second.remarks.refused
+    assert f"the flow {flows[0].name} has marked it first" in refused.reason
+    for flow, plan in zip(flows, (first, second), strict=True):
+        assert failures(copy_planned(flow, plan)) == []
+    assert_same(pair.primary, topic, pair.backup, topic)
+    assert plan_now(flows[1], "run-2").remarks.refused
+    assert plan_now(flows[0], "run-2").remarks.refused == ()

@@ -11,7 +11,7 @@ from kafka_ferry.batches import single_record
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.copy.target.fencing import restore_positions
+from kafka_ferry.copy.target.fencing import restore_positions, transactional_id
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import (
     AppliedEntry,
@@ -208,3 +208,41 @@ def test_a_range_by_another_transactional_id_fails_every_run_by_name(
             verified(flow, run)
     with pytest.raises(FerryError):
         verified(flow, "run-3")
+
+
+@pytest.mark.parametrize("is_by_flow", [False, True], ids=["forged", "copied"])
+def test_in_a_shared_topic_another_flows_ledger_explains_only_what_its_writers_wrote(
+    pair: Pair, *, is_by_flow: bool
+) -> None:
+    """A record of any client is explained by no claim that the client, or another one, has put into a ledger."""
+    topic = pair.topic("shared", named("first", 5))
+    flow = pair.flow([topic], on_foreign_records="adopt")
+    assert not failures(copy_now(flow))
+    verified(flow, "run-1")
+    place = TopicPartition(remote(flow, topic), 0)
+    (known,) = ledger_of(flow).ranges(since=0, of_run="")
+    end = known.copied.target_end + 1
+    claimed = CopiedRange(
+        **known.copied.model_dump()
+        | {"records": 1, "start": 0, "end": 1, "segments": [(0, end, 1)], "reasons": {}}
+    )
+    other = pair.unique("other")
+    name = f"{other}->{flow.target.alias}"
+    common = {**_common(flow), "flow": name}
+    entry = TransactionEntry(**common, writer=0, ranges=(claimed,))
+    record = single_record(*encode(entry), entry.at)
+    ledger = TopicPartition(ledger_topic(other), 0)
+    create_topic(pair.backup.bootstrap, ledger.topic)
+    writer = transactional_id(name, 0) if is_by_flow else topic
+    foreign = [Record(value=b"of another client", partition=0)]
+    how = {"transactional_id": writer} if is_by_flow else {}
+    produce(pair.backup.bootstrap, place.topic, foreign, **how)
+    write_exclusively(flow.target, ledger, writer, lambda it: it.commit(record))
+    pair.produce(topic, named("second", 5))
+    assert not failures(copy_now(flow, "run-2"))
+
+    if is_by_flow:
+        verified(flow, "run-2")
+    else:
+        with pytest.raises(VerificationFailed, match="1 record of another producer"):
+            verified(flow, "run-2")

@@ -79,6 +79,12 @@ def keep_before(broker: Broker, topic: str, offset: int, partition: int = 0) -> 
     write_log(broker, topic, [it for it in batches if base_offset(it) < offset], partition)
 
 
+def forget_log_starts(broker: Broker) -> None:
+    """Have a stopped broker's logs start where their first segments do, as replicas do that know no other start."""
+    assert broker.pid is None, "its broker must be stopped"
+    (broker.log_folder("", 0).parent / "log-start-offset-checkpoint").write_text("0\n0\n")
+
+
 def ends_of_transactions(batches: Iterable[bytes]) -> list[int]:
     """The base offsets of those of a log's batches before which no transaction is open."""
     open_, offsets = set(), []

@@ -27,6 +27,7 @@ from kafka_ferry.wire.partitions.epochs import epochs_before
 from kafka_ferry.wire.partitions.times import offsets_at
 
 _OPTION: Final = "topics.start"
+_OLDEST_EPOCH: Final = 0
 
 
 def topic_starts(
@@ -89,7 +90,8 @@ def start_epochs(
     """The leader epochs before the logs' ends, of partitions that have no position and may begin there.
 
     Without them, nothing would tell that a log was cut back below its begin, and has grown again, before the first
-    record was copied.
+    record was copied. A log whose records are all deleted may have no epoch before its end any more: the oldest one
+    ends where the log starts, and no earlier as long as it is that log.
 
     Args:
         flow: the flow.
@@ -106,17 +108,24 @@ def start_epochs(
         for number in range(pair.source.partitions if pair.source else 0)
         if (source := TopicPartition(pair.topic, number)) in bounds
         and not pair.position(number)
-        and bounds[source].start < bounds[source].end
+        and bounds[source].end > 0
         and (
             starts.offsets[source] >= bounds[source].end
             if source in starts.offsets
-            else flow.auto_offset_reset != "earliest"
+            else flow.auto_offset_reset != "earliest" or _is_empty(bounds[source])
         )
     }
-    if not ends:
-        return {}
+    emptied = {source for source in ends if _is_empty(bounds[source])}
+    oldest = dict.fromkeys(emptied, _OLDEST_EPOCH)
+    written = {source: end for source, end in ends.items() if source not in emptied}
+    if not written:
+        return oldest
     with connected(flow.source) as cluster:
-        return retry(lambda: epochs_before(cluster, ends))
+        return oldest | retry(lambda: epochs_before(cluster, written))
+
+
+def _is_empty(log: LogBounds) -> bool:
+    return log.start == log.end
 
 
 def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

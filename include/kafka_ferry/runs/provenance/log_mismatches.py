@@ -26,6 +26,7 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at, committed_batches
 from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
-    from kafka_ferry.wire.partitions.partition_log import PartitionLog
+    from kafka_ferry.wire.partitions.marker_writers import markers_at
+from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 # Another run of the flow may be copying: its records reach the log before they reach the ledger.
 _PAUSES_S: Final = (0.1, 0.5, 2.0)
@@ -159,6 +161,9 @@ def _found(
         for tp, end in ends.items()
         if end.is_cut
     }
+    quiet = {tp: end for tp, end in ends.items() if end.is_quiet and not end.is_cut}
+    for tp in _regrown(flow, ledger, quiet):
+        found[tp] = LogMismatch(ends[tp].ledger_end.offset, ends[tp].log.end, is_replaced=True)
     loud = {tp: end for tp, end in ends.items() if not (end.is_cut or end.is_quiet)}
     # A record that an open transaction hides is no missing one: the copy's writers end it, and know it then.
     if loud and is_settled(flow.target, ledger_topic(flow.source.alias)):
@@ -174,6 +179,36 @@ def _found(
                 if at >= 0:
                     found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
     return found
+
+
+def _regrown(
+    flow: Flow, ledger: LedgerTable, ends: Mapping[TopicPartition, LogEnds]
+) -> list[TopicPartition]:
+    """The *target* partitions that end where they should, but were cut back, and written to by others.
+
+    The flow's marker is the last that lies in such a log. Whose it is, brokers tell in one request each; only
+    where it is missing or another's, the record before it is read.
+    """
+    marked = {
+        tp: end.ledger_end.offset
+        for tp, end in ends.items()
+        if end.ledger_end.is_own and end.log.start < end.ledger_end.offset < end.log.end
+    }
+    if not marked:
+        return []
+    with connected(flow.target) as cluster:
+        writers = retry(lambda: markers_at(cluster, marked))
+        own = _own_producers(cluster, flow, ledger)
+        known, regrown = set(own or ()), []
+        for tp, writer in writers.items():
+            if writer in known:
+                continue
+            if writer >= 0 and _writer_of_last(ledger, tp, marked[tp]) == writer:
+                # Coordinators forget writers that have been idle for a week; it has marked other logs too.
+                known.add(writer)
+            elif _is_replaced(cluster, ledger, tp, ends[tp], own):
+                regrown.append(tp)
+        return regrown
 
 
 def _is_replaced(
@@ -197,7 +232,12 @@ def _is_replaced(
     except Unanswered as error:
         log.warning("%s", error)
         return False
-    if batch is None or (own and batch.header.producer_id in own):
+    if batch is None:
+        return False
+    if batch.header.is_control:
+        # A marker has taken the offset of a record.
+        return True
+    if own and batch.header.producer_id in own:
         return False
     # The writers' ids may have changed since: the ledger's record is of the same transaction.
     writer = _writer_of_last(ledger, partition, end.ledger_end.offset)

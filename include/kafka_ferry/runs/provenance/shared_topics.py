@@ -18,14 +18,15 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import (
-    CopiedRange,
     CopyingEntry,
     LedgerError,
+    LedgerRange,
     is_ledger_topic,
-    read_ledger,
 )
+from kafka_ferry.ledger.topic import entries_with_producers
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.authors import ranges_of_others
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import everything_after, with_strangers, without_others
@@ -102,27 +103,55 @@ def _claims_of_others(
         tp: min(segment.target for claim in claims for segment in claim.segments)
         for tp, claims in shared.items()
     }
+    by_flow: dict[str, list[LedgerRange]] = defaultdict(list)
+    for name, entry in _copied_by_others(flow, _starts(flow, ledgers, since), known):
+        tp, copied = entry.target, entry.copied
+        is_here = tp in firsts and copied.remote_topic_id == topics[tp.topic].topic_id
+        if is_here and any(it.target >= firsts[tp] for it in copied.segments):
+            by_flow[name].append(entry)
     others: dict[TopicPartition, list[RangeClaim]] = defaultdict(list)
-    for copied in _copied_by_others(flow, _starts(flow, ledgers, since), known):
-        tp = TopicPartition(copied.remote_topic, copied.partition)
-        if tp in firsts and copied.remote_topic_id == topics[tp.topic].topic_id:
-            segments = tuple(it for it in copied.segments if it.target >= firsts[tp])
-            if segments:
-                others[tp].append(RangeClaim(segments, copied.start, copied.end))
+    for name, entries in by_flow.items():
+        strangers = {it.producer_id for it in ranges_of_others(flow.target, name, entries)}
+        for entry in entries:
+            if entry.producer_id in strangers:
+                log.warning(
+                    "What a ledger has of %s at offset %d is not by %s: it explains nothing.",
+                    entry.target,
+                    entry.ledger_offset,
+                    name,
+                )
+                continue
+            copied = entry.copied
+            segments = tuple(it for it in copied.segments if it.target >= firsts[entry.target])
+            others[entry.target].append(RangeClaim(segments, copied.start, copied.end))
     return others
 
 
 def _copied_by_others(
     flow: Flow, starts: Mapping[str, int], known: Collection[int]
-) -> Iterator[CopiedRange]:
-    """The ranges in the ledgers from the given offsets on, as far as readable, except the ``known`` ones."""
+) -> Iterator[tuple[str, LedgerRange]]:
+    """The ranges in the ledgers from the given offsets on, as far as readable, except the ``known`` ones.
+
+    Each with the name of the flow that is said to have copied it.
+    """
     for ledger, start in starts.items():
         try:
-            for offset, entry in read_ledger(flow.target, ledger, start):
+            for offset, entry, producer_id in entries_with_producers(flow.target, ledger, start):
                 is_own = entry.flow == flow.name
                 counts = offset not in known if is_own else flow.on_foreign_records == "adopt"
                 if isinstance(entry, CopyingEntry) and counts:
-                    yield from entry.ranges
+                    for copied in entry.ranges:
+                        yield (
+                            entry.flow,
+                            LedgerRange(
+                                offset,
+                                entry.run,
+                                copied,
+                                entry.at,
+                                writer=entry.writer,
+                                producer_id=producer_id,
+                            ),
+                        )
         except (AccessDenied, LedgerError) as error:
             log.warning(
                 "Other flows' records between those of %s are not known: %s", flow.name, error

@@ -20,6 +20,7 @@ from kafka_ferry.plan.retention import Retention, shorter_retention
 from kafka_ferry.plan.topics.ownership import marked_before, new_marks, unlike_their_marks
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
+from kafka_ferry.runs.sync_topics.other_ledgers import NEVER, MarkOf, marked_in_other_ledgers
 from kafka_ferry.runs.sync_topics.retire import retire_topics
 from kafka_ferry.runs.sync_topics.topic_configs import ConfigChanges
 
@@ -156,14 +157,39 @@ def mark_topics(
     ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=created)
     known = ledger.marks()
     # An interrupted run may have created topics and not marked them.
-    announced = ledger.applied().creations.keys()
-    marks = new_marks(choices, ids, known, created | announced)
+    created |= ledger.applied().creations.keys()
+    # Where flows share topics, their positions tell what each of them brings.
+    adopts = flow.on_foreign_records == "adopt"
+    free = set[str]() if adopts else _free(run, plan, ids, created)
+    taken = _taken(run, target, free)
+    choices = [choice for choice in choices if ids.get(choice.remote_topic) not in taken]
+    marks = new_marks(choices, ids, known, created)
     for some in batched(marks, _MARKS_AT_ONCE):
         entry = OwnershipEntry(flow=flow.name, run=plan.run, at=now_ms(), marks=some)
         append_entry(flow, entry)
     if marks:
         run.project_ledger()
     # Each flow sees its own marks and all before them: of two, only the first one goes on.
-    adopts = flow.on_foreign_records == "adopt"
-    rivals = {} if adopts else marked_before(ids, ledger.other_owners())
+    taken |= _taken(run, target, free - taken.keys())
+    rivals = {} if adopts else marked_before(ids, taken | ledger.other_owners())
     return unlike_their_marks(choices, ids, known) | rivals
+
+
+def _free(
+    run: RunContext, plan: Plan, ids: Mapping[str, str], created: AbstractSet[str]
+) -> set[str]:
+    """The ids of the remote topics that the plan copies to for the first time, and that the flow has not created."""
+    marks = run.ledger.marks()
+    created = created | {name for name, mark in marks.items() if mark.created}
+    first = {it.remote_topic for it in plan.ranges if it.start < it.end} & ids.keys() - created
+    ends = run.ledger.target_ends(Topic(name, ids[name], 1) for name in first)
+    return {ids[name] for name in first - {tp.topic for tp in ends}} - {""}
+
+
+def _taken(run: RunContext, target: ClusterControl, topic_ids: AbstractSet[str]) -> dict[str, str]:
+    """By id, which of remote topics a flow with another ledger has marked before this one, and that flow."""
+    if not topic_ids:
+        return {}
+    marked = run.ledger.marked_at()
+    own = {it: MarkOf(marked[it], run.flow.name) if it in marked else NEVER for it in topic_ids}
+    return marked_in_other_ledgers(run.flow, target, own)

@@ -13,13 +13,13 @@ from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
+from kafka_ferry.runs.provenance.authors import require_own_writers
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
-from kafka_ferry.runs.verify.authors import require_own_writers
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_topics
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,

@@ -189,7 +189,7 @@ def _index_rows(files: StateFolder) -> Iterator[str]:
         folder = files.folder(f"runs/{name}")
         try:
             run = _PUBLICATION.validate_json(folder.read("run.json") or b"")
-        except (OSError, ValidationError) as error:
+        except (FerryError, OSError, ValidationError) as error:
             log.warning("%s is not listed in the Data Docs: %s", folder.location, error)
             continue
         links = " ".join(

@@ -8,12 +8,13 @@ which stand in the same transaction, or an earlier range that was proved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.errors import AccessDenied, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
@@ -23,7 +24,7 @@ from kafka_ferry.wire.partitions.scan import committed_batches
 from kafka_ferry.wire.transactions.endings import producer_ids
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster
     from kafka_ferry.ledger import LedgerRange
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.wire import WireCluster
@@ -44,19 +45,11 @@ def require_own_writers(run: RunContext, ranges: Sequence[LedgerRange], proved: 
         FerryError: if the target does not answer.
     """
     asked = [entry for entry in ranges if entry.ledger_offset >= proved]
-    if not asked:
-        return
-    with connected(run.flow.target) as cluster:
-        known = retry(lambda: producer_ids(cluster, _names(run.flow, asked)))
-        if known is None:
-            return
-        strange = {it.producer_id: it for it in asked if it.producer_id not in known}
-        if strange:
-            earlier = {it.producer_id for it in run.ledger.ranges_in_topic(0, proved)}
-            # Of one producer all records are the same one's.
-            own = [it for it in asked if it.producer_id in strange and _has_data(cluster, it)]
-            known |= earlier | {it.producer_id for it in own}
-    others = [entry for entry in asked if entry.producer_id not in known]
+
+    def earlier() -> set[int]:
+        return {it.producer_id for it in run.ledger.ranges_in_topic(0, proved)}
+
+    others = ranges_of_others(run.flow.target, run.flow.name, asked, earlier)
     if others:
         topic, alias = ledger_topic(run.flow.source.alias), run.flow.target.alias
         raise VerificationFailed(
@@ -67,12 +60,57 @@ def require_own_writers(run: RunContext, ranges: Sequence[LedgerRange], proved: 
         )
 
 
-def _names(flow: Flow, ranges: Iterable[LedgerRange]) -> list[str]:
+def ranges_of_others(
+    target: Cluster,
+    flow: str,
+    ranges: Sequence[LedgerRange],
+    earlier: Callable[[], Collection[int]] = tuple,
+) -> list[LedgerRange]:
+    """Those of ranges in a ledger whose records no writer of a flow has written.
+
+    None on brokers before 3.0, which do not say which producer a transactional id has.
+
+    Args:
+        target: the cluster that has the ledger.
+        flow: the flow's name.
+        ranges: the ranges that are said to be the flow's, as the ledger's topic has them.
+        earlier: the producers whose ranges were proved before; asked where coordinators do not know a producer.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    if not ranges:
+        return []
+    with connected(target) as cluster:
+        try:
+            known = retry(lambda: producer_ids(cluster, _names(flow, ranges)))
+        except AccessDenied:
+            # Rights to the transactional ids of other flows are theirs.
+            known = frozenset[int]()
+        if known is None:
+            return []
+        strange: dict[int, list[LedgerRange]] = defaultdict(list)
+        for entry in ranges:
+            if entry.producer_id not in known:
+                strange[entry.producer_id].append(entry)
+        if not strange:
+            return []
+        known |= frozenset(earlier())
+        # Of one producer all records are the same one's.
+        known |= {
+            producer
+            for producer, written in strange.items()
+            if producer not in known and any(_has_data(cluster, entry) for entry in written)
+        }
+    return [entry for entry in ranges if entry.producer_id not in known]
+
+
+def _names(flow: str, ranges: Iterable[LedgerRange]) -> list[str]:
     """The transactional ids under which the ranges have to be written."""
     writers = {(entry.writer, entry.copied.preserved) for entry in ranges}
     # A range that was taken over from another mirror is written under the first writer's, whatever its offsets.
     writers |= {(writer, False) for writer, _ in writers}
-    return [transactional_id(flow.name, it, preserved=kept) for it, kept in sorted(writers)]
+    return [transactional_id(flow, it, preserved=kept) for it, kept in sorted(writers)]
 
 
 def _has_data(cluster: WireCluster, entry: LedgerRange) -> bool:

@@ -1,0 +1,73 @@
+"""Whose transaction markers lie at offsets of many partitions, in one request to each broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kafka_ferry.batches import MalformedBatch, split_batches
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import NONE, THROTTLED, is_transient_read, read_fault
+from kafka_ferry.wire.partitions.by_leader import by_node
+from kafka_ferry.wire.partitions.fetch import Fetched, send_fetch
+
+# A marker has 78 bytes. A broker leaves out batches that are larger, except one in each answer.
+_MARKER_BYTES: Final = 256
+_NO_MARKER: Final = -1
+
+
+def markers_at(
+    cluster: WireCluster, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The producers whose transaction markers lie at offsets.
+
+    Args:
+        cluster: the cluster, with no request on its way.
+        offsets: by partition, an offset within its log.
+
+    Returns:
+        The producer's id by partition, -1 where another batch lies there, or none came. Partitions without a
+        leader, and those that the broker does not let be read, are absent.
+
+    Raises:
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+        BrokerError: transient while a leader cannot say.
+    """
+    with cluster.forgetting():
+        leaders = cluster.recent_leaders(offsets)
+        nodes = by_node({tp: it.node for tp, it in leaders.items() if it.node >= 0})
+        cluster.open(nodes)
+        pending = [
+            send_fetch(
+                cluster,
+                node,
+                {tp: offsets[tp] for tp in some},
+                max_bytes=_MARKER_BYTES * len(some),
+                partition_max_bytes=_MARKER_BYTES,
+                max_wait_ms=0,
+                committed=False,
+            )
+            for node, some in nodes.items()
+        ]
+        answers = [fetched for fetch in pending for fetched in fetch.answers()]
+        answered = {it.partition for it in answers}
+        for tp in {tp for some in nodes.values() for tp in some} - answered:
+            raise read_fault(THROTTLED, f"Reading {tp} on {cluster.alias}", tp.topic)
+        for it in answers:
+            if is_transient_read(it.error):
+                doing = f"Reading {it.partition} on {cluster.alias}"
+                raise read_fault(it.error, doing, it.partition.topic)
+    return {
+        it.partition: _marker_of(it, offsets[it.partition]) for it in answers if it.error == NONE
+    }
+
+
+def _marker_of(fetched: Fetched, offset: int) -> int:
+    try:
+        first = next(split_batches(fetched.records), None)
+    except MalformedBatch:
+        return _NO_MARKER
+    if first is None or first.header.base_offset != offset or not first.header.is_control:
+        return _NO_MARKER
+    return first.header.producer_id

@@ -357,7 +357,7 @@ class LedgerTable:
         return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])
 
     def created_since(self, ledger_offset: int, *, but_by: str = "") -> frozenset[str]:
-        """The remote topics that runs of the flow have created, and marked since then; not those of the run ``but_by``."""
+        """The remote topics that runs of the flow other than ``but_by`` have created, and marked since then."""
         marked = self._own("ownership") & _by_others_since(ledger_offset, but_by)
         rows = self.read(marked, ["remote_topic", "created"]).to_pylist()
         return frozenset(row["remote_topic"] for row in rows if row["created"])

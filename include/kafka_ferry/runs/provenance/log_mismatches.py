@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
-    from kafka_ferry.wire.partitions.marker_writers import markers_at
-from kafka_ferry.wire.partitions.partition_log import PartitionLog
+    from kafka_ferry.wire.partitions.partition_log import PartitionLog
 
 # Another run of the flow may be copying: its records reach the log before they reach the ledger.
 _PAUSES_S: Final = (0.1, 0.5, 2.0)

@@ -68,7 +68,7 @@ class ScriptedTopic:
         batches: how many batches each of them holds.
         records: how many records a batch has.
         value_bytes: the size of a record's value.
-        stored: whether what clients write to it is stored, and can be fetched.
+        stored: whether what clients write to it is stored, and can be fetched; markers are in any case.
     """
 
     name: str
@@ -198,29 +198,31 @@ class ScriptedContent:
         log = self._logs.setdefault(place, _Log(topic.end))
         base = log.end
         log.end += int.from_bytes(batch[_LAST_OFFSET_DELTA], "big") + 1
-        if topic.stored:
+        if topic.stored or batch[_ATTRIBUTES_END - 1] & _CONTROL:
             stored = base.to_bytes(_OFFSET_BYTES, "big") + _as_stored(batch)
             log.batches.append((log.end, stored))
         return base
 
-    def end_transaction(self, places: Iterable[ScriptedPartition]) -> None:
+    def end_transaction(self, transactional_id: str) -> None:
         """Add the marker of a transaction, which has an offset, to each of its partitions."""
+        places = self.transactions.pop(transactional_id, ())
+        marker = _marker(*self.producers[transactional_id])
         for place in places:
-            self.append(place, _MARKER)
+            self.append(place, marker)
 
     def commit(self, group: str, offsets: Mapping[ScriptedPartition, tuple[int, int, str]]) -> None:
         """Commit offsets of a group."""
         self.committed.setdefault(group, {}).update(offsets)
 
 
-def _marker() -> bytes:
+def _marker(producer_id: int, epoch: int) -> bytes:
     """The batch of a commit marker, as a coordinator writes it."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
         is_transactional=1,
-        producer_id=1,
-        producer_epoch=0,
+        producer_id=producer_id,
+        producer_epoch=epoch,
         base_sequence=-1,
         batch_size=1 << 10,
     )
@@ -248,6 +250,3 @@ def _until(batches: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
         max_bytes -= len(batch)
         if max_bytes <= 0:
             return
-
-
-_MARKER: Final = _marker()

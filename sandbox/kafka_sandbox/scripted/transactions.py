@@ -136,7 +136,7 @@ def commit(content: ScriptedContent, request: ReceivedRequest) -> Any:
 
 def end(content: ScriptedContent, request: ReceivedRequest) -> Any:
     """Ends a transaction."""
-    content.end_transaction(content.transactions.pop(request.message.transactional_id, ()))
+    content.end_transaction(request.message.transactional_id)
     return EndTxnResponse()
 
 

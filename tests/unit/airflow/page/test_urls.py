@@ -19,4 +19,4 @@ def test_the_plus_of_a_run_id_is_no_space() -> None:
 
 
 def test_data_docs_end_in_a_slash_so_that_their_own_links_are_right() -> None:
-    assert docs_url("a_to_b") == "/kafka-ferry/api/flows/a_to_b/docs/"
+    assert docs_url("a_to_b") == "/kafka-ferry/api/flows/a_to_b/data_docs/"

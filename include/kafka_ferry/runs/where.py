@@ -20,7 +20,7 @@ from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_at
+from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 
 if TYPE_CHECKING:
     from kafka_ferry.certificates import Certificate
@@ -216,8 +216,10 @@ def _as_read(context: RunContext, topics: Mapping[str, Topic], one: Whereabouts)
     ranges = context.ledger.ranges_in_topic(ledger_offset, ledger_offset + 1)
     writers = {it.producer_id for it in ranges if _is_own_transaction(it.copied)}
     with connected(context.flow.target) as cluster:
-        batch = retry(lambda: batch_at(cluster, partition_log(cluster, one.target), at))
-    is_ours = batch and (not writers or batch.header.producer_id in writers)
+        batch, is_aborted = retry(
+            lambda: batch_and_fate_at(cluster, partition_log(cluster, one.target), at)
+        )
+    is_ours = batch and not is_aborted and (not writers or batch.header.producer_id in writers)
     if batch and is_ours and any(it[0] == at for it in read_records(batch)):
         return one
     is_compacted = topics[one.target.topic].is_compacted

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
+from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
@@ -112,12 +113,12 @@ def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_
         verified(flow, "run-3")
 
 
-def test_a_log_that_others_have_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
+def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
-    """Where the log ends tells nothing then: what lies where the flow's last marker was tells who has written it."""
+    """By others, or by an attempt of the flow's own that was given up: where the log ends tells nothing then."""
     source, target = own
-    kinds = ("plain", "transaction", "whole")
+    kinds = ("plain", "transaction", "given-up", "longer", "whole")
     flows = {it: flow_with_run(tmp_path / unique(it), own, unique(it)) for it in kinds}
     there = {kind: remote(flow, flow.topics[0]) for kind, flow in flows.items()}
     for flow in flows.values():
@@ -127,7 +128,7 @@ def test_a_log_that_others_have_grown_back_to_its_former_end_is_missed_though_no
     kept = {kind: read_batches(target, name) for kind, name in there.items()}
     assert isinstance(target, Broker)
     target.kill()
-    for kind in ("plain", "transaction"):
+    for kind in kinds[:-1]:
         cut_log(target, there[kind], 31)
     target.start().wait_ready()
     produce(target.bootstrap, there["plain"], keyed("foreign", 21))
@@ -137,10 +138,18 @@ def test_a_log_that_others_have_grown_back_to_its_former_end_is_missed_though_no
         keyed("foreign", 20),
         transactional_id=unique("other"),
     )
+    for kind, size in (("given-up", 20), ("longer", 25)):
+        produce(
+            target.bootstrap,
+            there[kind],
+            keyed("again", size),
+            transactional_id=transactional_id(flows[kind].name, 0),
+            abort=True,
+        )
     ends = {kind: base_offset(batches[-1]) for kind, batches in kept.items()}
     assert set(ends.values()) == {51}
 
-    for kind in ("plain", "transaction"):
+    for kind in kinds[:-1]:
         (refused,) = plan_now(flows[kind], "run-3").remarks.refused
         assert "where the ledger has the last one that was copied, before offset 51" in str(refused)
     assert failures(copy_now(flows["whole"], "run-3")) == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_at, committed_batches
+from kafka_ferry.wire.partitions.scan import batch_and_fate_at, committed_batches
 from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
 
 if TYPE_CHECKING:
@@ -92,12 +92,7 @@ def lost_ends(
         FerryError: if the target does not answer.
     """
     ends = log_ends(flow, target, ledger, topics)
-    lost = {tp for tp, end in ends.items() if end.is_cut}
-    if loud := {tp: end for tp, end in ends.items() if not (end.is_cut or end.is_quiet)}:
-        with connected(flow.target) as cluster:
-            own = _own_producers(cluster, flow, ledger)
-            lost |= {tp for tp, end in loud.items() if _is_replaced(cluster, ledger, tp, end, own)}
-    return frozenset(lost)
+    return frozenset(tp for tp, end in ends.items() if end.is_cut) | _replaced(flow, ledger, ends)
 
 
 def beyond_source(
@@ -160,19 +155,18 @@ def _found(
         for tp, end in ends.items()
         if end.is_cut
     }
-    quiet = {tp: end for tp, end in ends.items() if end.is_quiet and not end.is_cut}
-    for tp in _regrown(flow, ledger, quiet):
-        found[tp] = LogMismatch(ends[tp].ledger_end.offset, ends[tp].log.end, is_replaced=True)
     loud = {tp: end for tp, end in ends.items() if not (end.is_cut or end.is_quiet)}
     # A record that an open transaction hides is no missing one: the copy's writers end it, and know it then.
-    if loud and is_settled(flow.target, ledger_topic(flow.source.alias)):
+    if loud and not is_settled(flow.target, ledger_topic(flow.source.alias)):
+        ends = {tp: end for tp, end in ends.items() if end.is_quiet}
+        loud = {}
+    replaced = _replaced(flow, ledger, ends)
+    for tp in replaced:
+        found[tp] = LogMismatch(ends[tp].ledger_end.offset, ends[tp].log.end, is_replaced=True)
+    if loud := {tp: end for tp, end in loud.items() if tp not in replaced}:
         with connected(flow.target) as cluster:
             own = _own_producers(cluster, flow, ledger)
             for tp, end in loud.items():
-                if _is_replaced(cluster, ledger, tp, end, own):
-                    offset = end.ledger_end.offset
-                    found[tp] = LogMismatch(offset, end.log.end, is_replaced=True)
-                    continue
                 first = max(end.ledger_end.offset, end.log.start)
                 at = _first_of(cluster, flow.name, tp, first, own)
                 if at >= 0:
@@ -180,34 +174,46 @@ def _found(
     return found
 
 
-def _regrown(
+def _replaced(
     flow: Flow, ledger: LedgerTable, ends: Mapping[TopicPartition, LogEnds]
-) -> list[TopicPartition]:
-    """The *target* partitions that end where they should, but were cut back, and written to by others.
+) -> frozenset[TopicPartition]:
+    """The *target* partitions whose logs are long enough, but have something else where the ledger has the last record.
 
-    The flow's marker is the last that lies in such a log. Whose it is, brokers tell in one request each; only
-    where it is missing or another's, the record before it is read.
+    A log that ends where it should has the flow's marker there: whose it is, brokers tell in one request each. Only
+    where it is missing or another's, and where the log ends later, the record before it is read.
     """
+    loud = [tp for tp, end in ends.items() if not (end.is_cut or end.is_quiet)]
     marked = {
         tp: end.ledger_end.offset
         for tp, end in ends.items()
-        if end.ledger_end.is_own and end.log.start < end.ledger_end.offset < end.log.end
+        if end.is_quiet
+        and end.ledger_end.is_own
+        and end.log.start < end.ledger_end.offset < end.log.end
     }
-    if not marked:
-        return []
+    if not (loud or marked):
+        return frozenset()
     with connected(flow.target) as cluster:
-        writers = retry(lambda: markers_at(cluster, marked))
         own = _own_producers(cluster, flow, ledger)
-        known, regrown = set(own or ()), []
-        for tp, writer in writers.items():
-            if writer in known:
-                continue
-            if writer >= 0 and _writer_of_last(ledger, tp, marked[tp]) == writer:
-                # Coordinators forget writers that have been idle for a week; it has marked other logs too.
-                known.add(writer)
-            elif _is_replaced(cluster, ledger, tp, ends[tp], own):
-                regrown.append(tp)
-        return regrown
+        asked = [*loud, *(_unmarked(cluster, ledger, marked, own) if marked else ())]
+        return frozenset(tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own))
+
+
+def _unmarked(
+    cluster: WireCluster,
+    ledger: LedgerTable,
+    ends: Mapping[TopicPartition, int],
+    own: frozenset[int] | None,
+) -> Iterator[TopicPartition]:
+    """The *target* partitions at whose ends in the ledger there is no marker of the flow's."""
+    known = set(own or ())
+    for tp, writer in retry(lambda: markers_at(cluster, ends)).items():
+        if writer in known:
+            continue
+        if writer >= 0 and _writer_of_last(ledger, tp, ends[tp]) == writer:
+            # Coordinators forget writers that have been idle for a week; it has marked other logs too.
+            known.add(writer)
+        else:
+            yield tp
 
 
 def _is_replaced(
@@ -217,7 +223,7 @@ def _is_replaced(
     end: LogEnds,
     own: frozenset[int] | None,
 ) -> bool:
-    """Whether another producer's batch lies where the ledger has the last record that was copied.
+    """Whether another batch lies where the ledger has the last record that was copied.
 
     The log was cut back then, and has grown past the ledger's end since: its end tells nothing of that. Whatever
     compaction or retention has taken tells nothing either.
@@ -227,14 +233,16 @@ def _is_replaced(
         return False
     try:
         with retry_for(_TAIL_S):
-            batch = retry(lambda: batch_at(cluster, partition_log(cluster, partition), last))
+            batch, is_aborted = retry(
+                lambda: batch_and_fate_at(cluster, partition_log(cluster, partition), last)
+            )
     except Unanswered as error:
         log.warning("%s", error)
         return False
     if batch is None:
         return False
-    if batch.header.is_control:
-        # A marker has taken the offset of a record.
+    if is_aborted or batch.header.is_control:
+        # A marker has taken the offset of a record, or an attempt of the flow's own has.
         return True
     if own and batch.header.producer_id in own:
         return False

@@ -1,11 +1,11 @@
-"""Whose transaction markers lie at offsets of many partitions, in one request to each broker."""
+"""Whose markers of commits lie at offsets of many partitions, in one request to each broker."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from kafka_ferry.batches import MalformedBatch, split_batches
+from kafka_ferry.batches import MalformedBatch, is_abort_marker, split_batches
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, is_transient_read, read_fault
@@ -20,15 +20,16 @@ _NO_MARKER: Final = -1
 def markers_at(
     cluster: WireCluster, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The producers whose transaction markers lie at offsets.
+    """The producers whose transactions were committed by the markers at offsets.
 
     Args:
         cluster: the cluster, with no request on its way.
         offsets: by partition, an offset within its log.
 
     Returns:
-        The producer's id by partition, -1 where another batch lies there, or none came. Partitions without a
-        leader, and those that the broker does not let be read, are absent.
+        The producer's id by partition, -1 where another batch lies there, such as the marker of an aborted
+        transaction, or none came. Partitions without a leader, and those that the broker does not let be read, are
+        absent.
 
     Raises:
         ClusterUnreachable: if a broker does not answer, or not for every partition.
@@ -66,8 +67,8 @@ def markers_at(
 def _marker_of(fetched: Fetched, offset: int) -> int:
     try:
         first = next(split_batches(fetched.records), None)
+        if first is None or first.header.base_offset != offset or not first.header.is_control:
+            return _NO_MARKER
+        return _NO_MARKER if is_abort_marker(first) else first.header.producer_id
     except MalformedBatch:
         return _NO_MARKER
-    if first is None or first.header.base_offset != offset or not first.header.is_control:
-        return _NO_MARKER
-    return first.header.producer_id

@@ -242,6 +242,20 @@ def batch_at(cluster: WireCluster, log: PartitionLog, offset: int) -> Batch | No
     return next(stored_batches(cluster, log, offset, offset + 1, max_bytes=_ONE_BATCH_BYTES), None)
 
 
+def batch_and_fate_at(
+    cluster: WireCluster, log: PartitionLog, offset: int
+) -> tuple[Batch | None, bool]:
+    """As ``batch_at``, and whether the batch is known to be of an aborted transaction."""
+    if not log.start <= offset < log.end:
+        return None, False
+    ended = ended_batches(cluster, log, offset, max_bytes=_ONE_BATCH_BYTES)
+    batch, is_aborted = next(ended, (None, False))
+    if batch and batch.header.base_offset <= offset:
+        return batch, is_aborted
+    # An open transaction may hide it.
+    return batch_at(cluster, log, offset), False
+
+
 def _reader(
     cluster: WireCluster, log: PartitionLog, max_bytes: int, *, committed: bool
 ) -> AbstractContextManager[AheadReader]:

@@ -179,6 +179,7 @@ class SourceLogs:
         expiring: the first offset that retention leaves until the next run; partitions that keep all of
             their records are absent.
         recent: the first offset that was written within the last interval between runs.
+        deletions: of compacted topics, the first offset that was written within ``delete.retention.ms``.
         oldest: of partitions with something to copy whose topic does not keep all records, the time of
             the log's first record, in milliseconds since 1970; absent where it has none.
         held_back: what open transactions keep from the flow; partitions without any are absent.
@@ -192,6 +193,7 @@ class SourceLogs:
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     expiring: Mapping[TopicPartition, int] = field(default_factory=dict)
     recent: Mapping[TopicPartition, int] = field(default_factory=dict)
+    deletions: Mapping[TopicPartition, int] = field(default_factory=dict)
     oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
     local_starts: Mapping[TopicPartition, int] = field(default_factory=dict)

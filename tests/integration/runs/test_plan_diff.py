@@ -218,7 +218,10 @@ def test_topics_that_may_lose_records_before_they_are_copied_are_named(pair: Pai
         delete_before(pair.primary, topic, 4)
     create_topic(pair.primary.bootstrap, brief, retention_ms=str(23 * HOUR_MS))
     pair.produce(brief, [Record(value=b"x")])
-    topics = [expires, short, brief, safe]
+    deletes = pair.topic(
+        "deletes", [Record(b"k", b"v", timestamp=now - 40 * HOUR_MS)], cleanup_policy="compact"
+    )
+    topics = [expires, short, brief, safe, deletes]
     flow = pair.flow(topics, schedule=in_hours(5))
 
     risks = {risk.topic: risk for risk in look(flow).remarks.risks}
@@ -235,3 +238,7 @@ def test_topics_that_may_lose_records_before_they_are_copied_are_named(pair: Pai
 
     # What is copied is safe; what comes next is not where no run may be in time for it.
     assert [risk.topic for risk in look(flow).remarks.risks] == [brief]
+    aged = [Record(b"k", None, timestamp=now - age * HOUR_MS) for age in (30, 25, 1)]
+    pair.produce(deletes, aged)
+    (risk,) = [it for it in look(flow).remarks.risks if it.topic == deletes]
+    assert "offsets [1, 3) are older than delete.retention.ms=86400000" in str(risk)

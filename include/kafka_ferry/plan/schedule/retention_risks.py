@@ -1,12 +1,14 @@
 """What the source may delete before it is copied, by the flow's timetable and the topic's retention. Pure.
 
-Two risks can be known beforehand, each from one offset per partition that the source gives for a time:
+Three risks can be known beforehand, each from one offset per partition that the source gives for a time:
 
 - *expiring*: records older than ``retention.ms`` when the next run begins. Those that are not copied
   yet depend on this run: if it fails, the next one comes too late.
 - *recent*: records written within the last interval between runs. If a log whose start has moved holds
   nothing older, then whatever moves it (``retention.ms``, ``retention.bytes``, DeleteRecords) is faster
   than the timetable.
+- *deletions*: records of a compacted topic older than ``delete.retention.ms`` that are not copied yet, after
+  others were. The cleaner removes a tombstone after that time, and nothing tells the copy of what it deleted.
 
 Brokers delete whole segments, so that records may stay longer: these are the earliest times.
 """
@@ -22,6 +24,7 @@ from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
+from kafka_ferry.batches.topic_limits import config_number
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config import Flow
 from kafka_ferry.model.cluster_state import SourceLogs, SourceState, Topic
@@ -32,9 +35,11 @@ from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.retention import is_deleted_from, retention_ms
 
 _SECOND_MS: Final = 1000
+_DAY_MS: Final = 24 * 60 * 60 * _SECOND_MS
 # Airflow's presets that croniter does not know (airflow.timetables.CronMixin).
 _PRESETS: Final = {"@quarterly": "0 0 1 */3 *"}
 _LONGER: Final = "Keep its records longer, or mirror more often."
+_KEPT_KEYS: Final = "Mirror more often, or raise delete.retention.ms. `ferry audit` finds such keys."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +87,13 @@ class Questions:
     Attributes:
         expiring: the time before which retention deletes everything by the next run.
         recent: one interval between runs ago.
+        deletions: the time before which the cleaner may have removed tombstones.
         oldest: no time: the partitions whose first record's time is needed.
     """
 
     expiring: Mapping[TopicPartition, int]
     recent: Mapping[TopicPartition, int]
+    deletions: Mapping[TopicPartition, int]
     oldest: frozenset[TopicPartition] = frozenset()
 
 
@@ -99,9 +106,17 @@ def questions(flow: Flow, logs: SourceLogs, pairs: Iterable[Pair], at: int) -> Q
         if pair.source and is_deleted_from(pair.source)
         for source in uncopied(pair, logs)
     )
+    # Where nothing was copied yet, the copy has no key that a tombstone has deleted.
+    deletions = {
+        source: at - _delete_retention_ms(pair.source)
+        for pair in pairs
+        if pair.source and pair.source.is_compacted
+        for source in uncopied(pair, logs)
+        if pair.position(source.partition)
+    }
     pace = pace_of(flow, at)
     if pace is None:
-        return Questions({}, {}, oldest)
+        return Questions({}, {}, deletions, oldest)
     expiring, recent = dict[TopicPartition, int](), dict[TopicPartition, int]()
     for pair in pairs:
         kept = retention_ms(pair.source) if pair.source else None
@@ -110,7 +125,7 @@ def questions(flow: Flow, logs: SourceLogs, pairs: Iterable[Pair], at: int) -> Q
                 expiring[source] = pace.next_run - kept
             if logs.bounds[source].start > 0:
                 recent[source] = at - pace.interval_ms
-    return Questions(expiring, recent, oldest)
+    return Questions(expiring, recent, deletions, oldest)
 
 
 def uncopied(pair: Pair, logs: SourceLogs) -> Iterator[TopicPartition]:
@@ -139,40 +154,61 @@ def risks(
         at: now, in milliseconds since 1970.
     """
     pace = pace_of(flow, at)
-    if pace is None:
-        return
     by_topic = defaultdict[str, list[Range]](list)
     for range_ in ranges:
         by_topic[range_.topic].append(range_)
     for choice in choices:
         topic, of_topic = source.topics[choice.topic], by_topic[choice.topic]
+        yield from _forgotten_deletions(source.logs, topic, of_topic)
+        if pace is None:
+            continue
         yield from _expiring(source.logs, topic, of_topic, pace)
         yield from _too_short(source.logs, topic, of_topic, pace)
+
+
+def _delete_retention_ms(topic: Topic) -> int:
+    return config_number(topic.configs, "delete.retention.ms", _DAY_MS)
 
 
 def _expiring(
     logs: SourceLogs, topic: Topic, ranges: Sequence[Range], pace: Pace
 ) -> Iterator[Risk]:
     """Offsets for which this run is the last chance."""
-    lost = {
-        range_: min(logs.expiring.get(range_.source, 0), range_.end) - range_.start
-        for range_ in ranges
-    }
-    lost = {range_: offsets for range_, offsets in lost.items() if offsets > 0}
-    if not lost:
-        return
-    worst = max(lost, key=lambda range_: lost[range_])
-    end = worst.start + lost[worst]
-    yield Risk(
-        topic.name,
-        worst.partition,
-        len(lost),
-        sum(lost.values()),
-        f"offsets [{worst.start}, {end}) may be deleted before the next run "
-        f"({moment_text(pace.next_run, seconds=False)}) if this one does not copy them: "
-        f"retention.ms={topic.configs['retention.ms']}.",
-        _LONGER,
+    said = (
+        f"may be deleted before the next run ({moment_text(pace.next_run, seconds=False)}) if this one does not copy "
+        f"them: retention.ms={topic.configs.get('retention.ms')}."
     )
+    yield from _before(logs.expiring, topic, ranges, said, _LONGER)
+
+
+def _forgotten_deletions(
+    logs: SourceLogs, topic: Topic, ranges: Sequence[Range]
+) -> Iterator[Risk]:
+    """Offsets among which tombstones may be missing, so that the copy keeps what they have deleted."""
+    said = (
+        f"are older than delete.retention.ms={_delete_retention_ms(topic)}: if the source's cleaner has removed a "
+        "tombstone among them, the copy keeps the key that it deleted."
+    )
+    yield from _before(logs.deletions, topic, ranges, said, _KEPT_KEYS)
+
+
+def _before(
+    offsets: Mapping[TopicPartition, int],
+    topic: Topic,
+    ranges: Sequence[Range],
+    said: str,
+    advice: str,
+) -> Iterator[Risk]:
+    """The risk of what ranges have before these offsets, by *source* partition, if there is any."""
+    early = {
+        range_: min(offsets.get(range_.source, 0), range_.end) - range_.start for range_ in ranges
+    }
+    early = {range_: count for range_, count in early.items() if count > 0}
+    if early:
+        worst = max(early, key=lambda range_: early[range_])
+        of_worst = f"offsets [{worst.start}, {worst.start + early[worst]}) {said}"
+        total = sum(early.values())
+        yield Risk(topic.name, worst.partition, len(early), total, of_worst, advice)
 
 
 def _too_short(

@@ -19,7 +19,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 from kafka_ferry.wire.partitions.log_dirs import log_sizes
-from kafka_ferry.wire.partitions.times import look_up
+from kafka_ferry.wire.partitions.times import LookedUp, look_up
 
 # Every record with a timestamp is at or after it.
 _FIRST: Final = 0
@@ -63,18 +63,17 @@ def _ask(
         unknown.append(f"The number of bytes to copy is not known. {error}")
     expiring = look_up(cluster, nodes, asked.expiring)
     recent = look_up(cluster, nodes, asked.recent)
+    deletions = look_up(cluster, nodes, asked.deletions)
     oldest = look_up(cluster, nodes, dict.fromkeys(asked.oldest, _FIRST))
     remote = {tp: node for tp, node in nodes.items() if tp.topic in tiered}
-    refused = expiring.refused | recent.refused | oldest.refused
+    refused = expiring.refused | recent.refused | deletions.refused | oldest.refused
     logs = replace(
         logs,
         sizes=sizes,
         local_starts=local_starts(cluster, remote) if remote else {},
         # Where all records are older, all of them may go.
-        expiring={
-            tp: entry.offset if entry else logs.bounds[tp].end
-            for tp, entry in expiring.entries.items()
-        },
+        expiring=_first_since(expiring, logs),
+        deletions=_first_since(deletions, logs),
         recent={tp: entry.offset for tp, entry in recent.entries.items() if entry},
         oldest={
             tp: entry.timestamp
@@ -83,6 +82,13 @@ def _ask(
         },
     )
     return logs, (*unknown, *_untold(refused))
+
+
+def _first_since(found: LookedUp, logs: SourceLogs) -> dict[TopicPartition, int]:
+    """The first offset of a time or later, the log's end where all records are older."""
+    return {
+        tp: entry.offset if entry else logs.bounds[tp].end for tp, entry in found.entries.items()
+    }
 
 
 def _untold(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str]:

@@ -197,6 +197,43 @@ def test_a_compacted_topic_is_at_no_risk() -> None:
     assert risks_of(a_state(topic, bounds=(10, 50), recent={TP: 20})) == ()
 
 
+COPIED = {TopicPartition("primary.orders", 0): at(20)}
+
+
+@pytest.mark.parametrize(
+    ("configs", "positions", "asked"),
+    [
+        ({"cleanup.policy": "compact"}, COPIED, NOW - DAY),
+        ({"cleanup.policy": "compact,delete", "delete.retention.ms": "5"}, COPIED, NOW - 5),
+        ({"cleanup.policy": "delete"}, COPIED, None),
+        # A copy that has nothing yet has no key too many.
+        ({"cleanup.policy": "compact"}, {}, None),
+    ],
+)
+@pytest.mark.parametrize("schedule", ["@hourly", ""])
+def test_where_others_were_copied_the_age_of_a_tombstone_is_asked_for(
+    configs: dict[str, str],
+    positions: dict[TopicPartition, Position],
+    asked: int | None,
+    schedule: str,
+) -> None:
+    one = a_state(kept_for(DAY, **configs), target=[a_remote()], positions=positions)
+    found = questions(a_flow(schedule=schedule), one.source.logs, [pair_of(one)], NOW)
+    assert found.deletions.get(TP) == asked
+
+
+@pytest.mark.parametrize("schedule", ["@hourly", ""])
+def test_a_tombstone_that_is_older_than_it_is_kept_may_have_been_missed(schedule: str) -> None:
+    topic = kept_for(-1, **{"cleanup.policy": "compact"})
+    state = a_state(topic, target=[a_remote()], positions=COPIED, deletions={TP: 30})
+    (risk,) = planned(state, a_flow(schedule=schedule)).remarks.risks
+    assert (risk.offsets, risk.message) == (
+        10,
+        f"offsets [20, 30) are older than delete.retention.ms={DAY}: if the source's cleaner has removed a "
+        "tombstone among them, the copy keeps the key that it deleted.",
+    )
+
+
 def test_a_position_beyond_what_expires_in_one_partition_hides_none_in_another() -> None:
     done: dict[TopicPartition, Position] = {TopicPartition("primary.orders", 0): at(50)}
     state = a_state(

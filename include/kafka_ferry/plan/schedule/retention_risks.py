@@ -39,7 +39,9 @@ _DAY_MS: Final = 24 * 60 * 60 * _SECOND_MS
 # Airflow's presets that croniter does not know (airflow.timetables.CronMixin).
 _PRESETS: Final = {"@quarterly": "0 0 1 */3 *"}
 _LONGER: Final = "Keep its records longer, or mirror more often."
-_KEPT_KEYS: Final = "Mirror more often, or raise delete.retention.ms. `ferry audit` finds such keys."
+_KEPT_KEYS: Final = (
+    "Mirror more often, or raise delete.retention.ms. `ferry audit` finds such keys."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +183,7 @@ def _expiring(
     yield from _before(logs.expiring, topic, ranges, said, _LONGER)
 
 
-def _forgotten_deletions(
-    logs: SourceLogs, topic: Topic, ranges: Sequence[Range]
-) -> Iterator[Risk]:
+def _forgotten_deletions(logs: SourceLogs, topic: Topic, ranges: Sequence[Range]) -> Iterator[Risk]:
     """Offsets among which tombstones may be missing, so that the copy keeps what they have deleted."""
     said = (
         f"are older than delete.retention.ms={_delete_retention_ms(topic)}: if the source's cleaner has removed a "

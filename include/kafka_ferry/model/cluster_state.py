@@ -93,7 +93,7 @@ class LogMismatch:
         log_end: where the log ends.
         unknown_at: the offset of a record after ``ledger_end`` that the flow's own writers have written and that
             the ledger does not have, -1 for none.
-        is_replaced: whether another producer's record lies where the ledger has its last one.
+        is_replaced: whether another record lies where the ledger has its last one.
     """
 
     ledger_end: int
@@ -105,6 +105,24 @@ class LogMismatch:
     def is_cut(self) -> bool:
         """Whether the log ends before the ledger does."""
         return self.log_end < self.ledger_end
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the log, without its name before it and without a stop."""
+        if self.is_cut:
+            return (
+                f"ends at {self.log_end}, before {self.ledger_end}, up to which the ledger has records: they are "
+                "gone (an unclean leader election?)"
+            )
+        if self.is_replaced:
+            return (
+                "has another record where the ledger has the last one that was copied, before offset "
+                f"{self.ledger_end}: it was cut back (an unclean leader election?), and has grown again"
+            )
+        return (
+            f"has records of this flow's own writers from offset {self.unknown_at} on that the ledger does not have: "
+            "it has lost its newest ones (a power cut?)"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -397,6 +397,27 @@ def test_a_log_that_was_cut_is_found_and_copied_again(
     copy.assert_later_runs_go_on()
 
 
+def test_a_translated_copy_whose_log_was_cut_is_found_without_being_named(
+    folder: Path, stoppable: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    copy = Copied(Pair(folder, *stoppable, unique), offsets="translated")
+    copy.more()
+    assert not failures(copy_now(copy.flow, "run-2"))
+    copy.target.stop()
+    cut_log(copy.target, copy.remote, 21)
+    copy.target.start()
+
+    (state,) = Repair(copy.flow).look()
+    (part,) = state.partitions
+    assert (state.remote_topic, part.offset) == (copy.remote, 21)
+    assert "its log ends at 21, before 31, up to which the ledger has records" in part.problem
+    Repair(copy.flow).give_up([state])
+    assert not failures(copy_now(copy.flow, "run-3"))
+    assert_same(copy.source, copy.topic, copy.target, copy.remote)
+    assert verified(copy.flow, "run-3").state == "verified"
+    assert Repair(copy.flow).look() == []
+
+
 def test_rights_that_are_missing_are_told(copy: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release stands, and a principal with the right can finish the repair."""
     foreign(copy)

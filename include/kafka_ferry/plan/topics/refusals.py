@@ -197,23 +197,17 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
 OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
     Situation(
         holds=lambda it: it.mismatch is not None and it.mismatch.is_cut,
-        reason="the target's log of {it.remote_topic} ends at {it.mismatch.log_end}, before "
-        "{it.mismatch.ledger_end}, up to which the ledger has records: they are gone (an unclean leader "
-        "election?), and others would take their offsets.",
+        reason="the target's log of {it.remote_topic} {it.mismatch.problem}, and others would take their offsets.",
         advice="To copy them again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.mismatch is not None and it.mismatch.is_replaced,
-        reason="another producer's record lies in {it.remote_topic} where the ledger has the last one that was copied, "
-        "before offset {it.mismatch.ledger_end}: the target's log was cut back (an unclean leader election?), and has "
-        "grown again.",
+        reason="the target's log of {it.remote_topic} {it.mismatch.problem}.",
         advice="`ferry verify --all` names the ranges that are gone. To copy them again, " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.mismatch is not None and it.mismatch.unknown_at >= 0,
-        reason="{it.remote_topic} holds records of this flow's own writers from offset "
-        "{it.mismatch.unknown_at} on that its ledger does not have: the ledger has lost its newest records "
-        "(a power cut?), and they would be copied twice.",
+        reason="the target's log of {it.remote_topic} {it.mismatch.problem}, and they would be copied twice.",
         advice="To copy all of it once, " + _ANEW,
     ),
     Situation(

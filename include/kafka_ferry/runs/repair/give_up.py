@@ -22,6 +22,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
 )
 from kafka_ferry.model import LogBounds, Mark, Position, TopicPartition
+from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan import policy_of, select_topics
 from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
@@ -36,6 +37,7 @@ from kafka_ferry.plan.offsets.log_check import (
 )
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.first_copied import first_copied
+from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
@@ -77,10 +79,13 @@ class Repair:
         self._run = RunContext.of(flow, run_id_now("repair"))
         self._ledger_topic = ledger_topic(flow.source.alias)
         self._is_in_ledger = False
+        self._mismatches: Mapping[TopicPartition, LogMismatch] = {}
         self.refused: dict[str, FerryError] = {}
 
     def look(self, named: Collection[str] = ()) -> list[CopyState]:
-        """The state of the remote topics ``named``, or of all whose offsets are preserved; changes nothing.
+        """The state of the remote topics ``named``; changes nothing.
+
+        Without names, of all whose offsets are preserved, and of those whose logs contradict the ledger.
 
         Raises:
             FerryError: if one of ``named`` is not a remote topic of the flow, or a cluster cannot
@@ -161,7 +166,21 @@ class Repair:
             )
             for name in sorted(names - self.refused.keys())
         ]
-        return [it for it in copies if named or _has_state(it)]
+        self._mismatches = self._contradictions(copies)
+        return [it for it in copies if named or self._has_state(it)]
+
+    def _contradictions(self, copies: Iterable[Copy]) -> Mapping[TopicPartition, LogMismatch]:
+        """How the logs of translated copies contradict the ledger, as a plan sees it; it refuses them then."""
+        topics = [it.remote for it in copies if it.remote and not (it.preserved or it.released)]
+        if not (topics and self._is_in_ledger):
+            return {}
+        return log_mismatches(self._flow, self._target, self._run.ledger, topics)
+
+    def _has_state(self, copy: Copy) -> bool:
+        # A topic that is gone, and into which nothing was copied, has no state.
+        kept = copy.preserved and (copy.remote is not None or bool(copy.positions))
+        mismatched = any(tp.topic == copy.remote_topic for tp in self._mismatches)
+        return copy.released or copy.leftover or kept or mismatched
 
     def _by_ledger(self) -> _Known:
         self._is_in_ledger = bool(self._target.topic_ids([self._ledger_topic]))
@@ -214,6 +233,9 @@ class Repair:
             log = logs.get(target)
             found = self._log_tail(copy, target, log)
             state = partition_state(copy, number, log, found)
+            if mismatch := self._mismatches.get(target):
+                at = min(mismatch.log_end, mismatch.ledger_end)
+                state = replace(state, offset=at, problem=f"its log {mismatch.problem}.")
             if log and target in first:
                 lost = only_copy(copy, number, first[target], log, sources.get(source))
                 state = replace(state, only_copy=lost)
@@ -257,9 +279,3 @@ class Repair:
             for error in self._target.create_topics([ledger]).values():
                 raise error
         release(self._run, released)
-
-
-def _has_state(copy: Copy) -> bool:
-    # A topic that is gone, and into which nothing was copied, has no state.
-    kept = copy.preserved and (copy.remote is not None or bool(copy.positions))
-    return copy.released or copy.leftover or kept

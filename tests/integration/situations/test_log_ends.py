@@ -212,7 +212,7 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         ("both-ways", r"ends at 31, before 51, up to which the ledger has records"),
         ("compacted", r"ends at 31, before 51, up to which the ledger has records"),
         *(
-            (it, r"records of this flow's own writers from offset 31 on that its ledger does")
+            (it, r"records of this flow's own writers from offset 31 on that the ledger does")
             for it in spared
         ),
         *(

@@ -132,10 +132,11 @@ def next_offset(flow: Flow, source: TopicPartition) -> int | None:
     return int(ends[-1]) if ends else None
 
 
-def ledger_topics(flow: Flow) -> set[str]:
-    """The source topics that were ever copied, by the ledger as it was last read."""
-    rows = RunContext.of(flow, "").ledger.read(copied_rows(), ["topic"])
-    return set(pc.unique(rows["topic"]).to_pylist())
+def ledger_partitions(flow: Flow) -> dict[str, list[int]]:
+    """The partitions of each source topic that were ever copied, by the ledger as it was last read."""
+    rows = RunContext.of(flow, "").ledger.read(copied_rows(), ["topic", "partition"])
+    grouped = rows.group_by("topic").aggregate([("partition", "distinct")])
+    return {row["topic"]: row["partition_distinct"] for row in grouped.to_pylist()}
 
 
 def _of_partition(source: TopicPartition) -> pc.Expression:

@@ -59,6 +59,9 @@ def test_a_record_is_found_with_its_run_its_transaction_its_proof_and_its_certif
     none = ferry(*asked, "8")
     assert none.returncode == 2
     assert "has it up to offset 8" in none.stderr
+    elsewhere = ferry(*asked[:6], "7", "--offset", "4")
+    assert elsewhere.returncode == 2
+    assert "has nothing of it, but partitions 0 to 0" in elsewhere.stderr
     misspelt = ferry(*asked[:4], f"{topic}s", *asked[5:], "4")
     assert misspelt.returncode == 9
     assert f"has copied no topic {topic}s. Did you mean '{topic}'?" in misspelt.stderr

@@ -47,6 +47,13 @@ def _whole_number(_: Any, node: yaml.ScalarNode) -> int:
     return int(node.value)
 
 
+# What PyYAML was at, and how that begins.
+_OPENED: Final = {
+    "while parsing a flow sequence": "bracket '['",
+    "while parsing a flow mapping": "bracket '{'",
+    "while parsing a flow node": "bracket",
+    "while scanning a quoted scalar": "quote",
+}
 _PURE: Final = _loader(yaml.SafeLoader)
 # A fifth of the time, which matters where Airflow reads 200 flows repeatedly.
 _IN_C: Final = _loader(yaml.CSafeLoader) if yaml.__with_libyaml__ else None
@@ -198,8 +205,11 @@ def _syntax_problem(error: yaml.YAMLError) -> Problem:
     reason = regex.sub(r"'.*'", "'...'", getattr(error, "problem", None) or "unreadable text")
     # So PyYAML says of a tab, in two ways.
     is_tab = "'\\t'" in (getattr(error, "problem", None) or "")
-    return Problem(
-        where,
-        f"is not valid YAML: {reason}",
-        "Indent with spaces: YAML allows no tab there." if is_tab else "",
-    )
+    tabs = "Indent with spaces: YAML allows no tab there." if is_tab else ""
+    return Problem(where, f"is not valid YAML: {reason}", tabs or _opened(error))
+
+
+def _opened(error: yaml.YAMLError) -> str:
+    """What may not be closed, and where it begins: the error is where the next thing is, perhaps lines below."""
+    what, mark = _OPENED.get(getattr(error, "context", "")), getattr(error, "context_mark", None)
+    return f"Is the {what} of line {mark.line + 1} closed?" if what and mark else ""

@@ -42,7 +42,7 @@ def where(
     Exits with 2 if no run has accounted for the offset.
     """
     from kafka_ferry.runs.state.step_time import step_time
-    from kafka_ferry.runs.where import ledger_topics, next_offset, where
+    from kafka_ferry.runs.where import ledger_partitions, next_offset, where
 
     chosen, source = one_flow(config, flow), TopicPartition(topic, partition)
     with step_time(chosen):
@@ -51,14 +51,17 @@ def where(
         show_json([[asdict(one) for one in found]], several=False)
     for one in () if as_json else found:
         _show(one)
-    if not found and topic not in (copied := ledger_topics(chosen)):
+    copied = {} if found else ledger_partitions(chosen)
+    if not found and topic not in copied:
         raise InputError(
             f"{chosen.name} has copied no topic {topic}.",
             advice=did_you_mean(topic, copied) or "Name it as the source does.",
         )
     if not found:
         following = next_offset(chosen, source)
-        known = "nothing of it" if following is None else f"it up to offset {following}"
+        some = copied[topic]
+        others = "" if partition in some else f", but partitions {min(some)} to {max(some)}"
+        known = f"nothing of it{others}" if following is None else f"it up to offset {following}"
         warn(
             f"No run of {chosen.name} has accounted for offset {offset} of {source}: the ledger has {known}."
         )

@@ -42,6 +42,6 @@ def test_only_what_concerns_the_flows_asked_for_is_told(
 ) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(FILE)
-    check([file], None, ["b"])
+    check([file], clusters=["b"])
     assert "tasks.max" in (told := capsys.readouterr().err)
     assert "offset.lag.max" not in told

@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 FilesOption = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Option(
         "--config",
         help="A file with flows: YAML, or MirrorMaker 2's properties; repeatable, to check that they go together.",
-        default_factory=lambda: [FLOW_FILE],
         show_default=str(FLOW_FILE),
     ),
+]
+MoreFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="FILES", help="The same, as a shell gives them: configs/*.yaml"),
 ]
 CheckJsonOption = Annotated[
     bool,
@@ -35,14 +38,16 @@ CheckJsonOption = Annotated[
 
 
 def check(
-    config: FilesOption,
+    files: MoreFiles = None,
+    config: FilesOption = None,
     flow: FlowOption = None,
     clusters: ClustersOption = None,
     *,
     as_json: CheckJsonOption = False,
 ) -> None:
     """Check flows' files, and ask no broker. Exits with 0 if a run would accept them."""
-    found = [(file, one) for file in config for one in flows_of(file, flow, clusters)]
+    named = [*(config or ()), *(files or ())] or [FLOW_FILE]
+    found = [(file, one) for file in named for one in flows_of(file, flow, clusters)]
     notes = {one.name: [*_notes(file, one)] for file, one in found}
     for (_, one), (file, other) in combinations(found, 2):
         notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]

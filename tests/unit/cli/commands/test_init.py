@@ -76,9 +76,12 @@ def test_two_files_that_write_the_same_names_are_told(ferry: Ferry) -> None:
             name,
         )
         Path(name).write_text(Path(name).read_text() + kept)
-    status, _, said = ferry("check", "--config", "us.yaml", "--config", "eu.yaml")
+    status, valid, said = ferry("check", "--config", "us.yaml", "--config", "eu.yaml")
     assert status == 0
     assert "eu.yaml: us->backup and eu->backup both write orders: rename one" in said
+    # As a shell expands *.yaml.
+    for files in (("--config", "us.yaml", "eu.yaml"), ("us.yaml", "eu.yaml")):
+        assert ferry("check", *files) == (status, valid, said)
     _, _, said = ferry("check", "--config", "us.yaml", "--config", "us.yaml")
     assert "us->backup is in two files" in said
 

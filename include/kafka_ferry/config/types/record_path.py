@@ -42,6 +42,8 @@ def read_path(text: str) -> RecordPath:
     if found := _FIELD.fullmatch(text.strip()):
         names = tuple(name.strip("`") for name in _NAMES.findall(found[2]))
         return RecordPath("key" if found[1] == "key" else "value", names)
+    is_name = "." not in text and _FIELD.fullmatch(f"value.{text}")
+    meant = f". Did you mean value.{text}?" if is_name else ""
     raise ValueError(
-        f"{text!r} must be key, value, a field such as value.address.city, or headers['name']"
+        f"{text!r} must be key, value, a field such as value.address.city, or headers['name']{meant}"
     )

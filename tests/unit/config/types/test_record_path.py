@@ -35,6 +35,13 @@ def test_anything_else_is_refused(text: str) -> None:
         read_path(text)
 
 
+def test_a_single_name_is_taken_for_a_field_of_the_value() -> None:
+    with pytest.raises(ValueError, match=r"Did you mean value\.email\?$"):
+        read_path("email")
+    with pytest.raises(ValueError, match=r"headers\['name'\]$"):
+        read_path("valu.email")
+
+
 def test_a_path_is_shown_as_it_is_written() -> None:
     for text in ("key", "value.address.city", "headers['region']"):
         assert str(read_path(text)) == text

@@ -52,7 +52,7 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 test: setup ## Run each promise's test once, on real clusters, a real Spark and a real Airflow
 	@$(call run_tests,not long,,2)
 
-test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorMaker's takeover
+test-long: setup ## Run what needs minutes, such as storms and old brokers, and what happens seldom
 	@$(call run_tests,long,tests/simulation tests/system tests/faults tests/integration,3)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7

@@ -77,7 +77,7 @@ def test_the_table_has_javas_answers(tmp_path: Path) -> None:
     assert "error" not in compiled
 
 
-@pytest.mark.short("0")
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_whatever_is_put_together_answers_as_in_java(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

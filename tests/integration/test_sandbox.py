@@ -209,6 +209,7 @@ def test_the_cleaner_is_quick(primary: KafkaCluster, unique: Unique) -> None:
     wait_until(lambda: values() == [b"new", b"newest"])
 
 
+@pytest.mark.long
 def test_the_demo_data_is_what_its_summary_says(own: KafkaCluster) -> None:
     rounds = [fill(own.bootstrap, records=2_000, round_=round_) for round_ in (0, 1)]
 

@@ -165,6 +165,7 @@ def test_tasks_on_other_machines_need_no_key_tab(realm: Realm) -> None:
     assert str(key_tab) not in repr(cluster)
 
 
+@pytest.mark.long
 def test_a_connection_outlives_its_sessions_and_its_tickets(realm: Realm) -> None:
     key_tab = realm.kdc.key_tab("brief")
     realm.kdc.administer("modify_principal -maxlife 3s brief")

@@ -122,6 +122,7 @@ def test_a_right_that_is_missing_is_named_with_the_command_that_grants_it(
         pytest.fail(f"{taken} is missing, and nothing says so:\n" + "\n".join(said))
 
 
+@pytest.mark.long
 def test_the_command_that_an_error_names_grants_the_right_and_the_next_run_goes_on(
     folder: Path, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

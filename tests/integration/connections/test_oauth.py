@@ -186,7 +186,7 @@ def kept_fresh(file: Path, provider: IdentityProvider) -> Iterator[list[str]]:
         thread.join()
 
 
-@pytest.mark.short("endpoint")
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["endpoint", "file"])
 def test_a_copy_outlives_its_sessions_and_its_tokens(
     kind: str,

@@ -60,7 +60,7 @@ def ask(topic: str) -> MetadataRequest:
     return MetadataRequest(topics=[named], allow_auto_topic_creation=False)
 
 
-@pytest.mark.short("4-SCRAM-SHA-512")
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("in_flight", [1, 4])
 def test_a_connection_outlives_its_sessions_and_gives_all_answers_in_their_order(

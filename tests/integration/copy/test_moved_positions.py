@@ -127,7 +127,7 @@ def test_a_position_that_is_committed_as_it_is_loses_its_metadata_and_nothing_el
     assert_same(primary, copied.topics[0], backup, target_of(copied).topic)
 
 
-@pytest.mark.short("lost-translated")
+@pytest.mark.long
 @pytest.mark.parametrize("copied", ["translated"], indirect=True)
 @pytest.mark.parametrize("is_lost", [False, True], ids=["kept", "lost"])
 def test_positions_are_not_judged_by_a_ledger_whose_newest_records_are_hidden(

@@ -55,6 +55,7 @@ def kill_the_supervisor(copy: SlowCopy) -> None:
     copy.supervisor.kill()
 
 
+@pytest.mark.long
 def test_a_task_that_is_lost_takes_its_copying_with_it_and_the_next_one_copies_the_rest(
     pair: Pair, flow: Flow, topic: str
 ) -> None:

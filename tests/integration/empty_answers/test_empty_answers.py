@@ -123,6 +123,7 @@ def fates(cluster: WireCluster, partition: TopicPartition) -> object:
     return fates_after(cluster, log.leader, partition, begin.next_offset, undecided)
 
 
+@pytest.mark.short("ended")
 @pytest.mark.parametrize("read", [values, stored, ended, first, fates])
 def test_every_reader_asks_again_and_concludes_nothing_from_silence(
     primary: KafkaCluster, unique: Unique, read: Reader

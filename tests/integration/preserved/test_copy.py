@@ -183,6 +183,7 @@ def test_a_log_that_begins_far_up_is_filled_and_cut_off(
     assert bounds(pair.backup, remote(flow, topic)) == (3, 3)
 
 
+@pytest.mark.long
 @FILLS
 def test_an_empty_partition_that_begins_far_up_ends_there_too(
     preserved: Callable[..., Flow], pair: Pair, fill: str
@@ -365,7 +366,7 @@ def test_control_records_that_come_late_are_waited_for(
 
 
 @FILLS
-@pytest.mark.short("markers")
+@pytest.mark.long
 def test_the_filling_may_change_between_runs(
     preserved: Callable[..., Flow], pair: Pair, fill: str
 ) -> None:
@@ -378,6 +379,7 @@ def test_the_filling_may_change_between_runs(
         assert_copied(changed, topic, pair, f"run-{run}")
 
 
+@pytest.mark.long
 def test_gaps_are_filled_on_after_a_writer_with_a_far_higher_coordinator_epoch(
     preserved: Callable[..., Flow], pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,6 +242,7 @@ def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
 # Through brokers that go on
 
 
+@pytest.mark.long
 def test_an_open_transaction_of_another_client_is_seen_although_committed_readers_do_not_see_it(
     pair: Pair,
 ) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kafka_sandbox.cluster import KafkaCluster
@@ -42,6 +43,7 @@ def consume(broker: KafkaCluster, topic: str, group: str, count: int) -> tuple[l
     return values, "".join(lines)
 
 
+@pytest.mark.long
 def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing_its_place(
     pair: Pair,
 ) -> None:

@@ -181,6 +181,7 @@ def test_a_day_is_backfilled_exactly_and_once(
     ordinary(latest, "third")
 
 
+@pytest.mark.long
 def test_an_audit_says_that_no_order_was_promised_across_two_backfills(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
@@ -204,6 +205,7 @@ def test_an_audit_says_that_no_order_was_promised_across_two_backfills(
     assert audit.compare(audit.plan(), no_spark, lambda *_: None).found == {"doubled": 1}
 
 
+@pytest.mark.long
 def test_records_out_of_order_are_found_as_far_as_the_flow_says(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
@@ -260,6 +262,7 @@ def test_codecs_transactions_and_times_of_the_broker(
     assert texts(pair.backup, remote(flow, stamped)) == ["s0", "s1"]
 
 
+@pytest.mark.long
 def test_a_flow_that_has_never_run_begins_afterwards_where_it_would_have_begun(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +311,7 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
     assert texts(pair.backup, remote(flow, orders)) == texts(pair.primary, orders)
 
 
+@pytest.mark.long
 def test_a_separate_topic_takes_what_is_late(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
     topic = a_topic(pair.primary, pair.unique("compacted"), cleanup_policy="compact")
@@ -342,6 +346,7 @@ def test_preserved_offsets_have_no_place_for_what_is_late(pair: Pair, orders: st
     assert plan.ranges == ()
 
 
+@pytest.mark.long
 def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
@@ -376,6 +381,7 @@ def test_a_topic_that_was_recreated_has_nothing_of_the_old_ones_history(
     assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "recreated"]
 
 
+@pytest.mark.long
 def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_more(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -515,6 +521,7 @@ def test_a_position_that_was_set_back_stops_the_backfill_by_name(
     assert texts(backup, remote(latest, orders)) == []
 
 
+@pytest.mark.long
 def test_a_proof_of_everything_is_not_that_of_the_backfill_which_ran_last(
     primary: KafkaCluster, latest: Flow, orders: str
 ) -> None:
@@ -537,6 +544,7 @@ def test_a_proof_of_everything_is_not_that_of_the_backfill_which_ran_last(
     assert (row.lag, 0 < (row.complete_until or 0) < now_ms()) == (0, True)
 
 
+@pytest.mark.long
 def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_after_it(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
@@ -598,6 +606,7 @@ def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(pair: Pair)
     assert plan_now(flow, "next").offsets == 1
 
 
+@pytest.mark.long
 def test_what_a_first_copy_left_out_is_backfilled(
     pair: Pair, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_dry_run_changes_nothing_whatever_is_done_with_it(pair: Pair) -> None:
     assert Run(flow, "run-1").plan().topics.creations, "the remote topic is still to be created"
 
 
+@pytest.mark.long
 def test_all_that_was_ever_copied_can_be_proved_again(pair: Pair, spark: SparkSource) -> None:
     orders, payments = (a_topic(pair.primary, pair.unique(name)) for name in ("again", "not-again"))
     flow = pair.flow([orders, payments])

@@ -81,6 +81,7 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
     assert {row.ledger.run for row in third.proof.ranges} == {"run-3"}
 
 
+@pytest.mark.long
 def test_a_state_folder_that_was_moved_is_used_where_it_is(pair: Pair, spark: SparkSource) -> None:
     topic = pair.topic("moved", named("first", 20))
     flow = pair.flow([topic])
@@ -133,6 +134,7 @@ def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_
     assert read_all(pair.backup.bootstrap, elsewhere) == {0: [], 1: []}
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -210,6 +212,7 @@ def mirrored(pair: Pair, spark: SparkSource) -> Run:
     return run
 
 
+@pytest.mark.long
 def test_what_was_read_back_while_spark_was_there_is_verified_without_it_once(
     mirrored: Run, spark: SparkSource
 ) -> None:

@@ -57,6 +57,7 @@ def begin(file: Path) -> None:
         plan_now(flow, "run-2")
 
 
+@pytest.mark.short("region")
 @pytest.mark.parametrize("region", [True, False], ids=["region", "no-region"])
 def test_two_flows_keep_their_state_in_one_bucket_through_kills(
     pair: Pair, store: ThreadedMotoServer, unique: Unique, *, region: bool
@@ -91,6 +92,7 @@ def test_two_flows_keep_their_state_in_one_bucket_through_kills(
         run_whole(flow, "run-3")
 
 
+@pytest.mark.long
 def test_a_store_that_is_gone_is_named_and_costs_nothing_once_it_is_back(
     pair: Pair, store: ThreadedMotoServer, unique: Unique
 ) -> None:

@@ -70,6 +70,7 @@ def with_another_writer(flow: Flow) -> Flow:
     return next(it for it in more if writers_of(it).of(target) > 0)
 
 
+@pytest.mark.long
 def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothing_is_new(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothin
     assert len(read_all(target.bootstrap, there)[0]) == 30
 
 
+@pytest.mark.long
 def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_with_something_new(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
@@ -241,6 +243,7 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         assert where(flows[name], asked, 5)[0].state == "there"
 
 
+@pytest.mark.long
 def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
@@ -288,6 +291,7 @@ def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_clea
         verified(flow, "run-2")
 
 
+@pytest.mark.long
 def test_records_missing_within_a_compacted_log_are_counted_in_the_headline(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:

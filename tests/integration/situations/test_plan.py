@@ -187,6 +187,7 @@ def test_where_all_that_was_to_be_copied_is_deleted_the_loss_alone_is_recorded(p
 # Where a log parts from the one that was copied
 
 
+@pytest.mark.long
 def test_the_end_of_the_positions_leader_epoch_is_where_the_log_was_cut(
     folder: Path, backup: KafkaCluster
 ) -> None:

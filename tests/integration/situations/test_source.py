@@ -481,6 +481,7 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
     assert copy_now(flow, "run-4") == []
 
 
+@pytest.mark.long
 def test_other_records_at_the_copied_offsets_are_noticed_where_the_leader_epochs_are_the_same(
     tmp_path: Path, backup: KafkaCluster
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_writer_that_was_taken_over_cannot_commit(
     new.close()
 
 
+@pytest.mark.long
 def test_a_writer_whose_transaction_has_timed_out_goes_on_and_does_not_blame_another_run(
     planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_consumer_of_the_new_protocol_goes_on_where_it_was(
     assert sorted(done) == sorted((p, b"%d" % i) for p in (0, 1) for i in range(10))
 
 
+@pytest.mark.long
 def test_a_share_group_begins_where_it_had_begun(
     flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
@@ -374,6 +375,7 @@ def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
     assert committed(pair.backup, group) == {(remote(flow, empty), 0): 0}
 
 
+@pytest.mark.long
 def test_a_group_of_a_preserved_and_a_translated_topic_moves_as_one(
     syncing: Callable[..., Flow], pair: Pair, group: str
 ) -> None:
@@ -522,6 +524,7 @@ def test_offsets_of_a_topic_that_was_recreated_on_the_source_stay(
     assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
 
 
+@pytest.mark.long
 def test_offsets_of_a_topic_that_is_gone_from_the_source_are_deleted_by_policy(
     syncing: Callable[..., Flow], pair: Pair, topic: str, group: str
 ) -> None:

@@ -92,7 +92,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
 
 
-@pytest.mark.parametrize("version", [pytest.param("1", marks=pytest.mark.long), "2"])
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["1", "2"])
 def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
     pair: Pair, spark: SparkApplication, version: str
 ) -> None:

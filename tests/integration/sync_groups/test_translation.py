@@ -215,6 +215,7 @@ def test_a_topic_recreated_is_translated_by_what_was_copied_of_it_alone(pair: Pa
     assert history.routes() == {}
 
 
+@pytest.mark.long
 def test_a_log_that_was_cut_back_is_translated_by_its_new_branch(
     folder: Path, backup: KafkaCluster, tmp_path: Path
 ) -> None:

@@ -323,7 +323,7 @@ def cases(patched: pytest.MonkeyPatch, chance: random.Random) -> Iterator[Case]:
         target.acls |= some_acls(chance, 1)
 
 
-@pytest.mark.short("40")
+@pytest.mark.long
 @pytest.mark.parametrize("rounds", [40, 200])
 def test_no_step_of_a_run_gives_a_principal_more_than_the_source_does(
     tmp_path: Path, rounds: int, monkeypatch: pytest.MonkeyPatch

@@ -361,6 +361,7 @@ def test_a_group_that_reads_copies_of_the_other_clusters_topic_goes_on_in_that_t
     assert groups[this.group].not_copied == (-1 if is_down else 0)
 
 
+@pytest.mark.long
 def test_a_group_that_would_miss_records_there_is_stuck(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -435,6 +436,7 @@ def test_what_is_gone_from_the_source_since_the_last_run_is_named_and_moves_noth
     assert the_group(failover(there, [alone], source_down=True)).state == "ready"
 
 
+@pytest.mark.long
 def test_another_cluster_behind_the_alias_does_not_say_what_groups_have_read(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -479,6 +481,7 @@ def test_a_group_that_reads_only_what_no_flow_copies_is_stuck_where_it_is_asked_
     assert any("ferry-ledger." in problem for problem in found.problems)
 
 
+@pytest.mark.long
 def test_a_group_of_unused_and_of_expired_partitions_is_ready_with_the_source_and_without(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -504,6 +507,7 @@ def test_a_group_of_unused_and_of_expired_partitions_is_ready_with_the_source_an
     assert the_group(failover(there, source_down=True)).state == "ready"
 
 
+@pytest.mark.long
 def test_a_share_group_stays_one_when_only_the_ledger_knows_it(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_records_of_both_sides_are_on_both_sides_once(
     assert [row.lag for row in lag(there)] == [0]
 
 
+@pytest.mark.long
 def test_what_applications_wrote_after_the_log_was_cut_back_is_copied(
     pair: Pair, target: Broker, orders: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

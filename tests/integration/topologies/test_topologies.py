@@ -151,6 +151,7 @@ def test_aggregation_into_one_topic(
     assert values(a, "orders") == ["a0", "a1"]
 
 
+@pytest.mark.long
 def test_what_no_ledger_knows_is_another_clients_in_a_shared_topic_too(
     folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +195,7 @@ def test_fan_out(folder: Path, clusters: Clusters) -> None:
     assert values(b, "A.orders") == values(c, "A.orders") == ["0", "1"]
 
 
-@pytest.mark.short("preserved")
+@pytest.mark.long
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_a_chain(
     folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch, offsets: str
@@ -438,6 +439,7 @@ def test_latest_copies_what_comes_after_the_first_run_and_all_that_appears_later
     assert verified(flows[0], "second-0").state == "verified"
 
 
+@pytest.mark.long
 def test_latest_with_preserved_offsets(
     folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:

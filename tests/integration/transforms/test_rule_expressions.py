@@ -144,6 +144,7 @@ def test_what_is_no_documented_column_is_out_of_reach(
     assert "not-for-anybody" not in said
 
 
+@pytest.mark.long
 def test_what_only_a_lambda_names_is_there_when_the_rule_runs(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -174,6 +175,7 @@ def test_what_only_a_lambda_names_is_there_when_the_rule_runs(
     assert [it.value for it in copied] == [b'{"n":"0","m":"a"}', b'{"n":"2","m":"a"}']
 
 
+@pytest.mark.short("string")
 @pytest.mark.parametrize("form", ["string", "json"])
 def test_a_format_that_no_expression_reads_changes_nothing(
     pair: Pair, spark: SparkSource, form: str
@@ -289,6 +291,7 @@ def test_a_regular_expression_that_cannot_be_is_refused(
     assert why in refusal(pair, spark, {"set": {"value": expression}})
 
 
+@pytest.mark.long
 def test_a_record_on_which_a_regular_expression_fails_goes_to_the_dead_letter_topic(
     pair: Pair, spark: SparkSource
 ) -> None:

@@ -83,6 +83,7 @@ def with_crc(batch: bytes) -> bytes:
     return batch[:17] + google_crc32c.value(batch[21:]).to_bytes(4, "big") + batch[21:]
 
 
+@pytest.mark.long
 def test_what_a_rule_gives_no_more_is_found_though_the_target_has_what_was_sent(
     folder: Path,
     primary: KafkaCluster,
@@ -117,6 +118,7 @@ def test_what_a_rule_gives_no_more_is_found_though_the_target_has_what_was_sent(
     assert "offset 0 has another headers than the rule gives" in by_mask
 
 
+@pytest.mark.long
 def test_a_range_that_the_source_has_no_more_is_never_counted_as_evaluated(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> None:

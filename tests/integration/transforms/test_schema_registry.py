@@ -296,6 +296,7 @@ message Account {
 """
 
 
+@pytest.mark.long
 def test_a_rule_reads_and_changes_fields_in_protobuf(
     pair: Pair, registries: Registries, spark: SparkSource
 ) -> None:
@@ -499,6 +500,7 @@ def test_a_map_that_is_no_longer_true_is_told_and_replaced(
     assert stored_schemas(state) == known
 
 
+@pytest.mark.long
 def test_what_a_transform_rule_leaves_gets_its_ids_too(
     pair: Pair, registries: Registries, spark: SparkSource
 ) -> None:

@@ -29,6 +29,7 @@ def spark() -> Iterator[SparkSource]:
         yield spark
 
 
+@pytest.mark.long
 def test_a_filter_by_header_leaves_records_out_with_a_reason(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -134,6 +135,7 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
     assert not [it for it in everything if it.is_file() and b"not-for-anybody" in it.read_bytes()]
 
 
+@pytest.mark.short("fail", "dead-letter")
 @pytest.mark.parametrize("policy", ["fail", "dead-letter", "pass"])
 def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
     pair: Pair, spark: SparkSource, policy: str
@@ -168,6 +170,7 @@ def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
         assert errors == [b"set value.n failed", b"reading the value as json failed"]
 
 
+@pytest.mark.long
 def test_filtered_records_are_offsets_without_a_record_where_offsets_are_preserved(
     pair: Pair, spark: SparkSource
 ) -> None:
@@ -263,6 +266,7 @@ def by_country(record, secrets):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_a_python_function_does_what_sql_does_not(
     offsets: str, pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
@@ -412,6 +416,7 @@ def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
     assert {it.value for it in copied} == {b'{"n":%d, "x":"z"}' % i for i in range(0, 60_000, 2)}
 
 
+@pytest.mark.long
 def test_a_topic_with_a_rule_and_nothing_new_does_not_stop_the_flow(
     pair: Pair, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:

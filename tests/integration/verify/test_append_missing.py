@@ -62,6 +62,7 @@ def judged(flow: Flow, run: str) -> None:
     Run(flow, run).verify(NO_SPARK, everything=True)
 
 
+@pytest.mark.long
 def test_what_an_open_transaction_hides_is_not_missing(
     folder: Path,
     primary: KafkaCluster,
@@ -196,6 +197,7 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
     judged(flow, "run-6")
 
 
+@pytest.mark.long
 def test_what_the_source_no_longer_has_stays_missing_and_what_was_changed_is_refused(
     folder: Path,
     primary: KafkaCluster,

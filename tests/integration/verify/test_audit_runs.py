@@ -110,6 +110,7 @@ def test_a_shuffled_topic_is_compared_without_order(
     assert not any(part["in_order"] for part in report["partitions"])
 
 
+@pytest.mark.long
 def test_an_audit_that_was_killed_continues_where_it_was(
     clusters: Clusters, unique: Unique
 ) -> None:

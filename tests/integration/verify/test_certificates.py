@@ -134,6 +134,7 @@ def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_th
     ]
 
 
+@pytest.mark.long
 def test_certificates_are_put_back_from_either_copy(
     flow: Flow, folder: Path, primary: KafkaCluster
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_forged_certificate_on_the_target_stops_the_next_one_and_is_found(
     assert "does not sum up its ranges" in said
 
 
+@pytest.mark.long
 def test_old_certificates_are_pruned_in_both_places_and_the_next_one_says_so(
     flow: Flow, folder: Path, primary: KafkaCluster
 ) -> None:
@@ -476,6 +478,7 @@ def test_a_run_writes_a_certificate_only_if_it_is_asked_to(
     assert topics
 
 
+@pytest.mark.short("folder lost")
 @pytest.mark.parametrize("is_folder_lost", [False, True], ids=["", "folder lost"])
 def test_an_unsigned_certificate_that_says_that_others_were_pruned_is_not_followed(
     flow: Flow, primary: KafkaCluster, is_folder_lost: bool
@@ -499,6 +502,7 @@ def test_an_unsigned_certificate_that_says_that_others_were_pruned_is_not_follow
     assert len(state.names()) == (0 if is_folder_lost else 2)
 
 
+@pytest.mark.long
 def test_a_certificate_in_the_state_folder_deletes_no_others(
     flow: Flow, primary: KafkaCluster
 ) -> None:

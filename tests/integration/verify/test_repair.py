@@ -379,6 +379,7 @@ def stoppable(
         broker.wipe()
 
 
+@pytest.mark.long
 def test_a_log_that_was_cut_is_found_and_copied_again(
     folder: Path, stoppable: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
@@ -397,6 +398,7 @@ def test_a_log_that_was_cut_is_found_and_copied_again(
     copy.assert_later_runs_go_on()
 
 
+@pytest.mark.long
 def test_a_translated_copy_whose_log_was_cut_is_found_without_being_named(
     folder: Path, stoppable: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:

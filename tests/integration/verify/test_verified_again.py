@@ -125,6 +125,7 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     assert verified(flow, "run-7").proof.verdict.warnings == ()
 
 
+@pytest.mark.long
 def test_a_batch_that_is_damaged_after_its_proof_is_named_and_new_records_are_proved(
     folder: Path,
     primary: KafkaCluster,
@@ -148,6 +149,7 @@ def test_a_batch_that_is_damaged_after_its_proof_is_named_and_new_records_are_pr
     assert ledger_of(flow).verified_through() > 1
 
 
+@pytest.mark.long
 def test_what_was_taken_over_is_read_back_like_what_the_flow_has_copied(
     folder: Path,
     primary: KafkaCluster,

@@ -53,6 +53,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, cluster: SparkCluster, archive: Pat
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
 
 
+@pytest.mark.long
 def test_two_workers_are_sent_the_library_and_its_packages(
     folder: Path,
     primary: KafkaCluster,

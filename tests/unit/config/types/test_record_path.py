@@ -39,7 +39,7 @@ def test_a_single_name_is_taken_for_a_field_of_the_value() -> None:
     with pytest.raises(ValueError, match=r"Did you mean value\.email\?$"):
         read_path("email")
     with pytest.raises(ValueError, match=r"headers\['name'\]$"):
-        read_path("valu.email")
+        read_path("other.email")
 
 
 def test_a_path_is_shown_as_it_is_written() -> None:

@@ -42,10 +42,10 @@ def progress_bar(
     Args:
         flow: the flow.
         plan: what is being copied.
-        console: where to draw.
+        console: where to draw; nothing is drawn where that is no terminal, but a file or a pipe.
         hidden: whether to draw nothing.
     """
-    if hidden or not plan.offsets:
+    if hidden or not (plan.offsets and console.is_terminal):
         yield
         return
     columns = (

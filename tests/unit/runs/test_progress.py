@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.runs.mirror.progress_counts import CopiedCounts, ProgressCounts
-from kafka_ferry.runs.progress import _Lines, progress_line, summary_lines
+from kafka_ferry.runs.progress import _Lines, progress_bar, progress_line, summary_lines
 from tests.unit.runs.copying import FLOW, PLAN, entry
 
 
@@ -32,6 +34,18 @@ def test_what_a_run_waits_for_is_told_while_it_copies(
         f" (100 % waiting for {target})",
         "",
     ]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_bar_is_drawn_on_a_terminal_and_not_in_a_pipe(
+    ledger: list[tuple[int, Entry]], *, is_terminal: bool
+) -> None:
+    ledger.append((100, entry("orders", 0, 0, 20)))
+    drawn = StringIO()
+    console = Console(file=drawn, force_terminal=is_terminal, width=120)
+    with progress_bar(FLOW, PLAN, console):
+        pass
+    assert ("offsets" in drawn.getvalue()) == is_terminal
 
 
 @pytest.mark.parametrize(

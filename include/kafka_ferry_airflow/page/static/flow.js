@@ -45,7 +45,7 @@ function Head({ flow }) {
       h(Stat, { label: "Lost" }, h(Count, { value: totals.lost, alarm: true })),
       h(Stat, { label: "Drift" }, h(Count, { value: last?.drifts, alarm: true })),
       h(Stat, { label: "Last run" }, last ? h(Place, { to: { flow: flow.slug, run: last.run } }, h(When, { ms: last.finished_at })) : h(When, {})),
-      h(Stat, { label: "Next run" }, flow.dag?.paused ? "paused" : h(When, { ms: flow.dag?.next_run_at }))));
+      h(Stat, { label: "Next run" }, flow.dag?.paused ? "paused" : flow.dag?.question ? "after the approval" : h(When, { ms: flow.dag?.next_run_at }))));
 }
 
 function Overview({ flow }) {

@@ -32,7 +32,7 @@ const COLUMNS = [
   { key: "lost", title: "Lost", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.last?.lost, alarm: true }) },
   { key: "drifts", title: "Drift", end: true, hideBelow: "md", show: (flow) => h(Count, { value: flow.last?.drifts, alarm: true }) },
   { key: "last", title: "Last run", hideBelow: "lg", show: (flow) => (flow.last ? h(Place, { to: { flow: flow.slug, run: flow.last.run } }, h(When, { ms: flow.last.finished_at })) : h(When, {})) },
-  { key: "next", title: "Next run", hideBelow: "lg", show: (flow) => h(When, { ms: flow.dag?.next_run_at }) },
+  { key: "next", title: "Next run", hideBelow: "lg", show: (flow) => (flow.dag?.question ? "after the approval" : h(When, { ms: flow.dag?.next_run_at })) },
 ];
 const ORDER = ["failed", "warning", "running", "queued", "none", "success"];
 const VALUES = {

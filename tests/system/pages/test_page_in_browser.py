@@ -230,6 +230,7 @@ def test_a_run_that_waits_for_a_person_needs_attention_and_leads_there(browser_p
     page.get_by_role("button", name=re.compile("Needs attention")).click()
     badge = table(page, "Mirrors").get_by_role("link", name=re.compile("awaiting approval .* ago"))
     expect(badge).to_have_attribute("href", re.compile("/runs/a%20run/tasks/approve/required_"))
+    expect(table(page, "Mirrors")).to_contain_text("after the approval")
 
 
 def test_it_fits_a_phone(people: People, runs: list[str]) -> None:

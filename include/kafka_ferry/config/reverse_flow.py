@@ -56,13 +56,17 @@ def for_reverse_flow(flow: Flow) -> Flow:
 def load_reverse_flow(path: str | Path, flow: Flow) -> Flow:
     """The reverse flow of ``flow``: the opposite flow of its file, if there is one, else derived from it.
 
+    Its runs move no groups: a failback does, after them.
+
     Raises:
         ConfigError: if the file's opposite flow is invalid.
     """
     if Path(path).suffix != ".properties":
         # Such a file holds no other flow, and reading it again would take by far the longest time.
-        return for_reverse_flow(reverse_flow(flow))
-    return for_reverse_flow(load_either(path, f"{flow.target.alias}{_ARROW}{flow.source.alias}"))
+        back = reverse_flow(flow)
+    else:
+        back = load_either(path, f"{flow.target.alias}{_ARROW}{flow.source.alias}")
+    return for_reverse_flow(back).model_copy(update={"sync_group_offsets_enabled": False})
 
 
 def load_either(path: str | Path, name: str | None = None) -> Flow:

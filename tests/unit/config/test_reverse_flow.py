@@ -27,6 +27,7 @@ b.bootstrap.servers = b:9092
 a->b.enabled = true
 b->a.enabled = true
 b->a.writers = 3
+b->a.sync.group.offsets.enabled = true
 """
 
 
@@ -71,6 +72,8 @@ def test_a_flow_of_the_file_is_taken_before_one_that_is_made(tmp_path: Path) -> 
     file.write_text(BOTH)
     back = load_reverse_flow(file, load_flow(file, "a->b"))
     assert (back.name, back.writers, back.on_returned_records) == ("b->a", 3, "leave-out")
+    # A failback moves them once, after the reverse flow's run.
+    assert not back.sync_group_offsets_enabled
 
 
 def test_either_way_has_a_name(one: Path) -> None:

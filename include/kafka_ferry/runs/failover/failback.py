@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.plan import policy_of
 from kafka_ferry.runs.failover.failover import copied_through, outlook, projected_ledger
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY
@@ -24,6 +25,8 @@ from kafka_ferry.runs.sync_groups.sync import move_groups
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.groups.outlook import Outlook
+
+_ANY: Final = "orders"
 
 
 def failback(
@@ -60,10 +63,11 @@ def _has_run(flow: Flow) -> bool:
 
 def _notes(flow: Flow) -> tuple[str, ...]:
     """What has to be done before ``flow`` runs again."""
-    if flow.on_returned_records == "leave-out":
+    keeps_names = policy_of(flow).remote_topic(_ANY) == _ANY or flow.topics_rename
+    if flow.on_returned_records == "leave-out" or not keeps_names:
         return ()
     return (
         f"Before {flow.name} runs again: where both clusters have a topic under one name, it leaves out "
         f"what {flow.target.alias} has copied back only with on.returned.records: leave-out. Without it, "
-        "it skips such topics.",
+        "it copies nothing of such topics.",
     )

@@ -56,7 +56,7 @@ def test_remote_storage_that_gives_nothing_fails_by_name_and_then_is_copied_whol
     topic = unique(fault)
     local = tiered_topic(tiered, topic, RECORDS)
     assert local > 1_000
-    flow = make_flow(folder, tiered, backup, [topic], partition_wait_ms=500)
+    flow = make_flow(folder, tiered, backup, [topic], partition_wait_ms=3_000)
     plan = plan_now(flow)
     with getattr(tiered, fault)():
         outcomes = copy_planned(flow, plan)

@@ -25,7 +25,14 @@ from kafka_ferry.ledger.record import (
     is_ledger_topic,
     ledger_topic,
 )
-from kafka_ferry.ledger.rows import LedgerEnd, LedgerRange, RangeKey, copied_rows, is_one_of
+from kafka_ferry.ledger.rows import (
+    LedgerEnd,
+    LedgerRange,
+    RangeKey,
+    copied_rows,
+    is_one_of,
+    ranges_of,
+)
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.ledger.topic import (
     append_entry,
@@ -72,6 +79,7 @@ __all__ = [
     "ledger_topic",
     "ledger_values",
     "newest_claims",
+    "ranges_of",
     "read_ledger",
     "records_set_aside",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -163,6 +163,13 @@ class LedgerRange(NamedTuple):
         """What identifies it."""
         copied = self.copied
         return self.ledger_offset, copied.topic, copied.partition, copied.start
+
+
+def ranges_of(offset: int, entry: CopyingEntry, producer_id: int) -> Iterator[LedgerRange]:
+    """The ranges of an entry that a producer has written at an offset of the ledger."""
+    window = entry.window if isinstance(entry, BackfillEntry) else None
+    for copied in entry.ranges:
+        yield LedgerRange(offset, entry.run, copied, entry.at, window, entry.writer, producer_id)
 
 
 def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:

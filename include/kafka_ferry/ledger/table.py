@@ -24,13 +24,14 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
 from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in, is_verification
 from kafka_ferry.ledger.epochs import epoch_history
-from kafka_ferry.ledger.record import BackfillEntry, CopyingEntry, Entry, LedgerError
+from kafka_ferry.ledger.record import CopyingEntry, Entry, LedgerError
 from kafka_ferry.ledger.rows import (
     SCHEMA,
     LedgerEnd,
     LedgerRange,
     copied_range,
     copied_rows,
+    ranges_of,
     rows_of,
 )
 from kafka_ferry.ledger.synced import (
@@ -229,11 +230,7 @@ class LedgerTable:
             if at >= end:
                 return
             if isinstance(entry, CopyingEntry) and entry.flow == self._flow and at >= start:
-                window = entry.window if isinstance(entry, BackfillEntry) else None
-                for copied in entry.ranges:
-                    yield LedgerRange(
-                        at, entry.run, copied, entry.at, window, entry.writer, producer_id
-                    )
+                yield from ranges_of(at, entry, producer_id)
 
     def _ranges(self, wanted: pc.Expression) -> Iterator[LedgerRange]:
         for row in self.read(copied_rows() & wanted).to_pylist():

@@ -92,7 +92,11 @@ def lost_ends(
         FerryError: if the target does not answer.
     """
     ends = log_ends(flow, target, ledger, topics)
-    return frozenset(tp for tp, end in ends.items() if end.is_cut) | _replaced(flow, ledger, ends)
+    cut = frozenset(tp for tp, end in ends.items() if end.is_cut)
+    if cut == ends.keys():
+        return cut
+    with connected(flow.target) as cluster:
+        return cut | _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
 
 
 def beyond_source(
@@ -160,22 +164,27 @@ def _found(
     if loud and not is_settled(flow.target, ledger_topic(flow.source.alias)):
         ends = {tp: end for tp, end in ends.items() if end.is_quiet}
         loud = {}
-    replaced = _replaced(flow, ledger, ends)
-    for tp in replaced:
-        found[tp] = LogMismatch(ends[tp].ledger_end.offset, ends[tp].log.end, is_replaced=True)
-    if loud := {tp: end for tp, end in loud.items() if tp not in replaced}:
-        with connected(flow.target) as cluster:
-            own = _own_producers(cluster, flow, ledger)
-            for tp, end in loud.items():
-                first = max(end.ledger_end.offset, end.log.start)
-                at = _first_of(cluster, flow.name, tp, first, own)
-                if at >= 0:
-                    found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
+    if ends.keys() <= found.keys():
+        return found
+    with connected(flow.target) as cluster:
+        own = _own_producers(cluster, flow, ledger)
+        replaced = _replaced(cluster, ledger, ends, own)
+        for tp in replaced:
+            found[tp] = LogMismatch(ends[tp].ledger_end.offset, ends[tp].log.end, is_replaced=True)
+        for tp in loud.keys() - replaced:
+            end = loud[tp]
+            first = max(end.ledger_end.offset, end.log.start)
+            at = _first_of(cluster, flow.name, tp, first, own)
+            if at >= 0:
+                found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
     return found
 
 
 def _replaced(
-    flow: Flow, ledger: LedgerTable, ends: Mapping[TopicPartition, LogEnds]
+    cluster: WireCluster,
+    ledger: LedgerTable,
+    ends: Mapping[TopicPartition, LogEnds],
+    own: frozenset[int] | None,
 ) -> frozenset[TopicPartition]:
     """The *target* partitions whose logs are long enough, but have something else where the ledger has the last record.
 
@@ -190,12 +199,8 @@ def _replaced(
         and end.ledger_end.is_own
         and end.log.start < end.ledger_end.offset < end.log.end
     }
-    if not (loud or marked):
-        return frozenset()
-    with connected(flow.target) as cluster:
-        own = _own_producers(cluster, flow, ledger)
-        asked = [*loud, *(_unmarked(cluster, ledger, marked, own) if marked else ())]
-        return frozenset(tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own))
+    asked = [*loud, *(_unmarked(cluster, ledger, marked, own) if marked else ())]
+    return frozenset(tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own))
 
 
 def _unmarked(

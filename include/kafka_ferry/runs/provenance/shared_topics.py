@@ -22,6 +22,7 @@ from kafka_ferry.ledger import (
     LedgerError,
     LedgerRange,
     is_ledger_topic,
+    ranges_of,
 )
 from kafka_ferry.ledger.topic import entries_with_producers
 from kafka_ferry.model import Topic, TopicPartition
@@ -140,18 +141,8 @@ def _copied_by_others(
                 is_own = entry.flow == flow.name
                 counts = offset not in known if is_own else flow.on_foreign_records == "adopt"
                 if isinstance(entry, CopyingEntry) and counts:
-                    for copied in entry.ranges:
-                        yield (
-                            entry.flow,
-                            LedgerRange(
-                                offset,
-                                entry.run,
-                                copied,
-                                entry.at,
-                                writer=entry.writer,
-                                producer_id=producer_id,
-                            ),
-                        )
+                    for copied in ranges_of(offset, entry, producer_id):
+                        yield entry.flow, copied
         except (AccessDenied, LedgerError) as error:
             log.warning(
                 "Other flows' records between those of %s are not known: %s", flow.name, error

@@ -79,7 +79,6 @@ class Repair:
         self._run = RunContext.of(flow, run_id_now("repair"))
         self._ledger_topic = ledger_topic(flow.source.alias)
         self._is_in_ledger = False
-        self._mismatches: Mapping[TopicPartition, LogMismatch] = {}
         self.refused: dict[str, FerryError] = {}
 
     def look(self, named: Collection[str] = ()) -> list[CopyState]:
@@ -93,11 +92,17 @@ class Repair:
         """
         with step_time(self._flow):
             copies = self._copies(named)
+            mismatches = self._contradictions(copies)
+            if not named:
+                mismatched = {tp.topic for tp in mismatches}
+                copies = [it for it in copies if _has_state(it) or it.remote_topic in mismatched]
             logs = self._logs(copies)
             positions = read_positions(self._flow.target, self._flow.name)
             # A run may have begun a partition since the positions were read.
             copies = [self._with_new_positions(copy, positions) for copy in copies]
-            return [copy.state(self._flow, self._partitions(copy, logs)) for copy in copies]
+            return [
+                copy.state(self._flow, self._partitions(copy, logs, mismatches)) for copy in copies
+            ]
 
     def give_up(self, states: Iterable[CopyState]) -> list[CopyState]:
         """Give remote topics up and delete them; a repetition finishes what was interrupted.
@@ -153,7 +158,7 @@ class Repair:
         sources, refused = source.readable_topics({topics[name] for name in names} & set(selected))
         refused_there |= {name: refused[topics[name]] for name in names if topics[name] in refused}
         self.refused = refused_there
-        copies = [
+        return [
             Copy(
                 topic=topics[name],
                 remote_topic=name,
@@ -166,8 +171,6 @@ class Repair:
             )
             for name in sorted(names - self.refused.keys())
         ]
-        self._mismatches = self._contradictions(copies)
-        return [it for it in copies if named or self._has_state(it)]
 
     def _contradictions(self, copies: Iterable[Copy]) -> Mapping[TopicPartition, LogMismatch]:
         """How the logs of translated copies contradict the ledger, as a plan sees it; it refuses them then."""
@@ -175,12 +178,6 @@ class Repair:
         if not (topics and self._is_in_ledger):
             return {}
         return log_mismatches(self._flow, self._target, self._run.ledger, topics)
-
-    def _has_state(self, copy: Copy) -> bool:
-        # A topic that is gone, and into which nothing was copied, has no state.
-        kept = copy.preserved and (copy.remote is not None or bool(copy.positions))
-        mismatched = any(tp.topic == copy.remote_topic for tp in self._mismatches)
-        return copy.released or copy.leftover or kept or mismatched
 
     def _by_ledger(self) -> _Known:
         self._is_in_ledger = bool(self._target.topic_ids([self._ledger_topic]))
@@ -219,7 +216,10 @@ class Repair:
         return replace(copy, positions={**copy.positions, **new})
 
     def _partitions(
-        self, copy: Copy, logs: Mapping[TopicPartition, LogBounds]
+        self,
+        copy: Copy,
+        logs: Mapping[TopicPartition, LogBounds],
+        mismatches: Mapping[TopicPartition, LogMismatch],
     ) -> list[PartitionState]:
         if copy.remote is None:
             return []
@@ -233,7 +233,7 @@ class Repair:
             log = logs.get(target)
             found = self._log_tail(copy, target, log)
             state = partition_state(copy, number, log, found)
-            if mismatch := self._mismatches.get(target):
+            if mismatch := mismatches.get(target):
                 at = min(mismatch.log_end, mismatch.ledger_end)
                 state = replace(state, offset=at, problem=f"its log {mismatch.problem}.")
             if log and target in first:
@@ -279,3 +279,9 @@ class Repair:
             for error in self._target.create_topics([ledger]).values():
                 raise error
         release(self._run, released)
+
+
+def _has_state(copy: Copy) -> bool:
+    # A topic that is gone, and into which nothing was copied, has no state.
+    kept = copy.preserved and (copy.remote is not None or bool(copy.positions))
+    return copy.released or copy.leftover or kept

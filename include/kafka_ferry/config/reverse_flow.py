@@ -42,7 +42,7 @@ def reverse_flow(flow: Flow) -> Flow:
 def for_reverse_flow(flow: Flow) -> Flow:
     """The same flow, allowed to write to the target's own topics, without records that came from there.
 
-    None of its topics has to exist: nobody need have written under the target's names on the source.
+    None of its topics has to exist: no application need have written under the target's names on the source.
     """
     return flow.model_copy(
         update={

@@ -117,7 +117,7 @@ class LogMismatch:
         if self.is_replaced:
             return (
                 "has another record where the ledger has the last one that was copied, before offset "
-                f"{self.ledger_end}: it was cut back (an unclean leader election?), and has grown again"
+                f"{self.ledger_end}: it was truncated (an unclean leader election?), and has grown again"
             )
         return (
             f"has records of this flow's own writers from offset {self.unknown_at} on that the ledger does not have: "

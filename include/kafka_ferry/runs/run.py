@@ -191,7 +191,7 @@ class Run:
         ``unapplied``, and fail the run when it is published.
 
         Args:
-            approved: the ``Plan.digest`` of the plan that was approved; None where nobody was asked.
+            approved: the ``Plan.digest`` of the plan that was approved; None where no approval is asked for.
 
         Returns:
             The plan as it is now.

@@ -209,7 +209,7 @@ def _state(target_offset: int, log_start: int | None) -> str:
 
 
 def _as_read(context: RunContext, topics: Mapping[str, Topic], one: Whereabouts) -> Whereabouts:
-    """The same by a look at the log: it may have been cut back, and have grown again since."""
+    """The same by a look at the log: it may have been truncated, and have grown again since."""
     at = one.target_offset
     if one.state != "there" or at is None:
         return one

@@ -48,7 +48,7 @@ def failback(
     run = run_id_now("failback")
     at = now_ms()
     with step_time(flow):
-        # Where nobody has written to the target, a run of the reverse flow had nothing to copy.
+        # Where no application has written to the target, a run of the reverse flow had nothing to copy.
         ledger = projected_ledger(back, has_run=_has_run(back))
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
         copied_to = copied_through(back, ledger)

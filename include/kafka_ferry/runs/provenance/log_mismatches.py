@@ -80,7 +80,7 @@ def lost_ends(
 ) -> frozenset[TopicPartition]:
     """The *target* partitions that no longer have the last record that the ledger has there.
 
-    Their logs were cut back, and may have grown again since.
+    Their logs were truncated, and may have grown again since.
 
     Args:
         flow: the flow.

@@ -71,7 +71,7 @@ export const Count = ({ value, alarm }) =>
     color: alarm && value ? "failed.fg" : value ? undefined : "fg.muted", fontWeight: alarm && value ? "semibold" : undefined },
     brief(value));
 
-/** Records; heartbeats are counted apart, since nobody asks for them. */
+/** Records; heartbeats are counted apart, since no user asks for them. */
 export const Records = ({ records, heartbeats = 0 }) =>
   h(React.Fragment, null, h(Count, { value: records && records - heartbeats }), heartbeats ? ` and ${count(heartbeats, "heartbeat")}` : "");
 

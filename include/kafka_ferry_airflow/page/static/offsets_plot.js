@@ -25,6 +25,9 @@ export function partsOf(bar, without) {
 
 const total = (parts) => parts.reduce((sum, [, many]) => sum + many, 0);
 
+/** Below this width, in pixels, two labels with their years may not fit, whatever the font. */
+const NARROW = 400;
+
 export function OffsetsPlot({ bars, without, onChoose }) {
   const [box, width] = useWidth();
   const [near, setNear] = useState(null);
@@ -48,7 +51,7 @@ export function OffsetsPlot({ bars, without, onChoose }) {
         h(Frame, { width, marks, y, format: brief }),
         bars.map((bar, index) => h(Bar, { key: `${bar.at} ${bar.backfill}`, bar, parts: all[index], x: x(index), y, slot, dim: near !== null && near !== index })),
         [...new Set([0, bars.length - 1])].filter((index) => bars[index]).map((index) =>
-          h("text", { key: index, x: bars.length < 2 ? x(0) : index ? width - EDGE.right : EDGE.left, y: HEIGHT - 5, textAnchor: bars.length < 2 ? "middle" : index ? "end" : "start", style: SMALL, fill: token("fg-muted") }, at(bars[index].at).slice(0, 16)))) : null,
+          h("text", { key: index, x: bars.length < 2 ? x(0) : index ? width - EDGE.right : EDGE.left, y: HEIGHT - 5, textAnchor: bars.length < 2 ? "middle" : index ? "end" : "start", style: SMALL, fill: token("fg-muted") }, at(bars[index].at).slice(width < NARROW ? 5 : 0, 16)))) : null,
       near !== null && bars[near] ? h(Hint, { bar: bars[near], left: x(near), width }) : null),
     h(Legend, { bars }));
 }

@@ -56,7 +56,7 @@ export const Stats = ({ children }) =>
 
 /** What a phone shows below a row's name instead of in separate columns. */
 export const Below = ({ children }) =>
-  h(C.Box, { as: "span", display: { base: "block", md: "none" }, fontSize: "xs", fontWeight: "normal", color: "fg.muted", mt: 0.5 }, children);
+  h(C.Box, { as: "span", display: { base: "block", md: "none" }, fontSize: "xs", fontWeight: "normal", whiteSpace: "normal", color: "fg.muted", mt: 0.5 }, children);
 
 /** A time relative to now; the time itself as a tooltip. */
 export function When({ ms, quiet = false }) {

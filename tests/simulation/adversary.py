@@ -461,12 +461,25 @@ POWERS: Final[Mapping[str, Power]] = {
     "lose result": Power(_kill),
     "late task": Power(_kill),
     "lose state": Power(_kill),
+    "lose commit": Power(_kill),
+    "restore state": Power(_kill),
+    "second run": Power(_kill),
     "other writers": Power(_kill),
     "empty remote read": Power(_kill),
 }
 
 OCCASIONS: Final = frozenset(
-    {"double task", "lose result", "late task", "lose state", "other writers", "empty remote read"}
+    {
+        "double task",
+        "lose result",
+        "late task",
+        "lose state",
+        "lose commit",
+        "restore state",
+        "second run",
+        "other writers",
+        "empty remote read",
+    }
 )
 """The powers that have one occasion in a run, not one with each request."""
 
@@ -540,7 +553,7 @@ class Adversary:
                 continue
             if power.side and cluster.alias != power.side:
                 continue
-            if power.touches_target and self.history.is_judging:
+            if power.touches_target and self.history.judging:
                 continue
             if self._due(fault.power):
                 rng = random.Random(fault.pick)

@@ -8,6 +8,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ _MORE_RUNS: Final = 4
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
 _GROUP: Final = "application"
+_BESIDE: Final = "-beside"
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class History:
         removed: values that retention or compaction took, on either side.
         order: by value, its partition, the how manieth it is, and its offset on the source.
         aborted: values of aborted transactions.
-        is_judging: whether a run is between reading back and its word.
+        judging: the runs that are between reading back and their word.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
         moments: when runs ended.
@@ -139,7 +141,7 @@ class History:
     removed: set[bytes | None] = field(default_factory=set)
     order: dict[bytes, tuple[TopicPartition, int, int]] = field(default_factory=dict)
     aborted: set[bytes] = field(default_factory=set)
-    is_judging: bool = False
+    judging: set[str] = field(default_factory=set)
     lost_marks: bool = False
     moments: list[float] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
@@ -157,6 +159,7 @@ class History:
         self.spark = Spark()
         self.outcomes: list[str] = []
         self._silent: dict[str, float] = {}
+        self._checkpoints: list[Any] = []
         self.harmed_at = -1.0
         self._numbers = 0
 
@@ -246,9 +249,7 @@ class History:
             self.source.create(topic.name, topic.partitions, configs)
         for number in range(self.case.runs):
             self._write_some(number)
-            if fault := self.adversary.happens("lose state"):
-                shutil.rmtree(self._folder / "state", ignore_errors=True)
-                self.tell("!! the state folder is lost")
+            self._harm_state(number)
             if fault := self.adversary.happens("other writers"):
                 writers = random.Random(fault.pick).randint(1, 5)
                 flow = self._flow(writers=writers)
@@ -258,6 +259,24 @@ class History:
                 return
             self.world.pass_time(self.random.choice((1.0, 200.0)))
         self._end(flow)
+
+    def _harm_state(self, number: int) -> None:
+        """Lose the state folder, or put back what it was before an earlier run."""
+        state = self._folder / "state"
+        if self.adversary.happens("lose state"):
+            shutil.rmtree(state, ignore_errors=True)
+            self.tell("!! the state folder is lost")
+        if number and (fault := self.adversary.happens("restore state")):
+            of = fault.pick % number
+            shutil.rmtree(state, ignore_errors=True)
+            if (copy := self._folder / f"copy-{of}").is_dir():
+                shutil.copytree(copy, state)
+            self.spark.planned, self.spark.seen = deepcopy(self._checkpoints[of])
+            self.tell(f"!! the state folder is as it was before run-{of}")
+        if any(it.power == "restore state" for it in self.case.faults):
+            self._checkpoints.append(deepcopy((self.spark.planned, self.spark.seen)))
+            if state.is_dir():
+                shutil.copytree(state, self._folder / f"copy-{number}")
 
     def _end(self, flow: Flow) -> None:
         """See that the flow gets to the end once nothing goes wrong any more (oracle d)."""
@@ -292,21 +311,27 @@ class History:
 
     def _run(self, flow: Flow, name: str) -> str:
         """Run a flow once; gives "verified" or what it said."""
-        driver, began = Process("driver"), self.world.now
         if self.case.options.get("sync.group.offsets.enabled"):
             self._read_on()
+        if self.adversary.happens("second run"):
+            self.tell("!! another run of the flow begins at the same moment")
+            other = Process("driver of another run")
+            self.world.spawn(other, lambda: self._steps(flow, name + _BESIDE))
+        said: str = self.world.run(Process("driver"), lambda: self._steps(flow, name))
+        self.moments.append(self.world.now)
+        self.outcomes.append(said)
+        return said
 
-        def steps() -> str:
-            run = Run(flow, name)
+    def _steps(self, flow: Flow, name: str) -> str:
+        """All steps of a run, in a process of its own; as ``_run``."""
+        began, run, said = self.world.now, Run(flow, name), "verified"
+        try:
             for step in _STEPS:
                 self._tier()
-                self.is_judging = step in ("verify", "sync_groups", "publish")
+                if step == "verify":
+                    self.judging.add(name)
                 given = (lambda: self.spark,) if step in ("mirror", "verify") else ()
                 getattr(run, step)(*given)
-            return "verified"
-
-        try:
-            said = self.world.run(driver, steps)
         except FerryError as error:
             said = str(error)
             if not error.message.strip():
@@ -324,9 +349,7 @@ class History:
         self.tell(f"{name}: {said}")
         if said == "verified":
             self._check(flow, name, began)
-        self.is_judging = False
-        self.moments.append(self.world.now)
-        self.outcomes.append(said)
+        self.judging.discard(name)
         return said
 
     def _blame(self, oracle: str, what: str) -> None:
@@ -435,7 +458,8 @@ class History:
                     f"the first {missing[0]!r}; position {position.offset}",
                 )
 
-            if not self._is_hurt:
+            # Since a run beside another one has moved the group, the application may have read on.
+            if not self._is_hurt and not name.endswith(_BESIDE):
                 self._check_group(name, source, target)
 
     def _check_group(self, name: str, source: TopicPartition, target: TopicPartition) -> None:

@@ -181,11 +181,18 @@ class Spark:
         self._do(where, files, do)
 
     def _do(self, where: str, files: Mapping[str, bytes | None], do: Callable[..., None]) -> None:
-        names, number = self.planned[where]
+        mine = names, number = self.planned[where]
         rows = [
             SimpleNamespace(value=(files[name] or b"").decode()) for name in names if name in files
         ]
         do(SimpleNamespace(collect=lambda: rows), number)
+        world, adversary = Network.here.world, Network.here.adversary
+        if adversary.happens("lose commit"):
+            # The micro-batch is done, and comes again.
+            world.current.process.dead = True
+            raise Killed
+        if self.planned.get(where) is not mine:
+            raise SparkFailed("Another query uses the checkpoint.", advice="Run it again.")
         del self.planned[where]
 
     def done_in_tasks(

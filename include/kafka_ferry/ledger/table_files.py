@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.acero as acero
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import acero
 
 from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.ledger.synced import DAMAGE

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_PAUSES_S: Final = (0.0, 0.2, 1.0)
+
 
 def verify_run(
     spark: SparkSource,
@@ -73,10 +76,12 @@ def verify_run(
         VerificationFailed: naming topic, partition and range of what is not proved.
     """
     plan, target = run.folder.plan(), ClusterControl(run.flow.target)
-    due = _due(run, plan, target, everything=everything)
-    require_own_writers(run, due.ranges, due.proved)
     stored = None if afresh or everything else _stored_recounts(run, plan)
+    due = _due(run, plan, target, everything=everything)
     rows, partitions = _read_due(spark, run, plan, target, due, stored)
+    if any(row.beyond_position for row in partitions) and _has_grown(run, due.through):
+        due = _due(run, plan, target, everything=everything)
+        rows, partitions = _read_due(spark, run, plan, target, due, stored)
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
     # What was read back is only worth something if it was read from the topics that are there.
@@ -116,6 +121,18 @@ def verify_run(
     return verdict
 
 
+def _has_grown(run: RunContext, through: int) -> bool:
+    """Whether another run of the flow has committed since the ledger was read up to ``through``.
+
+    The positions are read after it, and a transaction's marker may come to the ledger after theirs.
+    """
+    for pause_s in _PAUSES_S:
+        time.sleep(pause_s)
+        if run.project_ledger() > through:
+            return True
+    return False
+
+
 def _stored_recounts(run: RunContext, plan: Plan) -> StoredRecounts:
     """What the step ``mirror`` has read back; of a flow that signs, only what nobody has changed since."""
     if not run.flow.certificates_enabled:
@@ -149,6 +166,7 @@ def _read_due(
     stored: StoredRecounts | None,
 ) -> tuple[list[RangeRow], list[PartitionRow]]:
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
+    require_own_writers(run, due.ranges, due.proved)
     ledger, is_backfill = run.ledger, plan.options.window is not None
     recounted = recount_ranges(
         partial(recount_now, spark, run.flow, target, due.topics, stored),

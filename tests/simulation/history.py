@@ -7,7 +7,7 @@ import logging
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +88,7 @@ class Case:
             "partition.wait.ms": rng.choice((5_000, 60_000)),
             "join.batches.below": rng.choice((0, 32768)),
             "sync.group.offsets.enabled": rng.random() < 0.4,
+            "offsets": rng.choice(("translated", "auto", {"orders": "preserved"})),
         }
         # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
         kinds_of_faults = rng.sample(powers, min(len(powers), rng.choice((1, 2, 3, 5))))
@@ -440,8 +441,11 @@ class History:
         positions = self._positions(flow)
         for source, target in self.pairs():
             there = self.target.log(target)
-            have = [value for _, value in there.shown()] if there else []
+            shown = there.shown() if there else []
+            have = [value for _, value in shown]
             self._check_order(name, source, target, have)
+            if self.case.options.get("offsets") == {source.topic: "preserved"}:
+                self._check_offsets(name, target, shown)
             log, position = self.source.log(source), positions.get(target)
             if log is None or position is None:
                 continue
@@ -461,6 +465,16 @@ class History:
             # Since a run beside another one has moved the group, the application may have read on.
             if not self._is_hurt and not name.endswith(_BESIDE):
                 self._check_group(name, source, target)
+
+    def _check_offsets(
+        self, name: str, target: TopicPartition, shown: Sequence[tuple[int, bytes | None]]
+    ) -> None:
+        """Whether each record has the offset that it has on the source."""
+        for offset, value in shown:
+            if (known := self.order.get(value or b"")) and known[2] != offset:
+                what = f"{name} is verified, and {target} has {value!r} at {offset} instead of {known[2]}"
+                self._blame("a", what)
+                return
 
     def _check_group(self, name: str, source: TopicPartition, target: TopicPartition) -> None:
         """Whether the application would go on at the first record that it has not read."""

@@ -396,9 +396,12 @@ def forgetful(
 @pytest.fixture
 def forgotten(folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique) -> Copied:
     """The target's broker has forgotten the producers of both topics."""
-    copy = copied(Pair(folder, *forgetful, unique))
-    producer = copy.position().producer
-    assert producer is not None
+    return when_forgotten(copied(Pair(folder, *forgetful, unique)))
+
+
+def when_forgotten(copy: Copied) -> Copied:
+    """A copy, as soon as the target's broker has forgotten its producer."""
+    assert copy.position().producer is not None
     deadline = time.monotonic() + 30
     while active_producers(copy) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -422,6 +425,21 @@ def test_a_producer_that_the_broker_has_forgotten_goes_on_where_it_was(forgotten
     assert_same_offsets(forgotten.source, forgotten.topic, forgotten.target, forgotten.remote.topic)
     producer = forgotten.position().producer
     assert producer is not None and producer.sequence == 30
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fill", ["markers", "transactions"])
+def test_a_producer_that_the_broker_has_forgotten_goes_on_after_a_gap(
+    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique, fill: str
+) -> None:
+    """The control record is the first thing that the broker knows of the producer again."""
+    copy = when_forgotten(copied(Pair(folder, *forgetful, unique), fill=fill))
+    produce(
+        copy.source.bootstrap, copy.topic, named("x", 2), transactional_id=unique("x"), abort=True
+    )
+    copy.more()
+    assert not failures(copy_now(copy.flow, "run-2"))
+    assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import read_batches, write_log
 from tests.support.records.batches import a_batch
 from tests.support.records.builders import Record, create_topic, delete_before, produce
-from tests.support.runs.flows import copy_now, failures, ledger_rows, make_flow, remote
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_rows, make_flow, remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, recount_here, report_of, verified
 
@@ -265,6 +265,22 @@ def test_an_open_transaction_of_another_client_is_seen_although_committed_reader
     assert "1 record on the target after the ledger's last one" in said
     again = judged(flow, "run-1").proof.verdict
     assert again and again.failures == (said,), "an aborted one, too"
+
+
+def test_a_foreign_record_is_seen_where_the_source_has_nothing(pair: Pair) -> None:
+    topic, empty = pair.unique("some"), pair.unique("empty")
+    write_history(pair.primary, topic)
+    create_topic(pair.primary.bootstrap, empty)
+    flow = pair.flow([topic, empty], offsets="preserved")
+    run = Run(flow, "run-1")
+    run.plan()
+    assert not failures(copy_planned(flow, run.sync_topics()))
+    write(pair.backup, remote(flow, empty), "foreign")
+
+    verdict = judged(flow, "run-1").proof.verdict
+    assert verdict
+    (said,) = verdict.failures
+    assert said.startswith(f"{empty}-0 ") and "1 record on the target after" in said
 
 
 def test_what_an_attempt_left_is_shown_then_adopted_and_proved(pair: Pair) -> None:

@@ -146,7 +146,7 @@ def an_empty_batch(*, at: int, last_offset_delta: int, **more: Any) -> bytes:
     return a_batch((), at=at, last_offset_delta=last_offset_delta, **more)
 
 
-def a_marker(*, at: int, producer_id: int, commit: bool) -> bytes:
+def a_marker(*, at: int, producer_id: int, commit: bool, epoch: int = 0) -> bytes:
     """The control batch that ends a transaction."""
     record = Record(NOW, struct.pack(">hh", 0, int(commit)), struct.pack(">hi", 0, 0))
     return a_batch(
@@ -154,7 +154,7 @@ def a_marker(*, at: int, producer_id: int, commit: bool) -> bytes:
         at=at,
         producer_id=producer_id,
         attributes=TRANSACTIONAL | CONTROL,
-        producer_epoch=0,
+        producer_epoch=epoch,
     )
 
 

@@ -261,11 +261,10 @@ def log_tail(
     start, records = max(start, log_start), 0
     for batch in batches:
         header = batch.header
-        if header.is_control:
-            continue
         if problem := trail.problem(header):
             return LogTail(records, header.base_offset, problem)
-        records += min(header.records, header.next_offset - start)
+        if not header.is_control:
+            records += min(header.records, header.next_offset - start)
     return LogTail(records)
 
 

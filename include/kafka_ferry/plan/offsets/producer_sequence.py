@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kafka_ferry.batches import BatchHeader, next_sequence
 from kafka_ferry.model.positions import ProducerState
 
@@ -16,20 +18,27 @@ class Trail:
         is_compacted: whether log compaction may have removed records.
 
     Attributes:
+        producer: the producer, as of the last batch: where its broker had forgotten it, a later epoch of it begins,
+            with a control record.
         expected: the sequence number of the next record, None where no batch says.
     """
 
     def __init__(
         self, producer: ProducerState, start: int, log_start: int, *, is_compacted: bool
     ) -> None:
-        self._producer = producer
+        self.producer = producer
         self._start = max(start, log_start)
         self._is_compacted = is_compacted
         self.expected: int | None = producer.sequence if log_start <= start else None
 
     def problem(self, header: BatchHeader) -> str:
-        """What is wrong with the next data batch, as a sentence; "" if it is the producer's next one."""
-        producer = self._producer
+        """What is wrong with the next batch, as a sentence; "" if it is the producer's next one, or a control batch."""
+        producer = self.producer
+        if header.producer_id == producer.producer_id and header.producer_epoch > producer.epoch:
+            self.producer = producer = replace(producer, epoch=header.producer_epoch)
+            self.expected = 0 if header.is_control else None
+        if header.is_control:
+            return ""
         if (header.producer_id, header.producer_epoch) != (producer.producer_id, producer.epoch):
             return f"another producer (id {header.producer_id}) has written to it."
         begun = next_sequence(header.base_sequence, max(0, self._start - header.base_offset))

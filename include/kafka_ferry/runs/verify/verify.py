@@ -15,7 +15,7 @@ from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
-from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
+from kafka_ferry.runs.provenance.log_ends import after_positions, ledger_ends, log_ends
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
@@ -177,7 +177,7 @@ def _read_due(
         is_backfill=is_backfill,
         boundaries={
             **due.boundaries,
-            **({} if is_backfill else _written_to(run.flow, ledger, target, due)),
+            **({} if is_backfill else _written_to(run.flow, ledger, target, plan, due)),
         },
         refused=due.refused,
     )
@@ -352,16 +352,21 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
     )
 
 
-def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _Due) -> Boundaries:
+def _written_to(
+    flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan, due: _Due
+) -> Boundaries:
     """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on."""
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
         # Other flows write there, and prove what they write; or the target's own producers do.
         return {}
     written = {entry.target for entry in due.ranges}
     ends = log_ends(flow, target, ledger, due.topics.values())
+    # A failed one may hold what an attempt has left.
+    written |= {it.target for it in plan.ranges if it.preserved and it.start < it.end}
+    after = after_positions(flow, target, ledger, due.topics.values())
     return {
         tp: end.ledger_end for tp, end in ends.items() if tp not in written and not end.is_quiet
-    }
+    } | {tp: end for tp, end in after.items() if tp not in written}
 
 
 def _due_ranges(

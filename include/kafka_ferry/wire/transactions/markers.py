@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, WriteTxnMarkersRequest
@@ -95,28 +95,42 @@ def may_write_markers(cluster: WireCluster) -> bool:
     return knows and _CLUSTER_ACTION in (answer.authorized_operations or ())
 
 
-def coordinator_epochs(
+class Remembered(NamedTuple):
+    """What a partition's leader remembers of a producer; both are -1 where it does not.
+
+    Attributes:
+        coordinator_epoch: below it, its control records are refused.
+        last_sequence: of its last record.
+    """
+
+    coordinator_epoch: int = -1
+    last_sequence: int = -1
+
+
+def remembered(
     cluster: WireCluster, by_leader: Mapping[int, Mapping[TopicPartition, int]]
-) -> dict[TopicPartition, int]:
-    """The coordinator epoch below which each partition's leader refuses a producer's control records.
+) -> dict[TopicPartition, Remembered]:
+    """What each partition's leader remembers of a producer.
 
     Args:
         cluster: the cluster to ask.
         by_leader: by broker, the partitions that it leads, each with the producer's id.
 
     Returns:
-        -1 where the leader knows none; without the partitions that the flow may not read, or whose leader is
-        too old to be asked (before 2.8).
+        Without the partitions that the flow may not read, or whose leader is too old to be asked (before 2.8).
 
     Raises:
         FerryError: if a leader does not answer.
     """
-    found: dict[TopicPartition, int] = {}
+    found: dict[TopicPartition, Remembered] = {}
     for node, producer_ids in by_leader.items():
         question = producers(cluster, node, producer_ids)
         for tp, states in (question.ask() if question else {}).items():
-            own = (it.coordinator_epoch for it in states if it.producer_id == producer_ids[tp])
-            found[tp] = max(own, default=-1)
+            own = (it for it in states if it.producer_id == producer_ids[tp])
+            found[tp] = max(
+                (Remembered(it.coordinator_epoch, it.last_sequence) for it in own),
+                default=Remembered(),
+            )
     return found
 
 

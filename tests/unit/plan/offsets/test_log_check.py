@@ -51,6 +51,11 @@ def theirs(offset: int) -> bytes:
     return a_batch(1, at=offset, producer_id=8, producer_epoch=0, base_sequence=0)
 
 
+def forgotten(offset: int) -> bytes:
+    """The control record with which the next epoch begins."""
+    return a_marker(at=offset, producer_id=7, epoch=1, commit=True)
+
+
 OTHER = "another producer (id {}) has written to it."
 AGAIN = (
     "the flow's own producer has sequence number {} where {} was expected: a writer that was "
@@ -68,7 +73,12 @@ AGAIN = (
         ([theirs(30)], LogTail(0, 30, OTHER.format(8))),
         ([a_batch(2, at=30)], LogTail(0, 30, OTHER.format(-1))),
         ([ours(30, 130), theirs(35), ours(36, 135)], LogTail(5, 35, OTHER.format(8))),
-        ([ours(30, 130, producer_epoch=1)], LogTail(0, 30, OTHER.format(7))),
+        # Where a broker had forgotten the producer, a later epoch begins with a control record.
+        ([forgotten(30), ours(31, 0, producer_epoch=1)], LogTail(5)),
+        ([forgotten(30), ours(31, 130, producer_epoch=1)], LogTail(0, 31, AGAIN.format(130, 0))),
+        ([forgotten(30), ours(31, 130)], LogTail(0, 31, OTHER.format(7))),
+        # What was adopted of it is committed, with the epoch before.
+        ([ours(30, 40, producer_epoch=1)], LogTail(5)),
         ([ours(30, 7)], LogTail(0, 30, AGAIN.format(7, 130))),
         ([ours(30, 130), ours(35, 130)], LogTail(5, 35, AGAIN.format(130, 135))),
         # A batch that begins before the position, of which a part was committed.

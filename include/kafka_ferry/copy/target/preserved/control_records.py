@@ -37,8 +37,8 @@ from kafka_ferry.wire.transactions.endings import is_replicated
 from kafka_ferry.wire.transactions.markers import (
     MARKERS_AT_ONCE,
     Markers,
-    coordinator_epochs,
     may_write_markers,
+    remembered,
     write_markers,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -193,11 +193,13 @@ class MarkerFiller(Filler):
         by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
         for tp, queue in new.items():
             by_leader[queue.node][tp] = queue.producer_id
-        known = coordinator_epochs(self._cluster, by_leader)
+        known = remembered(self._cluster, by_leader)
         by_clock = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
         for tp, queue in new.items():
-            last = known.get(tp, by_clock)
+            last = known[tp].coordinator_epoch if tp in known else by_clock
             queue.coordinator_epoch = later_epoch(last, self._producer.epoch)
+            if tp in known and known[tp].last_sequence < 0:
+                queue.begin_epoch()
 
 
 def later_epoch(last: int, producer_epoch: int) -> int:

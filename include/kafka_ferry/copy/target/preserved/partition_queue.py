@@ -81,6 +81,15 @@ class PreservedQueue(PartitionQueue):
             raise Misplaced(message, offset=position.offset)
         return position.offset
 
+    def begin_epoch(self) -> None:
+        """Number the records from 0 again, in the producer's next epoch (KIP-360).
+
+        Once a broker has forgotten a producer, it takes any sequence number; but after a control record, which
+        lets it know the epoch again, only 0 (``ProducerAppendInfo.checkSequence``).
+        """
+        if self.sequence:
+            self.epoch, self.sequence, self.counted = self.epoch + 1, 0, 0
+
     def start_batches(self, topic_limits: TopicLimits) -> Iterator[ConvertedBatch]:
         """Empty records for the offsets missing below the mirror's start."""
         at = self.end

@@ -306,6 +306,7 @@ class PreservedRecords:
             # Only the broker has counted records that both sides have removed since.
             if queue.ahead.next_sequence is not None:
                 queue.counted = queue.ahead.next_sequence
+            queue.epoch = queue.ahead.epoch
             queue.ahead, queue.sequence = None, queue.counted
 
     def _cause(self, range_: Range) -> str:

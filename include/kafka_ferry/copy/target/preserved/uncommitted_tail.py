@@ -154,6 +154,11 @@ class Ahead:
         """The sequence number after the last record, None where no batch says."""
         return self._trail.expected if self._trail else None
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of the flow's own producer after the last record."""
+        return (self._trail.producer if self._trail else self._producer).epoch
+
     def _take(self, until: int) -> list[Record]:
         """The records below the offset ``until`` that were not taken yet."""
         taken: list[Record] = []
@@ -187,7 +192,7 @@ class Ahead:
             return []
         first, self._at = self._at, batch.header.next_offset
         try:
-            return [] if batch.header.is_control else self._ours(batch, first)
+            return self._ours(batch, first)
         except MalformedBatch as error:
             raise Misplaced(f"it holds {error}.", offset=first) from error
 
@@ -195,5 +200,7 @@ class Ahead:
         assert self._trail is not None
         if problem := self._trail.problem(batch.header):
             raise Misplaced(problem, offset=batch.header.base_offset)
+        if batch.header.is_control:
+            return []
         self._read.append(batch)
         return [record for record in read_records(batch) if record[0] >= first]

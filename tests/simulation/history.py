@@ -15,8 +15,10 @@ from typing import Any, Final
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.model import RunOptions
 from kafka_ferry.model.positions import position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.run_options import Window
 from kafka_ferry.runs import Run
 from tests.simulation.adversary import OCCASIONS, POWERS, Adversary, Fault
 from tests.simulation.cluster import SimCluster
@@ -58,6 +60,7 @@ class Case:
         options: the flow's.
         transactions: the share of batches that belong to transactions of the source.
         quiet_from: the run from which on nothing new is written.
+        backfills: whether the first run begins at the logs' ends, and backfills bring what was before.
     """
 
     seed: int
@@ -68,17 +71,20 @@ class Case:
     transactions: float
     faults: tuple[Fault, ...]
     quiet_from: int = 9
+    backfills: bool = False
 
     @classmethod
     def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
         """The case of a seed."""
         rng = random.Random(seed)
         kinds = [(False, rng.random() < 0.3), (rng.random() < 0.4, rng.random() < 0.5)]
+        backfills = rng.random() < 0.25
         topics = tuple(
-            TopicCase(name, rng.randint(1, 4), compacted, tiered)
+            TopicCase(name, rng.randint(1, 4), compacted and not backfills, tiered)
             for name, (compacted, tiered) in zip(("orders", "users"), kinds, strict=True)
         )
         options: dict[str, object] = {
+            "auto.offset.reset": "latest" if backfills else "earliest",
             "writers": rng.randint(1, 3),
             "on.source.truncation": rng.choice(("fail", "continue")),
             "on.source.divergence": rng.choice(("fail", "continue", "continue")),
@@ -88,7 +94,10 @@ class Case:
             "partition.wait.ms": rng.choice((5_000, 60_000)),
             "join.batches.below": rng.choice((0, 32768)),
             "sync.group.offsets.enabled": rng.random() < 0.4,
-            "offsets": rng.choice(("translated", "auto", {"orders": "preserved"})),
+            "offsets": "translated"
+            if backfills
+            else rng.choice(("translated", "auto", {"orders": "preserved"})),
+            "fill": rng.choice(("auto", "transactions")),
         }
         # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
         kinds_of_faults = rng.sample(powers, min(len(powers), rng.choice((1, 2, 3, 5))))
@@ -105,6 +114,7 @@ class Case:
             rng.choice((0.0, 0.3)),
             chosen,
             rng.choice((1, 2, 9, 9)),
+            backfills,
         )
 
 
@@ -163,6 +173,7 @@ class History:
         self._checkpoints: list[Any] = []
         self.harmed_at = -1.0
         self._numbers = 0
+        self.written_at: dict[bytes, int] = {}
 
     def tell(self, what: str) -> None:
         """Add a line to the story."""
@@ -256,6 +267,8 @@ class History:
                 flow = self._flow(writers=writers)
                 self.tell(f"!! the flow has {writers} writers now")
             self._run(flow, f"run-{number}")
+            if self.case.backfills and self.random.random() < 0.7:
+                self._run(flow, f"backfill-{number}", self._window())
             if self.wrong:
                 return
             self.world.pass_time(self.random.choice((1.0, 200.0)))
@@ -290,10 +303,20 @@ class History:
                 return
             if said == "verified" and not self._behind(flow):
                 break
+        if said == "verified" and self.case.backfills:
+            said = self._run(flow, "last-backfill", self._window(whole=True))
         if said != "verified" and not self._is_hurt:
             self._blame("d", f"nothing has hurt, and it ends with: {said}")
         if said == "verified" and (behind := self._behind(flow)):
             self._blame("d", f"verified, and never gets on: {behind}")
+
+    def _window(self, *, whole: bool = False) -> Window:
+        """A span of time that ends now, or before."""
+        began, now = self.wall_ms(0.0), self.wall_ms(self.world.now) + 1_000
+        if whole:
+            return Window(began, now)
+        until = self.random.randint(began + 1, now)
+        return Window(self.random.choice((began, self.random.randint(began, until - 1))), until)
 
     @property
     def _is_hurt(self) -> bool:
@@ -310,20 +333,20 @@ class History:
                 return f"{source} has no position"
         return ""
 
-    def _run(self, flow: Flow, name: str) -> str:
-        """Run a flow once; gives "verified" or what it said."""
+    def _run(self, flow: Flow, name: str, window: Window | None = None) -> str:
+        """Run a flow once, or a backfill; gives "verified" or what it said."""
         if self.case.options.get("sync.group.offsets.enabled"):
             self._read_on()
         if self.adversary.happens("second run"):
             self.tell("!! another run of the flow begins at the same moment")
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(flow, name + _BESIDE))
-        said: str = self.world.run(Process("driver"), lambda: self._steps(flow, name))
+        said: str = self.world.run(Process("driver"), lambda: self._steps(flow, name, window))
         self.moments.append(self.world.now)
         self.outcomes.append(said)
         return said
 
-    def _steps(self, flow: Flow, name: str) -> str:
+    def _steps(self, flow: Flow, name: str, window: Window | None = None) -> str:
         """All steps of a run, in a process of its own; as ``_run``."""
         began, run, said = self.world.now, Run(flow, name), "verified"
         try:
@@ -331,7 +354,11 @@ class History:
                 self._tier()
                 if step == "verify":
                     self.judging.add(name)
-                given = (lambda: self.spark,) if step in ("mirror", "verify") else ()
+                given: tuple[Any, ...] = ()
+                if step == "plan":
+                    given = (RunOptions(window=window),)
+                elif step in ("mirror", "verify"):
+                    given = (lambda: self.spark,)
                 getattr(run, step)(*given)
         except FerryError as error:
             said = str(error)
@@ -349,7 +376,7 @@ class History:
             self._blame("e", f"{name}: {said}{_where(error)}")
         self.tell(f"{name}: {said}")
         if said == "verified":
-            self._check(flow, name, began)
+            self._check(flow, name, began, window)
         self.judging.discard(name)
         return said
 
@@ -404,6 +431,7 @@ class History:
         first = self._numbers - count + 1
         for at, (offset, (_, value)) in enumerate(zip(offsets, values, strict=True)):
             self.order[value] = tp, first + at, offset
+            self.written_at[value] = self.source.now_ms() + at
         if producer is None:
             return
         commit = self.random.random() < 0.6
@@ -436,7 +464,7 @@ class History:
         offsets = self.target.groups.offsets.get(position_group(flow.name), {})
         return {tp: position_of(it.offset, it.metadata, it.epoch) for tp, it in offsets.items()}
 
-    def _check(self, flow: Flow, name: str, began: float) -> None:
+    def _check(self, flow: Flow, name: str, began: float, window: Window | None) -> None:
         """What a consumer of the target reads, now that a run says "verified"."""
         positions = self._positions(flow)
         for source, target in self.pairs():
@@ -452,6 +480,10 @@ class History:
             if position.topic_id != self.source.topic_id(source.topic):
                 continue
             must = [value for offset, value in log.shown() if offset < position.offset]
+            if self.case.backfills:
+                # Where the first run has begun is the flow's own word.
+                at = self.written_at
+                must = [it for it in must if it and window and window.since_ms <= at[it] < window.until_ms]
             there_now = {*have}
             missing = [it for it in must if it not in there_now and it not in self.removed]
             # What an earlier run has proved and is lost during this one is for the next one to see.
@@ -463,7 +495,7 @@ class History:
                 )
 
             # Since a run beside another one has moved the group, the application may have read on.
-            if not self._is_hurt and not name.endswith(_BESIDE):
+            if not self._is_hurt and not name.endswith(_BESIDE) and not self.case.backfills:
                 self._check_group(name, source, target)
 
     def _check_offsets(
@@ -512,11 +544,13 @@ class History:
                     "a", f"{name} is verified, and {target} has {value!r}, which was aborted"
                 )
                 return
-            if known[1] <= last:
+            if known[1] <= last and not self.case.backfills:
                 again = "twice" if have.count(value) > 1 else "out of order"
                 self._blame("a", f"{name} is verified, and {target} has {value!r} {again}")
                 return
             last = known[1]
+        if self.case.backfills and len({*have}) < len(have):
+            self._blame("a", f"{name} is verified, and {target} has records twice")
 
 
 def _where(error: BaseException) -> str:

@@ -170,6 +170,8 @@ class TableFiles:
 
 def _matching(rows: pa.Table, filter_: pc.Expression) -> pa.Table:
     """As ``Table.filter``, but on this thread: where rows are few, to wake others takes most of the time."""
+    from pyarrow import acero  # noqa: PLC0415
+
     steps = (
         acero.Declaration("table_source", acero.TableSourceNodeOptions(rows)),
         acero.Declaration("filter", acero.FilterNodeOptions(filter_)),

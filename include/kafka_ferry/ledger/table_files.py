@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import acero
 
 from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.ledger.synced import DAMAGE

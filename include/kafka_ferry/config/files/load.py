@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka_ferry.config.files import mm2_properties, yaml_file
+from kafka_ferry.config.files.places import located, properties_places, yaml_places
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.permissions import check_flow
 from kafka_ferry.config.types.problems import (
@@ -53,7 +54,8 @@ def _parse(
     path: str | Path, *, clusters: Sequence[str] = (), name: str | None = None
 ) -> tuple[Flow, ...]:
     file, content, suffix = _content(path)
-    with _for_itself(file):
+    places = properties_places if suffix == ".properties" else yaml_places
+    with _for_itself(file), located(file, lambda: places(content)):
         if suffix == ".properties":
             return _permitted(mm2_properties.parse_flows(content, file, clusters, name))
         if clusters:

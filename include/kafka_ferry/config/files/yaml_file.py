@@ -147,7 +147,10 @@ def _refused(key: object, value: object) -> Problem | None:
         return Problem(name, "is not an option since MirrorMaker 2 4.0", f"Use {replacement}.")
     if why := why_ignored(name):
         return Problem(name, f"is an option of MirrorMaker 2 that has no effect here: {why}")
-    return Problem(name, "is not an option of a flow", did_you_mean(name, (*_SIDES, *OPTIONS)))
+    below = [option for option in OPTIONS if option.startswith(f"{name}.")]
+    advice = f"There is {', '.join(below)}." if below else ""
+    near = did_you_mean(name, (*_SIDES, *OPTIONS))
+    return Problem(name, "is not an option of a flow", advice or near)
 
 
 def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:

@@ -124,6 +124,12 @@ def checked_patterns(patterns: Sequence[str]) -> None:
         PatternError: they do not compile, or one holds a blank or a number sign.
     """
     for pattern in patterns:
+        words = pattern.split()
+        if len(words) > 1 and "#" not in pattern:
+            raise PatternError(
+                f"{pattern!r} holds a blank, as no topic's name does: put a comma between names, "
+                rf"{', '.join(words)!r} (in a group's id, \x20 is a blank)"
+            )
         if _COMMENT.search(pattern):
             raise PatternError(
                 f"{pattern!r} holds a blank or '#', as no topic's name does: a comment needs a line of its own "

@@ -10,7 +10,7 @@ import regex
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, place_text
 from kafka_ferry.printable import one_line
 
 CLIENT_PROPERTIES: Final = "client_properties"
@@ -20,15 +20,19 @@ WHOLE_FILE: Final = "file"
 """The key of an error about the file as a whole."""
 
 
+NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
+"""The form of what becomes a part of topics' names."""
+
 _NO_TEXT: Final = regex.compile(r"[\x00\uD800-\uDFFF]")
 
 
 class Problem(NamedTuple):
-    """One problem: the key as in the file, the reason, and what to do."""
+    """One problem: the key as in the file, the reason, what to do, and the line where that is known, from 1 on."""
 
     key: str
     reason: str
     advice: str = ""
+    line: int | None = None
 
 
 def no_text(key: str, value: str) -> Problem | None:
@@ -40,11 +44,18 @@ def no_text(key: str, value: str) -> Problem | None:
 
 def config_error(file: str, *problems: Problem) -> ConfigError:
     """One error that lists all the problems; its ``key`` is the first one's."""
-    first, *others = dict.fromkeys(problems)
+    first, *others = listed = tuple(dict.fromkeys(problems))
     if not others:
-        return ConfigError(file, first.key, _clause(first), advice=first.advice)
-    lines = [_sentence(first), *(f"{file}: {other.key}: {_sentence(other)}" for other in others)]
-    return ConfigError(file, first.key, "\n".join(map(one_line, lines)))
+        clause = _clause(first)
+        return ConfigError(
+            file, first.key, clause, advice=first.advice, line=first.line, problems=listed
+        )
+    lines = [
+        _sentence(first),
+        *(f"{place_text(file, it.line)}: {it.key}: {_sentence(it)}" for it in others),
+    ]
+    reason = "\n".join(map(one_line, lines))
+    return ConfigError(file, first.key, reason, line=first.line, problems=listed)
 
 
 def _clause(problem: Problem) -> str:
@@ -72,7 +83,7 @@ def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | 
 
 def cluster_error(problems: Sequence[Problem]) -> PydanticCustomError:
     """The error that a validator of a cluster's properties raises; keys are property names."""
-    message = "; ".join(f"{key}: {reason}" for key, reason, _ in problems)
+    message = "; ".join(f"{key}: {reason}" for key, reason, *_ in problems)
     return PydanticCustomError(
         CLIENT_PROPERTIES, "{message}", {"message": message, "problems": problems}
     )
@@ -89,7 +100,7 @@ def problems_of(error: ValidationError, key_of: Callable[[Sequence[str]], str]) 
     for detail in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in detail["loc"]]
         if detail["type"] == CLIENT_PROPERTIES:
-            for name, reason, advice in detail["ctx"]["problems"]:
+            for name, reason, advice, _ in detail["ctx"]["problems"]:
                 found.append(Problem(key_of([*path[:-1], name]), reason, advice))
         else:
             found.append(Problem(key_of(path), _reason(detail)))
@@ -108,5 +119,21 @@ def _reason(detail: ErrorDetails) -> str:
             return "must be a mapping"
         case "tuple_type":
             return "must be a list, or text with commas"
+        case "dict_type":
+            return "must be a mapping"
+        case "greater_than_equal":
+            return f"must be at least {detail['ctx']['ge']}"
+        case "less_than_equal":
+            return f"must be at most {detail['ctx']['le']}"
+        case "literal_error":
+            return f"must be {detail['ctx']['expected']}"
+        case "bool_type" | "bool_parsing":
+            return "must be true or false"
+        case "string_too_short":
+            return "must not be empty"
+        case "string_pattern_mismatch" if detail["ctx"]["pattern"] == NAME_PATTERN:
+            return "must consist of letters, digits, '.', '_' and '-', as topics' names do"
+        case "extra_forbidden":
+            return "is not an option here"
         case _:
             return detail["msg"][:1].lower() + detail["msg"][1:]

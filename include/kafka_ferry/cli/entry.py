@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
@@ -57,6 +58,8 @@ for _command in (
 app.add_typer(certificate.app, name="certificate")
 app.command(cls=mirror_maker.WholeNames)(mirror_maker.mirror_maker)
 
+# As a program that a shell ends for it: 128 + SIGPIPE.
+_ENOUGH_READ: Final = 141
 _CLUSTERS: Final = "--clusters"
 
 
@@ -94,6 +97,11 @@ def _run() -> int:
     """Run the command, and give its exit status."""
     try:
         status = app(_completed(sys.argv[1:]), standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has enough, such as `head -1`. Python would write the rest at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _ENOUGH_READ
     except FerryError as error:
         show_error(error)
         return error.exit_code

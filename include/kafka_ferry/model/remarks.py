@@ -29,8 +29,13 @@ class Refusal:
     advice: str
     partition: int | None = None
 
+    @property
+    def where(self) -> str:
+        """The topic or partition by name, "" for the whole flow."""
+        return _where(self.topic, self.partition) if self.topic else ""
+
     def __str__(self) -> str:
-        where = f"{_where(self.topic, self.partition)}: " if self.topic else ""
+        where = f"{self.where}: " if self.topic else ""
         return f"{where}{self.reason} {self.advice}".rstrip()
 
 

@@ -283,7 +283,7 @@ def test_topics_do_not_go_back_whatever_names_and_aliases_say(
     assert (topics_of(a), topics_of(b)) == (of_a, of_b)
     (there,) = of_b - {"payments"} if of_a != of_b else {"orders"}
     assert values(a, "orders") == values(b, there) == [*texts, "3"]
-    reason = f"its records came from ay itself (cluster id {cluster_id(a)})"
+    reason = f"records of ay itself are copied to it (cluster id {cluster_id(a)})"
     assert skipped(last[1])[there] == reason
     assert {row.topic for row in lag(flows[1])} == {"payments"}
 

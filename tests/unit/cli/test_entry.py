@@ -200,3 +200,13 @@ def test_a_wrong_command_is_never_taken_for_a_plan_with_differences(
 )
 def test_several_clusters_may_follow_one_option(written: str, means: str) -> None:
     assert " ".join(_one_value_each(written.split())) == means
+
+
+def test_a_reader_that_has_enough_gets_no_trace(config: Path) -> None:
+    import subprocess  # noqa: PLC0415
+
+    command = f"{sys.executable} -m kafka_ferry rights --config {config} --json | true"
+    shown = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert shown.stderr == ""

@@ -69,7 +69,15 @@ _SECRET_ITSELF: Final = regex.compile(
 )
 _BROKER: Final = regex.compile(r"(?:\w+://)?(?:\[[\da-fA-F:%]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _URL: Final = regex.compile(r"https?://", regex.IGNORECASE)
-_HOST: Final = regex.compile(r"[\w.-]+")
+# What people write instead of brokers: its form, and what to write; the first that fits counts.
+_WRONG: Final = (
+    (regex.compile(".*@"), "No broker's address has '@': a login is in sasl.jaas.config."),
+    (_URL, "That is the address of a page: write '{bare}'."),
+    (regex.compile(r"[\w.-]+$"), "'{server}' has no port, which often is 9092: '{server}:9092'."),
+    (regex.compile(r".*[; ]"), "Put commas between brokers: '{listed}'."),
+    (regex.compile(r"$"), "Between two commas is none."),
+    (regex.compile(""), "'{server}' is not of that form."),
+)
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -183,21 +191,21 @@ def _wrong_login(properties: Mapping[str, str], role: str) -> Iterator[Problem]:
 
 def _wrong_broker(server: str) -> str:
     """What is wrong with one of the brokers, in a sentence; nothing where it is one."""
-    if "@" in server:
-        return "No broker's address has '@': a login is in sasl.jaas.config."
-    if _URL.match(server):
-        bare = _URL.sub("", server).split("/")[0]
-        return f"That is the address of a page: write '{bare if ':' in bare else bare + ':9092'}'."
-    found = _BROKER.fullmatch(server)
-    if found is not None and 0 < int(found["port"]) < 65536:
+    found = None if _URL.match(server) else _BROKER.fullmatch(server)
+    if found is None:
+        return next(said.format(**_parts(server)) for form, said in _WRONG if form.match(server))
+    if 0 < int(found["port"]) < 65536:
         return ""
-    if found is not None:
-        return f"The port of '{server}' is not between 1 and 65535."
-    if _HOST.fullmatch(server):
-        return f"'{server}' has no port, which often is 9092: '{server}:9092'."
-    if ";" in server or " " in server:
-        return f"Put commas between brokers: '{', '.join(regex.split('[; ]+', server))}'."
-    return f"'{server}' is not of that form." if server else "Between two commas is none."
+    return f"The port of '{server}' is not between 1 and 65535."
+
+
+def _parts(server: str) -> dict[str, str]:
+    bare = _URL.sub("", server).split("/")[0]
+    return {
+        "server": server,
+        "bare": bare if ":" in bare else f"{bare}:9092",
+        "listed": ", ".join(regex.split("[; ]+", server)),
+    }
 
 
 class Cluster(BaseModel):

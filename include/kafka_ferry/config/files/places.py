@@ -24,18 +24,18 @@ _NEVER_SHOWN: Final = regex.compile(r"(.*->.*\.)?(transform\.secrets|certificate
 _LINE: Final = regex.compile(r"\r\n|\r|\n")
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     """Where a key stands: the line, from 1 on, and its value in a few words."""
 
     line: int
     value: str
 
 
-Places = Mapping[str, Place]
+KeyPlaces = Mapping[str, KeyPlace]
 
 
 @contextmanager
-def located(file: str, places: Callable[[], Places]) -> Iterator[None]:
+def located(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
     """Adds to the problems of a file the line of each, and the value that is wrong, as it is written there.
 
     Args:
@@ -55,7 +55,7 @@ def located(file: str, places: Callable[[], Places]) -> Iterator[None]:
         raise config_error(file, *(_located(Problem(*it), there) for it in problems)) from error
 
 
-def yaml_places(content: bytes) -> Places:
+def yaml_places(content: bytes) -> KeyPlaces:
     """The places of a YAML file, with dots between the keys of a path; none where it cannot be read."""
     try:
         read_document(content)
@@ -65,9 +65,9 @@ def yaml_places(content: bytes) -> Places:
     return dict(_below(node, "")) if node else {}
 
 
-def properties_places(content: bytes) -> Places:
+def properties_places(content: bytes) -> KeyPlaces:
     """The places of a properties file; of equal keys the last, which counts. None where it cannot be read."""
-    found: dict[str, Place] = {}
+    found: dict[str, KeyPlace] = {}
     line = 1
     try:
         parts = [*javaproperties.parse(content.removeprefix(BOM_UTF8))]
@@ -75,22 +75,22 @@ def properties_places(content: bytes) -> Places:
         return {}
     for part in parts:
         if isinstance(part, javaproperties.KeyValue):
-            found[part.key] = Place(line, _quoted(part.value.strip()))
+            found[part.key] = KeyPlace(line, _quoted(part.value.strip()))
         line += len(_LINE.findall(part.source))
     return found
 
 
-def _below(node: yaml.Node, path: str) -> Iterator[tuple[str, Place]]:
+def _below(node: yaml.Node, path: str) -> Iterator[tuple[str, KeyPlace]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             name = str(key.value) if isinstance(key, yaml.ScalarNode) else "?"
             below = f"{path}.{name}".lstrip(".")
-            yield below, Place(key.start_mark.line + 1, _value(value))
+            yield below, KeyPlace(key.start_mark.line + 1, _value(value))
             yield from _below(value, below)
     elif isinstance(node, yaml.SequenceNode):
         for at, item in enumerate(node.value):
             below = f"{path}.{at}"
-            yield below, Place(item.start_mark.line + 1, _value(item))
+            yield below, KeyPlace(item.start_mark.line + 1, _value(item))
             yield from _below(item, below)
 
 
@@ -107,7 +107,7 @@ def _quoted(text: str) -> str:
     return f"'{text}'" if _SHOWN.fullmatch(text) else ""
 
 
-def _located(problem: Problem, places: Places) -> Problem:
+def _located(problem: Problem, places: KeyPlaces) -> Problem:
     place, is_own = places.get(problem.key), True
     above = problem.key
     while place is None and "." in above:

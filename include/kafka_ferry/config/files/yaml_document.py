@@ -211,7 +211,9 @@ def _alias_problem(error: yaml.YAMLError, text: str) -> Problem | None:
     """The problem with a value that begins with ``*``, if that is the error: so YAML writes an alias."""
     mark = getattr(error, "problem_mark", None)
     undefined = "found undefined alias" in (getattr(error, "problem", None) or "")
-    if mark is None or not (undefined or getattr(error, "context", "") == "while scanning an alias"):
+    if mark is None or not (
+        undefined or getattr(error, "context", "") == "while scanning an alias"
+    ):
         return None
     lines = text.splitlines()
     key = _KEY.findall("\n".join([*lines[: mark.line], lines[mark.line][: mark.column + 1]]))

@@ -68,8 +68,15 @@ def _sentence(problem: Problem) -> str:
 
 def did_you_mean(name: str, valid: Iterable[str], *, cutoff: float = 0.7) -> str:
     """A suggestion for a misspelt name, or nothing where none is near (``difflib``'s ratio from ``cutoff`` on)."""
-    near = difflib.get_close_matches(name, list(valid), n=1, cutoff=cutoff)
-    return f"Did you mean {near[0]!r}?" if near else ""
+    return did_you_mean_each([name], valid, cutoff=cutoff)
+
+
+def did_you_mean_each(names: Iterable[str], valid: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """The same for several misspelt names, in one sentence."""
+    known = list(valid)
+    near = [difflib.get_close_matches(name, known, n=1, cutoff=cutoff) for name in names]
+    meant = dict.fromkeys(repr(some[0]) for some in near if some)
+    return f"Did you mean {', '.join(meant)}?" if meant else ""
 
 
 def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | None:
@@ -107,33 +114,28 @@ def problems_of(error: ValidationError, key_of: Callable[[Sequence[str]], str]) 
     return found
 
 
+# By pydantic's type of error, with the names of its context.
+_REASONS: Final = {
+    "missing": "is required",
+    "value_error": "{error}",
+    "string_type": "must be text (in YAML: put it in quotes)",
+    "model_type": "must be a mapping",
+    "tuple_type": "must be a list, or text with commas",
+    "dict_type": "must be a mapping",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_too_short": "must not be empty",
+    "extra_forbidden": "is not an option here",
+}
+
+
 def _reason(detail: ErrorDetails) -> str:
-    match detail["type"]:
-        case "missing":
-            return "is required"
-        case "value_error":
-            return str(detail["ctx"]["error"])
-        case "string_type":
-            return "must be text (in YAML: put it in quotes)"
-        case "model_type":
-            return "must be a mapping"
-        case "tuple_type":
-            return "must be a list, or text with commas"
-        case "dict_type":
-            return "must be a mapping"
-        case "greater_than_equal":
-            return f"must be at least {detail['ctx']['ge']}"
-        case "less_than_equal":
-            return f"must be at most {detail['ctx']['le']}"
-        case "literal_error":
-            return f"must be {detail['ctx']['expected']}"
-        case "bool_type" | "bool_parsing":
-            return "must be true or false"
-        case "string_too_short":
-            return "must not be empty"
-        case "string_pattern_mismatch" if detail["ctx"]["pattern"] == NAME_PATTERN:
-            return "must consist of letters, digits, '.', '_' and '-', as topics' names do"
-        case "extra_forbidden":
-            return "is not an option here"
-        case _:
-            return detail["msg"][:1].lower() + detail["msg"][1:]
+    context = detail.get("ctx", {})
+    if context.get("pattern") == NAME_PATTERN:
+        return "must consist of letters, digits, '.', '_' and '-', as topics' names do"
+    if known := _REASONS.get(detail["type"]):
+        return known.format_map(context)
+    return detail["msg"][:1].lower() + detail["msg"][1:]

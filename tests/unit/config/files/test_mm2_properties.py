@@ -436,7 +436,11 @@ def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:
 
 
 def test_secrets_never_stand_in_an_error(tmp_path: Path) -> None:
-    error = refused(properties_file(tmp_path, "primary.ssl.key.passwords=hunter2\nnotify=hunter2\nwriters=u:hunter2@a"))
+    error = refused(
+        properties_file(
+            tmp_path, "primary.ssl.key.passwords=hunter2\nnotify=hunter2\nwriters=u:hunter2@a"
+        )
+    )
     assert "hunter2" not in str(error)
 
 

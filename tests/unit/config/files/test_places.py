@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import load_flows
-from kafka_ferry.config.files.places import Place, properties_places, yaml_places
+from kafka_ferry.config.files.places import KeyPlace, properties_places, yaml_places
 from kafka_ferry.errors import ConfigError
 from tests.unit.config.builders import properties_file, yaml_file
 
@@ -144,7 +144,10 @@ def test_bootstrap_servers(tmp_path: Path, servers: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("replication.factor = zero", ":5: replication.factor: must be a whole number, and not 'zero'"),
+        (
+            "replication.factor = zero",
+            ":5: replication.factor: must be a whole number, and not 'zero'",
+        ),
         ("primary->backup.topics = \\\n  a b", ":5: primary->backup.topics: 'a b' holds a blank"),
         ("# no\n\nwriters=0", ":7: writers: must be at least 1, and not '0'"),
         ("writers=1\nwriters=x", ":6: writers: must be a whole number, and not 'x'"),
@@ -159,4 +162,4 @@ def test_a_key_of_a_properties_file(tmp_path: Path, more: str, said: str) -> Non
 def test_places_of_what_cannot_be_read_are_none() -> None:
     assert yaml_places(b"a: [") == {}
     assert properties_places(b"a=\\u1") == {}
-    assert yaml_places(b"a:\n  - {b: c}\n")["a.0.b"] == Place(2, "'c'")
+    assert yaml_places(b"a:\n  - {b: c}\n")["a.0.b"] == KeyPlace(2, "'c'")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
 
 import typer
 
-from kafka_ferry.cli.command import Command
+from kafka_ferry.cli.command import Command, with_value
 from kafka_ferry.cli.commands import (
     backfill,
     check,
@@ -58,8 +57,6 @@ for _command in (
 app.add_typer(certificate.app, name="certificate")
 app.command(cls=mirror_maker.WholeNames)(mirror_maker.mirror_maker)
 
-# As a program that a shell ends for it: 128 + SIGPIPE.
-_ENOUGH_READ: Final = 141
 _CLUSTERS: Final = "--clusters"
 
 
@@ -97,11 +94,6 @@ def _run() -> int:
     """Run the command, and give its exit status."""
     try:
         status = app(_completed(sys.argv[1:]), standalone_mode=False)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads has enough, such as `head -1`. Python would write the rest at its end, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _ENOUGH_READ
     except FerryError as error:
         show_error(error)
         return error.exit_code
@@ -109,6 +101,8 @@ def _run() -> int:
         return 1
     except typer.TyperException as error:
         shown: Any = error
+        if isinstance(error, typer.BadParameter):
+            shown.message = with_value(shown, sys.argv[1:])
         shown.show()
         # Not typer's own status 2, which means a plan with differences.
         return ConfigError.exit_code

@@ -20,7 +20,7 @@ from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.description import tags_of
-from kafka_ferry_airflow.dags.params import show_form
+from kafka_ferry_airflow.dags.params import require_known, show_form
 from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors, log_reason
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def failover_dag(flow: Flow) -> DAG:
             from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
 
             params = get_current_context()["params"]
+            with airflow_errors():
+                require_known(get_current_context())
             require_confirmed(flow, params)
             provide_connections(flow)
             with airflow_errors():
@@ -121,6 +123,8 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
         @task(on_failure_callback=log_reason)
         def confirm() -> None:
             """Lets nothing begin that was not asked for by the mirror's name."""
+            with airflow_errors():
+                require_known(get_current_context())
             require_confirmed(flow, get_current_context()["params"])
 
         @task(trigger_rule=TriggerRule.NONE_FAILED, **LAST_WORDS)

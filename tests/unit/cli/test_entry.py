@@ -202,11 +202,37 @@ def test_several_clusters_may_follow_one_option(written: str, means: str) -> Non
     assert " ".join(_one_value_each(written.split())) == means
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--rate-limit", "8MB"), "and not '8MB'. Did you mean '8MiB'?"),
+        (("run", "--rate-limit=fast"), "and not 'fast'"),
+        (
+            ("where", "--topic", "a", "--offset", "1", "--partition", "x"),
+            "Invalid value for '--partition': must be a whole number, and not 'x'",
+        ),
+        (
+            ("check", "--config", "mm3.properties"),
+            "No such file or directory. Did you mean 'mm2.properties'?",
+        ),
+    ],
+)
+def test_a_wrong_word_is_shown_with_what_is_right(
+    config: Path,
+    ferry: Ferry,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(config.parent)
+    assert ferry(*arguments) == 9
+    assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
 def test_a_reader_that_has_enough_gets_no_trace(config: Path) -> None:
     import subprocess  # noqa: PLC0415
 
-    command = f"{sys.executable} -m kafka_ferry rights --config {config} --json | true"
-    shown = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
-    )
+    command = f"{sys.executable} -m kafka_ferry rights --config {config} | (exec <&-; sleep 2)"
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert shown.stderr == ""

@@ -96,8 +96,17 @@ def _content(path: str | Path) -> tuple[str, bytes, str]:
     try:
         return file, Path(path).read_bytes(), suffix
     except OSError as error:
-        problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}")
+        near = did_you_mean(Path(path).name, _names_beside(Path(path)), cutoff=0.75)
+        problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}", near)
         raise config_error(file, problem) from None
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The files that may hold flows in the folder of one that cannot be read."""
+    try:
+        return [it.name for it in path.parent.iterdir() if it.suffix in SUFFIXES and it != path]
+    except OSError:
+        return []
 
 
 def load_flow(path: str | Path, name: str | None = None) -> Flow:

@@ -13,7 +13,8 @@ import yaml
 
 from kafka_ferry.config.client.cluster import is_secret
 from kafka_ferry.config.files.yaml_document import NoDocument, compose, read_document
-from kafka_ferry.config.types.problems import Problem, config_error
+from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.problems import Problem, config_error, did_you_mean
 from kafka_ferry.errors import ConfigError
 
 # Longer ones say nothing to a person, and one with a user's name may have the password too.
@@ -21,6 +22,7 @@ _SHOWN: Final = regex.compile(r"[^@]{0,80}")
 # What a reason begins with that says what a value has to be.
 _DEMAND: Final = regex.compile(r"(must|should) ")
 _NEVER_SHOWN: Final = regex.compile(r"(.*->.*\.)?(transform\.secrets|certificates|notify)(\..*)?")
+_IN_QUOTES: Final = regex.compile(r"'([^']+)'")
 _LINE: Final = regex.compile(r"\r\n|\r|\n")
 
 
@@ -104,6 +106,8 @@ def _value(node: yaml.Node) -> str:
 
 
 def _quoted(text: str) -> str:
+    if not text:
+        return "empty"
     return f"'{text}'" if _SHOWN.fullmatch(text) else ""
 
 
@@ -118,7 +122,16 @@ def _located(problem: Problem, places: KeyPlaces) -> Problem:
     reason = problem.reason
     if is_own and _DEMAND.match(reason) and _may_show(problem.key) and place.value:
         reason += "" if place.value in reason else f", and not {place.value}"
+        near = did_you_mean(place.value.strip("'"), _named(problem.reason))
+        if near and "Did you mean" not in reason:
+            return problem._replace(reason=reason, advice=problem.advice or near, line=place.line)
     return problem._replace(reason=reason, line=place.line)
+
+
+def _named(reason: str) -> list[str]:
+    """The values that a reason lists: in quotes, or after "one of"."""
+    _, _, listed = reason.partition("must be one of ")
+    return [*_IN_QUOTES.findall(reason), *split_list(listed.partition(", or ")[0])]
 
 
 def _may_show(key: str) -> bool:

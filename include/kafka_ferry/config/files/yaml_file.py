@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from kafka_ferry.config.client.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
+    CLUSTER_NAMES,
     IGNORED_CONNECTION_NAMES,
     REGISTRY_PREFIX,
     ROLE_PREFIXES,
@@ -149,6 +150,8 @@ def _refused(key: object, value: object) -> Problem | None:
         return Problem(name, f"is an option of MirrorMaker 2 that has no effect here: {why}")
     below = [option for option in OPTIONS if option.startswith(f"{name}.")]
     advice = f"There is {', '.join(below)}." if below else ""
+    if name == "alias" or name in CLUSTER_NAMES:
+        advice = "It belongs to a cluster: indent it below source or target."
     near = did_you_mean(name, (*_SIDES, *OPTIONS))
     return Problem(name, "is not an option of a flow", advice or near)
 

@@ -76,9 +76,30 @@ def refused(file: Path) -> str:
         ("catchup: maybe", ":7: catchup: must be true or false, and not 'maybe'"),
         ("retries: -1", ":7: retries: must be at least 0, and not '-1'"),
         ("shards: 5000", ":7: shards: must be at most 1000, and not '5000'"),
-        ("pool: ''", ":7: pool: must not be empty, and not ''"),
+        ("pool: ''", ":7: pool: must not be empty"),
         ("shard.by: site", ":7: shard.by: must be 'size' or 'topic', and not 'site'"),
         ("verify: most", ":7: verify: is not an option of a flow. There is verify."),
+        (
+            "on.source.truncation: contine",
+            ":7: on.source.truncation: must be 'fail' or 'continue', and not 'contine'. Did you mean 'continue'?",
+        ),
+        (
+            "replication.policy.class: IdentityReplicatonPolicy",
+            "and not 'IdentityReplicatonPolicy'. Did you mean 'IdentityReplicationPolicy'?",
+        ),
+        ("rate.limit.bytes: 64MB", "and not '64MB'. Did you mean '64MiB'?"),
+        (
+            "transform: [{topics: a, wher: 'true'}]",
+            ":7: transform.0: has no 'wher'. Did you mean 'where'?",
+        ),
+        (
+            "notify: [{slak: ops}]",
+            ":7: notify: needs in each channel exactly one of slack, email, webhook. Did you mean 'slack'?",
+        ),
+        (
+            "alias: a",
+            ":7: alias: is not an option of a flow. It belongs to a cluster: indent it below source or target.",
+        ),
         ("topcis: a", ":7: topcis: is not an option of a flow. Did you mean 'topics'?"),
     ],
 )

@@ -152,6 +152,7 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
         _require_reason(reason)
     these = Findings(flow)
     found = these.listed()
+    these.require(names)
     left = {finding.name for finding in these.leave(names, reason)} if names and yes else set()
     if as_json:
         print(json.dumps([asdict(it) | {"left": it.name in left} for it in found], indent=1))

@@ -160,7 +160,8 @@ def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
     if servers == [""]:
         # An Airflow connection may have it, which is not read before clients are created.
         if not properties.get(AIRFLOW_CONNECTION):
-            yield Problem("bootstrap.servers", "is required")
+            advice = "List brokers as host:port, host:port."
+            yield Problem("bootstrap.servers", "is required", advice)
     elif wrong := next(filter(None, map(_wrong_broker, servers)), ""):
         yield Problem("bootstrap.servers", "must list brokers as host:port, host:port", wrong)
     for role in ("", *ROLE_PREFIXES):

@@ -217,5 +217,10 @@ def _mapping(content: bytes, file: str) -> Mapping[object, object]:
     if data is None:
         raise config_error(file, Problem(WHOLE_FILE, "is empty", "A flow needs source and target."))
     if not isinstance(data, Mapping):
-        raise config_error(file, Problem(WHOLE_FILE, "must hold a mapping of keys to values"))
+        advice = "A key and its value are written as key: value."
+        if isinstance(data, str) and "=" in data:
+            advice = "Is it a properties file? Then its name has to end in .properties."
+        raise config_error(
+            file, Problem(WHOLE_FILE, "must hold a mapping of keys to values", advice)
+        )
     return data

@@ -135,6 +135,12 @@ def checked_patterns(patterns: Sequence[str]) -> None:
                 f"{pattern!r} holds a blank or '#', as no topic's name does: a comment needs a line of its own "
                 r"in a properties file (in a group's id, \x20 is a blank and \x23 is '#')"
             )
+    listed = ", ".join(patterns)
+    if len(patterns) > 1 and listed.startswith("[") and listed.endswith("]"):
+        if "]" not in listed[:-1] and "[" not in listed[1:]:
+            raise PatternError(
+                f"{listed!r} is one character of these, as a regular expression: leave the brackets out"
+            )
     compile_patterns(patterns)
 
 

@@ -47,11 +47,13 @@ class Note:
         topic: the source's topic, "" for the whole flow.
         message: the remark, in sentences.
         partition: the partition, None for the whole topic.
+        of_first_copy: whether it is about where the first copy begins: a backfill copies what is older.
     """
 
     topic: str
     message: str
     partition: int | None = None
+    of_first_copy: bool = False
 
     def __str__(self) -> str:
         return (

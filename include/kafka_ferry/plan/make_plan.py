@@ -326,6 +326,7 @@ def _partitions(
             f"its first copy begins by {option}: "
             f"{sum(left_out):,} older offsets are left out. "
             "`ferry backfill` copies those of a time.",
+            of_first_copy=True,
         )
     if are_remote:
         yield Note(

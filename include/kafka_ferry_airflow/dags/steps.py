@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from kafka_ferry.report.plan_text import changes_on_target
+from kafka_ferry_airflow.concurrency import log_other_runs
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.approval import APPROVED
 from kafka_ferry_airflow.dags.params import options_of
@@ -76,6 +77,7 @@ class PlanOperator(StepOperator):
     def step(self, run: Run, context: Context) -> Any:
         """Plans what the run's form, or a backfill's interval, asks for."""
         planned = planned_run(run, context)
+        log_other_runs(context, context["ti"].dag_id)
         if self.flow.shards > 1:
             # Airflow can only map over a list that a task returns.
             names = enumerate(planned.shard_names)
@@ -89,6 +91,7 @@ class ShowPlanOperator(StepOperator):
     def step(self, run: Run, context: Context) -> dict[str, int]:
         """Plans what the form asks for."""
         planned = planned_run(run, context, save=False)
+        log_other_runs(context, f"mirror_{self.flow.slug}")
         return {"ranges": len(planned.ranges), "offsets": planned.offsets}
 
 

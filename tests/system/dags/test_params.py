@@ -138,8 +138,8 @@ def test_a_span_that_is_none_is_refused(
     ("conf", "reason"),
     [
         (
-            {"untill": "2026-11-21"},
-            r"has 'untill', which its form has not\. Did you mean 'until'\?",
+            {"untl": "2026-11-21"},
+            r"has 'untl', which its form has not\. Did you mean 'until'\?",
         ),
         ({"TOPICS": ["a"]}, r"has 'TOPICS', .* It has topics, dry_run, verify_all"),
     ],

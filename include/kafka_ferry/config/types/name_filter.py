@@ -20,6 +20,7 @@ from kafka_ferry.config.types.java_regex import NotTranslated, translated
 from kafka_ferry.errors import ConfigError, InputError
 
 _DOT_IS_ALL: Final = "(?s)"
+_IN_BRACKETS: Final = regex.compile(r"\[[^\[\]]*\]")
 _COMMENT: Final = regex.compile(r"[#\s]")
 
 
@@ -136,11 +137,10 @@ def checked_patterns(patterns: Sequence[str]) -> None:
                 r"in a properties file (in a group's id, \x20 is a blank and \x23 is '#')"
             )
     listed = ", ".join(patterns)
-    if len(patterns) > 1 and listed.startswith("[") and listed.endswith("]"):
-        if "]" not in listed[:-1] and "[" not in listed[1:]:
-            raise PatternError(
-                f"{listed!r} is one character of these, as a regular expression: leave the brackets out"
-            )
+    if len(patterns) > 1 and _IN_BRACKETS.fullmatch(listed):
+        raise PatternError(
+            f"{listed!r} is one character of these, as a regular expression: leave the brackets out"
+        )
     compile_patterns(patterns)
 
 

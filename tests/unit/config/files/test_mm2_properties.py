@@ -536,7 +536,7 @@ def test_what_binds_both_planes_is_passed_on(tmp_path: Path, key: str) -> None:
 def test_a_comment_after_the_clusters_makes_no_alias(tmp_path: Path) -> None:
     start = PROPERTIES.replace("clusters = primary, backup", "clusters = primary, backup # two")
     error = refused(properties_file(tmp_path, start=start))
-    assert (error.key, error.reason) == ("clusters", "'backup # two' is not a valid alias")
+    assert (error.key, error.reason) == ("clusters", "'backup # two' is not a valid alias.")
 
 
 def test_a_group_may_have_a_blank_in_its_id(tmp_path: Path) -> None:

@@ -80,8 +80,8 @@ def refused(file: Path) -> str:
         ("shard.by: site", ":7: shard.by: must be 'size' or 'topic', and not 'site'"),
         ("verify: most", ":7: verify: is not an option of a flow. There is verify."),
         (
-            "on.source.truncation: contine",
-            ":7: on.source.truncation: must be 'fail' or 'continue', and not 'contine'. Did you mean 'continue'?",
+            "on.source.truncation: contin",
+            ":7: on.source.truncation: must be 'fail' or 'continue', and not 'contin'. Did you mean 'continue'?",
         ),
         (
             "replication.policy.class: IdentityReplicatonPolicy",
@@ -89,8 +89,8 @@ def refused(file: Path) -> str:
         ),
         ("rate.limit.bytes: 64MB", "and not '64MB'. Did you mean '64MiB'?"),
         (
-            "transform: [{topics: a, wher: 'true'}]",
-            ":7: transform.0: has no 'wher'. Did you mean 'where'?",
+            "transform: [{topics: a, wheres: 'true'}]",
+            ":7: transform.0: has no 'wheres'. Did you mean 'where'?",
         ),
         (
             "notify: [{slak: ops}]",

@@ -9,7 +9,13 @@ from typer.core import TyperCommand, TyperOption
 
 from kafka_ferry.cli.terminal import is_plain
 
-_NO_INTEGER: Final = "Input should be a valid integer, unable to parse string as an integer"
+# Of pydantic, in whose words typer tells of a wrong value.
+_WORDS: Final = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
+}
 
 
 class Command(TyperCommand):
@@ -45,6 +51,8 @@ def with_value(error: Any, arguments: Sequence[str]) -> str:
         arguments: those of the command line.
     """
     message = str(error.message)
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
     names = getattr(getattr(error, "param", None), "opts", ())
     given = [
         value if joined else after
@@ -54,5 +62,4 @@ def with_value(error: Any, arguments: Sequence[str]) -> str:
     ]
     if not given or given[-1] in message:
         return message
-    demand = message.rstrip(".").replace(_NO_INTEGER, "must be a whole number")
-    return f"{demand}, and not {given[-1]!r}"
+    return f"{message.rstrip('.')}, and not {given[-1]!r}"

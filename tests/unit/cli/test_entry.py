@@ -207,6 +207,8 @@ def test_several_clusters_may_follow_one_option(written: str, means: str) -> Non
     [
         (("run", "--rate-limit", "8MB"), "and not '8MB'. Did you mean '8MiB'?"),
         (("run", "--rate-limit=fast"), "and not 'fast'"),
+        (("takeover", "--from", "mm3"), "'--from': 'mm3' is not one of 'mm2', 'mm1'"),
+        (("plan", "--timeout", "0"), "must be at least 1, and not '0'"),
         (
             ("where", "--topic", "a", "--offset", "1", "--partition", "x"),
             "Invalid value for '--partition': must be a whole number, and not 'x'",

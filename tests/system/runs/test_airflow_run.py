@@ -205,6 +205,9 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
         f"{bad}: {source}.{bad} on the target has message.timestamp.type=LogAppendTime" in run.log
     )
     assert f"REFUSED {bad}" in api.log(dag_id, run.run_id, "plan")
+    # The stack comes before it: what one sees at the end of a log is the reason.
+    *_, last = api.log(dag_id, run.run_id, "publish").strip().splitlines()
+    assert "What a plan refuses is refused for the whole run" in last
     assert_same(primary, good, backup, f"{source}.{good}")
     assert read_all(backup.bootstrap, f"{source}.{bad}") == {0: []}
     # Without its connection, the operator that this one extends would look for YARN.

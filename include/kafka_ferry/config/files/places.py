@@ -54,7 +54,7 @@ def located(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
             raise
         problems = error.problems or ((error.key, error.reason, error.advice),)
         there = places()
-        raise config_error(file, *(_located(Problem(*it), there) for it in problems)) from error
+        raise config_error(file, *(_located(Problem(*it), there) for it in problems)) from None
 
 
 def yaml_places(content: bytes) -> KeyPlaces:

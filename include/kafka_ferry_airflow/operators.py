@@ -103,8 +103,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             application=str(project.spark_job(step)),
             application_args=arguments,
             name=f"ferry {step} {flow.name}" + ("" if shard is None else f" shard {shard}"),
-            **LAST_WORDS,
-            **kwargs,
+            **{**LAST_WORDS, **kwargs},  # a mapped task has them among its arguments
         )
         self.step = step
         self.project = project

@@ -37,7 +37,7 @@ class PlanApprovalOperator(ApprovalOperator):
 
     def __init__(self, *, flow: Flow, **kwargs: Any) -> None:
         super().__init__(
-            subject=f"{flow.name}: approve the plan of this run?", **LAST_WORDS, **kwargs
+            subject=f"{flow.name}: approve the plan of this run?", **{**LAST_WORDS, **kwargs}
         )
         self.flow = flow
 

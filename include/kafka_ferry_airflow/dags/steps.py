@@ -40,7 +40,7 @@ class StepOperator(BaseOperator):
     """
 
     def __init__(self, *, flow: Flow, **kwargs: Any) -> None:
-        super().__init__(doc_md=type(self).__doc__, **LAST_WORDS, **kwargs)
+        super().__init__(doc_md=type(self).__doc__, **{**LAST_WORDS, **kwargs})
         self.flow = flow
 
     def execute(self, context: Context) -> Any:

@@ -24,12 +24,14 @@ def as_airflow(error: FerryError) -> AirflowException:
 
 
 def log_reason(context: Context) -> None:
-    """Writes why a task failed, a line for each sentence: after it Airflow writes nothing but has the stack before.
+    """Writes why a task failed, a line for each sentence: the last thing in its log, after Airflow's stack.
 
     For the callbacks of a task that fails, or is tried again.
     """
     error = context.get("exception")
     if isinstance(error, AirflowException):
+        # Callbacks are called within a group of lines, "Post Execute", which Airflow's page shows folded.
+        log.info("::endgroup::")
         for line in str(error).splitlines():
             log.error("%s", line)
 

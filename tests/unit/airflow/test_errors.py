@@ -25,11 +25,12 @@ def test_whether_a_retry_can_help_is_the_errors_word(error: FerryError, is_final
 
 
 def test_the_reason_is_the_last_thing_in_a_tasks_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     error = FerryError("Two are wrong:", details=["orders is.", "payments is."])
     LAST_WORDS["on_failure_callback"]({"exception": as_airflow(error)})
-    assert caplog.messages == ["Two are wrong:", "  orders is.", "  payments is."]
+    assert caplog.messages == ["::endgroup::", "Two are wrong:", "  orders is.", "  payments is."]
     LAST_WORDS["on_retry_callback"]({"exception": KeyError("no word of ours")})
-    assert len(caplog.messages) == 3
+    assert len(caplog.messages) == 4
 
 
 def test_any_other_error_passes_as_it_is() -> None:

@@ -87,17 +87,41 @@ def masked_errors() -> Iterator[None]:
         raise
 
 
+def place_text(file: str, line: int | None) -> str:
+    """A file and a line of it, in the form that editors and terminals make a link of."""
+    return file if line is None else f"{file}:{line}"
+
+
 class ConfigError(FerryError):
-    """A flow's file is invalid: ``file``, ``key`` and the reason say where and why, of several in a line each."""
+    """A flow's file is invalid: ``file``, ``key`` and the reason say where and why, of several in a line each.
+
+    Args:
+        file: the file's path.
+        key: as in the file.
+        reason: what is wrong.
+        advice: as for ``FerryError``.
+        line: the key's line in the file, from 1 on, where it is known.
+        problems: as ``config.types.problems.Problem``: what the error was made from; may be empty.
+    """
 
     has_lines = True
 
     # Not 2, with which `ferry plan` exits where there are differences.
     exit_code = 9
 
-    def __init__(self, file: str, key: str, reason: str, *, advice: str = "") -> None:
-        super().__init__(f"{file}: {key}: {reason}", advice=advice)
+    def __init__(
+        self,
+        file: str,
+        key: str,
+        reason: str,
+        *,
+        advice: str = "",
+        line: int | None = None,
+        problems: Sequence[tuple[str, str, str, int | None]] = (),
+    ) -> None:
+        super().__init__(f"{place_text(file, line)}: {key}: {reason}", advice=advice)
         self.file = file
+        self.problems = tuple(problems)
         self.key = key
         self.reason = masked(reason)
 

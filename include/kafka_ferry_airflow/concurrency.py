@@ -23,6 +23,25 @@ log = logging.getLogger(__name__)
 _PAUSE_S: Final = (20.0, 45.0)
 
 
+def log_other_runs(context: Context, mirror: str) -> None:
+    """Write to the log of a plan that another run copies at the same time.
+
+    Args:
+        context: of the plan's task.
+        mirror: the id of the DAG whose runs copy.
+    """
+    ti: Any = context["ti"]
+    asked = {"dag_id": mirror, "task_ids": ["mirror"], "states": ["running"]}
+    others = ti.get_ti_count(**asked)
+    if others and ti.dag_id == mirror:
+        others -= ti.get_ti_count(**asked, run_ids=[ti.run_id])
+    if others > 0:
+        log.warning(
+            "Another run of %s is copying: what it has not committed yet counts here as still to copy.",
+            mirror,
+        )
+
+
 def await_other_runs(context: Context) -> None:
     """Let the task continue only if no other run of its DAG runs the same task.
 

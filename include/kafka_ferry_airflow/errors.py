@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from kafka_ferry.errors import FerryError, masked_errors
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
 
 
 def as_airflow(error: FerryError) -> AirflowException:
     """The exception that makes Airflow try again, or fail the task at once."""
     kind = AirflowException if error.transient else AirflowFailException
     return kind(str(error))
+
+
+def log_reason(context: Context) -> None:
+    """Writes why a task failed, a line for each sentence: the last thing in its log, after Airflow's stack.
+
+    For the callbacks of a task that fails, or is tried again.
+    """
+    error = context.get("exception")
+    if isinstance(error, AirflowException):
+        # Callbacks are called within a group of lines, "Post Execute", which Airflow's page shows folded.
+        log.info("::endgroup::")
+        for line in str(error).splitlines():
+            log.error("%s", line)
+
+
+LAST_WORDS: Final[Mapping[str, Any]] = {
+    "on_failure_callback": log_reason,
+    "on_retry_callback": log_reason,
+}
+"""The callbacks of each task, as arguments of its operator."""
 
 
 @contextmanager

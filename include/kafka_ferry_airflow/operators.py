@@ -21,7 +21,7 @@ from kafka_ferry.spark.properties import driver_options, set_environment
 from kafka_ferry.spark.session import no_spark
 from kafka_ferry_airflow.concurrency import await_other_runs
 from kafka_ferry_airflow.connections import provide_connections
-from kafka_ferry_airflow.errors import airflow_errors, as_airflow
+from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors, as_airflow
 from kafka_ferry_airflow.links import history_conf
 from kafka_ferry_airflow.process_guard import ProcessGuard
 from kafka_ferry_airflow.project import Project
@@ -103,7 +103,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             application=str(project.spark_job(step)),
             application_args=arguments,
             name=f"ferry {step} {flow.name}" + ("" if shard is None else f" shard {shard}"),
-            **kwargs,
+            **{**LAST_WORDS, **kwargs},  # a mapped task has them among its arguments
         )
         self.step = step
         self.project = project

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kafka_ferry.cli.command import Command
+from kafka_ferry.cli.command import Command, with_value
 from kafka_ferry.cli.commands import (
     backfill,
     check,
@@ -101,6 +101,8 @@ def _run() -> int:
         return 1
     except typer.TyperException as error:
         shown: Any = error
+        if isinstance(error, typer.BadParameter):
+            shown.message = with_value(shown, sys.argv[1:])
         shown.show()
         # Not typer's own status 2, which means a plan with differences.
         return ConfigError.exit_code

@@ -30,7 +30,7 @@ from kafka_ferry.config.options.verify import VerifyOptions
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter, checked_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
-from kafka_ferry.config.types.problems import Problem, did_you_mean
+from kafka_ferry.config.types.problems import NAME_PATTERN, Problem, did_you_mean
 from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number, whole_number
 
 __all__ = [
@@ -132,7 +132,7 @@ class Flow(
     )
     replication_policy_separator: str = Field(
         default=".",
-        pattern=r"^[A-Za-z0-9._-]+$",
+        pattern=NAME_PATTERN,
         description="The separator between the source's alias and the topic's name.",
     )
     replication_factor: Number = Field(

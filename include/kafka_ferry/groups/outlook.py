@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -79,6 +79,8 @@ class GroupOutlook:
         partitions: its partitions that the flow copies, or whose records came from the other cluster;
             ordered.
         outside: its other offsets, which stay where they are; ordered.
+        without: partitions with records on the other cluster, of the same topics, for which it has no offset on
+            either cluster; ordered.
     """
 
     name: str
@@ -87,6 +89,7 @@ class GroupOutlook:
     at: int = 0
     partitions: tuple[PartitionOutlook, ...] = ()
     outside: tuple[tuple[TopicPartition, int], ...] = ()
+    without: tuple[TopicPartition, ...] = ()
 
     @property
     def lag(self) -> int:
@@ -173,7 +176,23 @@ def outlook_of(
         state, reason = "stuck", reasons
     elif not partitions:
         state, reason = "stuck", reason or "it has no offsets of topics that the flow copies."
-    return GroupOutlook(move.group.name, state, reason, move.at, partitions, move.outside)
+    without = _without(partitions, committed, logs)
+    return GroupOutlook(move.group.name, state, reason, move.at, partitions, move.outside, without)
+
+
+def _without(
+    partitions: Iterable[PartitionOutlook],
+    committed: Container[TopicPartition],
+    logs: Mapping[TopicPartition, LogBounds],
+) -> tuple[TopicPartition, ...]:
+    """As ``GroupOutlook.without``: no offset was to be moved there, and a consumer starts all the same."""
+    told = {one.target for one in partitions}
+    topics = {tp.topic for tp in told if tp}
+    return tuple(
+        tp
+        for tp, log in sorted(logs.items())
+        if tp.topic in topics and tp not in told and tp not in committed and log.end > log.start
+    )
 
 
 def _why_stuck(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.outlook import UNKNOWN, GroupOutlook, Outlook, PartitionOutlook
 from kafka_ferry.printable import one_line
+
+_NAMED: Final = 10
 
 
 def outlook_lines(found: Outlook) -> Iterator[str]:
@@ -17,6 +20,11 @@ def outlook_lines(found: Outlook) -> Iterator[str]:
         yield _headline(group)
         for one in group.partitions:
             yield f"  {_partition(one)}"
+        if group.without:
+            named = ", ".join(map(str, group.without[:_NAMED]))
+            more = len(group.without) - _NAMED
+            named += f" and {more:,} more" if more > 0 else ""
+            yield f"  {named}: never committed; it begins there by its auto.offset.reset"
         for partition, offset in group.outside:
             yield f"  {partition} {offset} stays: {found.flow} does not copy its topic"
     for failure in found.failures:
@@ -37,9 +45,10 @@ def summary(found: Outlook) -> str:
 
 
 def _headline(group: GroupOutlook) -> str:
-    unread = f"{_number(group.lag)} unread, {_number(group.not_copied)} not copied"
+    # Lag counts offsets, as everywhere in Kafka: those of transactions' markers too, which hold no record.
+    lag = f"lag {_number(group.lag)}, {_number(group.not_copied)} not copied"
     reason = f": {group.reason}" if group.reason else ""
-    return f"{group.state.upper()} {one_line(group.name)} ({unread}){reason}"
+    return f"{group.state.upper()} {one_line(group.name)} ({lag}){reason}"
 
 
 def _partition(one: PartitionOutlook) -> str:

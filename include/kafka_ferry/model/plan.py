@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.flat import Flat
 from kafka_ferry.model.changes import (
     Acl,
@@ -353,13 +353,18 @@ def save_plan(folder: StateFolder, plan: Plan) -> None:
     folder.write(_FILE, plan.to_json())
 
 
+def is_planned(folder: StateFolder) -> bool:
+    """Whether a run's folder has a plan."""
+    return _FILE in folder.names()
+
+
 def read_plan(folder: StateFolder) -> Plan:
     """The plan in a run's folder.
 
     Raises:
-        FerryError: if the run was not planned.
+        InputError: if the run was not planned.
     """
     stored = folder.read(_FILE)
     if stored is None:
-        raise FerryError(f"There is no {_FILE} in {folder.location}.", advice="Plan the run first.")
+        raise InputError(f"There is no {_FILE} in {folder.location}.", advice="Plan the run first.")
     return Plan.from_json(stored)

@@ -29,8 +29,13 @@ class Refusal:
     advice: str
     partition: int | None = None
 
+    @property
+    def where(self) -> str:
+        """The topic or partition by name, "" for the whole flow."""
+        return _where(self.topic, self.partition) if self.topic else ""
+
     def __str__(self) -> str:
-        where = f"{_where(self.topic, self.partition)}: " if self.topic else ""
+        where = f"{self.where}: " if self.topic else ""
         return f"{where}{self.reason} {self.advice}".rstrip()
 
 
@@ -42,11 +47,13 @@ class Note:
         topic: the source's topic, "" for the whole flow.
         message: the remark, in sentences.
         partition: the partition, None for the whole topic.
+        of_first_copy: whether it is about where the first copy begins: a backfill copies what is older.
     """
 
     topic: str
     message: str
     partition: int | None = None
+    of_first_copy: bool = False
 
     def __str__(self) -> str:
         return (

@@ -185,13 +185,18 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     selection = selection_of(flow, state)
     source = state.source
     yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
-    yield from unused_options(flow, selection)
+    astray = {
+        skip.topic: refusal
+        for skip in selection.skipped
+        if (refusal := _gone_astray(flow, state.ledger.copied, skip))
+    }
+    yield from unused_options(flow, selection, astray)
     yield from unused_registries(flow)
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note
     for skip in selection.skipped:
-        yield _gone_astray(flow, state.ledger.copied, skip) or skip
+        yield astray.get(skip.topic, skip)
     yield from selection.refused
     for name, remote_name in selection.names.items():
         pair = Pair.of(name, remote_name, state)
@@ -217,8 +222,8 @@ def _gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refus
     return Refusal(
         skipped.topic,
         f"{skipped.reason}, and this flow has copied it before.",
-        f"Find out which flow copies to it on {flow.source.alias}. Exclude it with topics.exclude, or set "
-        "on.returned.records: leave-out.",
+        f"If they were failed back, or flow both ways, set on.returned.records: leave-out. Else find out which flow "
+        f"copies to it on {flow.source.alias}, or exclude it with topics.exclude.",
     )
 
 
@@ -321,6 +326,7 @@ def _partitions(
             f"its first copy begins by {option}: "
             f"{sum(left_out):,} older offsets are left out. "
             "`ferry backfill` copies those of a time.",
+            of_first_copy=True,
         )
     if are_remote:
         yield Note(

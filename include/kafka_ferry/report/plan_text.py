@@ -17,7 +17,7 @@ from kafka_ferry.model.plan import (
     OffsetsChoice,
     Plan,
 )
-from kafka_ferry.model.remarks import Risk, Skipped
+from kafka_ferry.model.remarks import Refusal, Risk, Skipped
 from kafka_ferry.printable import one_line
 from kafka_ferry.verify.counts import and_heartbeats, count
 
@@ -52,7 +52,7 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines(_partitions(plan) if verbose else _topics(plan))
     yield from _lines(_choices(plan))
     yield from _lines(map(str, plan.rules))
-    yield from _lines(_changes(plan))
+    yield from _lines(changes_on_target(plan))
     yield from _lines((f"APPROVAL {excess}" for excess in plan.removals.excesses), "warning")
     yield from _lines(map(str, plan.schemas.translated_ids), "aside")
     yield from _lines(_advice(plan.access.advised_acls), "aside")
@@ -61,7 +61,10 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines((f"DRIFT {drift}" for drift in drifts), "warning")
     yield from _lines(_risks(plan.remarks.risks, verbose=verbose), "warning")
     yield from _lines((f"NOTE {note}" for note in plan.remarks.notes), "warning")
-    yield from _lines((f"REFUSED {refusal}" for refusal in plan.remarks.refused), "refusal")
+    refused = plan.remarks.refused
+    yield from _lines(
+        (f"REFUSED {it}" for it in refused) if verbose else refused_lines(refused), "refusal"
+    )
     yield from _lines((f"NOT APPLIED {sentence}" for sentence in plan.remarks.unapplied), "refusal")
 
 
@@ -77,9 +80,16 @@ def _summary(plan: Plan) -> str:
     if not counts:
         return "nothing to do"
     partitions = counts.pop("partitions to copy", 0)
-    copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}"
+    copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}{_returned(plan)}"
     others = [f"{kind}: {count:,}" for kind, count in counts.items()]
     return "; ".join([copied, *others] if partitions else others)
+
+
+def _returned(plan: Plan) -> str:
+    """That records which came from the target are left out of what there is to copy, where any may be."""
+    if not any(range_.is_work and range_.returned_since >= 0 for range_ in plan.ranges):
+        return ""
+    return f", less those that came from {plan.flow.partition('->')[2]}"
 
 
 def _lines(texts: Iterable[str], tone: Tone = "plain") -> Iterator[Line]:
@@ -156,7 +166,7 @@ def _choices(plan: Plan) -> Iterator[str]:
     return table(rows, "<<>><")
 
 
-def _changes(plan: Plan) -> Iterator[str]:
+def changes_on_target(plan: Plan) -> Iterator[str]:
     """What a run changes on the target other than records."""
     yield from map(_creation, plan.topics.creations)
     for growth in plan.topics.growths:
@@ -229,6 +239,16 @@ def _risks(risks: Iterable[Risk], *, verbose: bool) -> Iterator[str]:
         yield from (f"RISK {risk}" for risk in told)
         if others := [risk.topic for risk in alike[len(told) :]]:
             yield f"RISK The same, with offsets of their own: {_some(others)}"
+
+
+def refused_lines(refused: Iterable[Refusal]) -> Iterator[str]:
+    """A line for each reason, with the topics and partitions that are refused for it."""
+    same: dict[tuple[str, str], list[str]] = {}
+    for one in refused:
+        same.setdefault((one.reason, one.advice), []).append(one.where)
+    for (reason, advice), places in same.items():
+        where = f"{_some(places)}: " if places[0] else ""
+        yield f"REFUSED {where}{reason} {advice}".rstrip()
 
 
 def _some(names: Sequence[str]) -> str:

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.problems import Problem, config_error, did_you_mean
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
+from kafka_ferry.errors import FerryError, InputError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
+from kafka_ferry.model.plan import is_planned
 from kafka_ferry.plan import make_plan
 from kafka_ferry.plan.removals import takes_away
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.plan.moved_checkpoint import note_moved_checkpoint
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared
+from kafka_ferry.runs.state.history import read_history
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
 from kafka_ferry.runs.state.step_time import step_time
@@ -58,6 +61,24 @@ class Run:
         self._context = RunContext.of(flow, run_id)
         self._folder = self._context.folder
         self._has_waited = False
+
+    @classmethod
+    def known(cls, flow: Flow, run_id: str) -> Run:
+        """The run of that id, which was planned before.
+
+        Raises:
+            InputError: the state folder has no such run.
+        """
+        run = cls(flow, run_id)
+        runs = run._context.state.folder("runs")
+        if not is_planned(run._folder.files):
+            ids = [one.run for one in read_history(runs)]
+            newest = f"The newest is {ids[-1]}." if ids else ""
+            raise InputError(
+                f"{flow.name} has no run {run_id}: there is none of that id in {runs.location}.",
+                advice=did_you_mean(run_id, ids) or newest,
+            )
+        return run
 
     @classmethod
     def latest(cls, flow: Flow, *, whole: bool = False) -> Run:
@@ -147,7 +168,8 @@ class Run:
                 Spark checks. Without one, the rules are checked when copying begins.
 
         Raises:
-            ConfigError: Spark cannot make sense of a transform rule.
+            ConfigError: Spark cannot make sense of a transform rule, or the target has too few brokers for
+                ``replication.factor``.
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
         if not save:
@@ -429,8 +451,28 @@ class Run:
         if takes_away(plan):
             with self._retry_time(), self._context.by_topic() as context:
                 plan = self._plan_by(context, options)
+        self._require_brokers(plan)
         self._check_rules(plan, spark)
         return note_moved_checkpoint(self._context, plan)
+
+    def _require_brokers(self, plan: Plan) -> None:
+        """Raise ``ConfigError`` where the target has too few brokers for the flow's own topics, before a first run."""
+        factor = self.flow.replication_factor
+        if plan.ledger_end or factor <= 1:
+            return
+        target = ClusterControl(self.flow.target)
+        with self._retry_time():
+            missing = target.unknown([topic.remote_topic for topic in self._own_topics()])
+            live = target.brokers() if missing else factor
+        if live < factor:
+            is_said = "replication_factor" in self.flow.model_fields_set
+            by_default = "" if is_said else " by default"
+            reason = (
+                f"is {factor}{by_default}, and {self.flow.target.alias} has {live} live broker{'s' * (live > 1)}: "
+                f"the flow's own {', '.join(sorted(missing))} cannot be created there"
+            )
+            advice = f"Set it to at most {live}, or start more brokers."
+            raise config_error(self.flow.file, Problem("replication.factor", reason, advice))
 
     def _plan_by(self, context: RunContext, options: RunOptions) -> Plan:
         """The plan by the ledger table of ``context``."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.as_json import read_json
-from kafka_ferry.batches import read_records
+from kafka_ferry.batches import Batch, Reason, read_records
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import copied_rows, ledger_topic
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import LogBounds
 
+_OR: Final = " or "
 _COLUMNS: Final = [
     *("ledger_offset", "run", "at", "writer", "since", "until"),
     *("topic", "topic_id", "partition", "remote_topic", "remote_topic_id"),
@@ -105,6 +106,7 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     known = _proofs_and_certificates(context)
     found = [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
     found = [_as_read(context, topics, it) for it in found]
+    found = [_as_source_has_it(flow, source, offset, it) for it in found]
     return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
 
 
@@ -188,7 +190,7 @@ def _reason(row: Mapping[str, Any], offset: int) -> str:
     if any(lost["start"] <= offset < lost["end"] for lost in row["lost"]):
         return "lost"
     named = [reason for reason, count in row["reasons"] if count and reason != "lost"]
-    return " or ".join(sorted(named)) or "unknown"
+    return _OR.join(sorted(named)) or "unknown"
 
 
 def _now(
@@ -225,6 +227,40 @@ def _as_read(context: RunContext, topics: Mapping[str, Topic], one: Whereabouts)
         return one
     is_compacted = topics[one.target.topic].is_compacted
     return replace(one, state="cleaned or lost" if is_compacted else "lost")
+
+
+def _as_source_has_it(
+    flow: Flow, source: TopicPartition, offset: int, one: Whereabouts
+) -> Whereabouts:
+    """The same with the one reason that fits, where the ledger has several of the range, and the source answers."""
+    reasons = set(one.reason.split(_OR)) if _OR in one.reason else set()
+    if not reasons:
+        return one
+    try:
+        ids = ClusterControl(flow.source).topic_ids([source.topic])
+        if one.topic_id and ids.get(source.topic) != one.topic_id:
+            return one
+        with connected(flow.source) as cluster:
+            batch, is_aborted = retry(
+                lambda: batch_and_fate_at(cluster, partition_log(cluster, source), offset)
+            )
+    except FerryError:
+        return one
+    fitting = reasons & _fitting(batch, offset, is_aborted=is_aborted)
+    return replace(one, reason=_OR.join(sorted(fitting))) if fitting else one
+
+
+def _fitting(batch: Batch | None, offset: int, *, is_aborted: bool) -> set[str]:
+    """The reasons that an offset of the source may have, by the batch that it is in; none where that is gone by now."""
+    if batch is None:
+        return set()
+    if batch.header.is_control:
+        return {Reason.CONTROL}
+    if is_aborted:
+        return {Reason.ABORTED}
+    if all(record[0] != offset for record in read_records(batch)):
+        return set()
+    return {*Reason} - {Reason.COMPACTED, Reason.CONTROL, Reason.ABORTED, Reason.LOST}
 
 
 def _is_own_transaction(copied: CopiedRange) -> bool:

@@ -8,7 +8,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_ferry_airflow.dags.plan_text import plan_markdown
-from kafka_ferry_airflow.errors import airflow_errors
+from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -36,7 +36,9 @@ class PlanApprovalOperator(ApprovalOperator):
     """
 
     def __init__(self, *, flow: Flow, **kwargs: Any) -> None:
-        super().__init__(subject=f"{flow.name}: approve the plan of this run?", **kwargs)
+        super().__init__(
+            subject=f"{flow.name}: approve the plan of this run?", **{**LAST_WORDS, **kwargs}
+        )
         self.flow = flow
 
     def execute(self, context: Context) -> Any:

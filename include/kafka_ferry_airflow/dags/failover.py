@@ -20,8 +20,8 @@ from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.description import tags_of
-from kafka_ferry_airflow.dags.params import show_form
-from kafka_ferry_airflow.errors import airflow_errors
+from kafka_ferry_airflow.dags.params import require_known, show_form
+from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors, log_reason
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import Outlook
@@ -82,12 +82,14 @@ def failover_dag(flow: Flow) -> DAG:
     """The DAG that lets the groups of ``flow`` continue on its target."""
     with _by_hand(flow, "failover", _FAILOVER) as dag:
 
-        @task(task_id="failover")
+        @task(task_id="failover", **LAST_WORDS)
         def fail_over() -> dict[str, Any]:
             """Syncs the groups' offsets a last time; its log says where each group continues."""
             from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
 
             params = get_current_context()["params"]
+            with airflow_errors():
+                require_known(get_current_context())
             require_confirmed(flow, params)
             provide_connections(flow)
             with airflow_errors():
@@ -118,12 +120,14 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
     back = load_reverse_flow(flow.file, flow)
     with _by_hand(flow, "failback", _FAILBACK) as dag:
 
-        @task
+        @task(on_failure_callback=log_reason)
         def confirm() -> None:
             """Lets nothing begin that was not asked for by the mirror's name."""
+            with airflow_errors():
+                require_known(get_current_context())
             require_confirmed(flow, get_current_context()["params"])
 
-        @task(trigger_rule=TriggerRule.NONE_FAILED)
+        @task(trigger_rule=TriggerRule.NONE_FAILED, **LAST_WORDS)
         def move_groups() -> dict[str, Any]:
             """Translates the groups' offsets back, and commits them on the cluster that they came from."""
             from kafka_ferry.runs.failover.failback import failback  # noqa: PLC0415  (PyArrow)

@@ -9,8 +9,9 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from kafka_ferry.clock import ms_of, read_moment
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.config.types.values import BYTES_PATTERN, read_bytes
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model.run_options import RunOptions, Window
 
 if TYPE_CHECKING:
@@ -99,8 +100,10 @@ def options_of(context: Context) -> RunOptions:
     """The options that a task's DAG run passes to the library: its form's values, or a backfill's interval.
 
     Raises:
+        InputError: the run's configuration has a key that the form has not.
         FerryError: since and until are not a span of time, or a backfill's run has none.
     """
+    require_known(context)
     params: Mapping[str, Any] = context["params"]
     rate = params.get("rate_limit")
     return RunOptions(
@@ -111,6 +114,22 @@ def options_of(context: Context) -> RunOptions:
         approve_removals=bool(params.get("approve_removals")),
         window=_window(context["dag_run"], params.get("since"), params.get("until")),
     )
+
+
+def require_known(context: Context) -> None:
+    """Check that a DAG run was configured with nothing that its form lacks: it would silently have no effect.
+
+    Raises:
+        InputError: it has such a key.
+    """
+    conf = getattr(context["dag_run"], "conf", None) or {}
+    known = [*context["dag"].params] if conf else []
+    for key in conf:
+        if key not in known:
+            raise InputError(
+                f"The run's configuration has {key!r}, which its form has not.",
+                advice=did_you_mean(key, known) or f"It has {', '.join(known)}.",
+            )
 
 
 def _window(dag_run: Any, since: str | None, until: str | None) -> Window | None:

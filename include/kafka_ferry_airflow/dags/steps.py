@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+from kafka_ferry.report.plan_text import changes_on_target
+from kafka_ferry_airflow.concurrency import log_other_runs
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.approval import APPROVED
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
-from kafka_ferry_airflow.errors import airflow_errors
+from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors
 from kafka_ferry_airflow.monitoring.assets import add_asset_events
 from kafka_ferry_airflow.page.urls import report_url
 
@@ -38,7 +40,7 @@ class StepOperator(BaseOperator):
     """
 
     def __init__(self, *, flow: Flow, **kwargs: Any) -> None:
-        super().__init__(doc_md=type(self).__doc__, **kwargs)
+        super().__init__(doc_md=type(self).__doc__, **{**LAST_WORDS, **kwargs})
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
@@ -75,6 +77,7 @@ class PlanOperator(StepOperator):
     def step(self, run: Run, context: Context) -> Any:
         """Plans what the run's form, or a backfill's interval, asks for."""
         planned = planned_run(run, context)
+        log_other_runs(context, context["ti"].dag_id)
         if self.flow.shards > 1:
             # Airflow can only map over a list that a task returns.
             names = enumerate(planned.shard_names)
@@ -88,6 +91,7 @@ class ShowPlanOperator(StepOperator):
     def step(self, run: Run, context: Context) -> dict[str, int]:
         """Plans what the form asks for."""
         planned = planned_run(run, context, save=False)
+        log_other_runs(context, f"mirror_{self.flow.slug}")
         return {"ranges": len(planned.ranges), "offsets": planned.offsets}
 
 
@@ -104,7 +108,11 @@ class SyncTopicsOperator(StepOperator):
         approved = None
         if self.flow.approval != "never":
             approved = str(context["ti"].xcom_pull(task_ids="approve", key=APPROVED) or "")
-        run.sync_topics(approved)
+        planned = run.sync_topics(approved)
+        changes = [*changes_on_target(planned)]
+        for line in changes:
+            log.info("%s", line)
+        log.info("%s", "Made, or made already." if changes else "Nothing to change on the target.")
 
 
 class SyncGroupsOperator(StepOperator):

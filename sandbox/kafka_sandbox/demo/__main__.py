@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,8 @@ PRESERVED = "payments"
 MORE = 5
 """The second round has a fifth of the first one's records."""
 
-console = Console(highlight=False)
+# A file is as wide as it needs to be: rich would wrap it at 80 columns.
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
 @dataclass(frozen=True)

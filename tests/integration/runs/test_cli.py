@@ -41,6 +41,24 @@ def test_a_plan_lists_what_would_be_done_and_changes_nothing(pair: Pair) -> None
     )
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("plan",), ("run",), ("failback", "--copy-only"), ("failback", "--dry-run", "--json")],
+)
+def test_too_few_brokers_are_told_before_anything_is_done(
+    pair: Pair, command: tuple[str, ...]
+) -> None:
+    topic = pair.topic("wide", [Record(value=b"x")])
+    there = pair.unique("there")
+    file = write_flow(
+        pair.folder, pair.primary, pair.backup, [topic], into=there, replication_factor=9
+    )
+    done = ferry(*command, "--config", file)
+    assert (done.returncode, done.stdout) == (9, "")
+    assert f"{file}: replication.factor: is 9, and " in done.stderr
+    assert "cannot be created there. Set it to at most " in done.stderr
+
+
 def test_the_lag_is_what_the_positions_have_not_reached(pair: Pair) -> None:
     topic = pair.topic("lagging", partitions=2)
     flow = pair.flow([topic])

@@ -224,7 +224,7 @@ def test_a_planned_failover_reads_nothing_again(
     assert none is None
     assert first_read(pair.backup, this.group, remote) == (0, 7)
     text = "\n".join(outlook_lines(found))
-    assert f"READY {this.group} (6 unread, 3 not copied)" in text
+    assert f"READY {this.group} (lag 6, 3 not copied)" in text
     assert "no record to read yet" in text
     assert f"1 of 1 groups may start on {this.there.target.alias}" in text
 

@@ -283,7 +283,7 @@ def test_topics_do_not_go_back_whatever_names_and_aliases_say(
     assert (topics_of(a), topics_of(b)) == (of_a, of_b)
     (there,) = of_b - {"payments"} if of_a != of_b else {"orders"}
     assert values(a, "orders") == values(b, there) == [*texts, "3"]
-    reason = f"its records came from ay itself (cluster id {cluster_id(a)})"
+    reason = f"records of ay itself are copied to it (cluster id {cluster_id(a)})"
     assert skipped(last[1])[there] == reason
     assert {row.topic for row in lag(flows[1])} == {"payments"}
 
@@ -298,7 +298,7 @@ def test_nothing_goes_round_three_clusters(folder: Path, clusters: Clusters) -> 
     for broker in clusters.values():
         assert topics_of(broker) == {"orders"}
         assert values(broker, "orders") == ["1", "2", "3"]
-    assert "came from A itself" in skipped(last[2])["orders"]
+    assert "records of A itself" in skipped(last[2])["orders"]
 
 
 def test_a_topic_that_was_copied_and_is_left_out_for_where_it_came_from_is_refused(
@@ -317,7 +317,7 @@ def test_a_topic_that_was_copied_and_is_left_out_for_where_it_came_from_is_refus
     plan = plan_now(there, "second")
 
     (refusal,) = plan.remarks.refused
-    assert "came from B itself" in str(refusal)
+    assert "records of B itself" in str(refusal)
     assert "this flow has copied it before" in str(refusal)
 
 
@@ -364,7 +364,7 @@ def test_what_was_known_of_origins_stays_while_they_cannot_be_read(
     with denied(b, "ferry.A->B"):
         copy_now(flows[1], "second")
 
-    assert "came from A itself" in skipped(plan_now(flows[2], "back"))["orders"]
+    assert "records of A itself" in skipped(plan_now(flows[2], "back"))["orders"]
 
 
 @contextmanager

@@ -433,14 +433,14 @@ def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs:
     ("content", "expected"),
     [
         ("source: [", "bad.yaml: "),
-        (GOOD.replace("left", "l") + "timetable: '@daily'", "bad.yaml: timetable: "),
+        (GOOD.replace("left", "l") + "timetable: '@daily'", "bad.yaml:12: timetable: "),
         (
             GOOD.replace("left", "l") + "schedule: 99 * * * *",
-            "bad.yaml: schedule: is not a cron expression",
+            "bad.yaml:12: schedule: is not a cron expression",
         ),
         (
             GOOD.replace("left", "l") + "start.date: 2024-02-30",
-            "bad.yaml: start.date: must be a day or a moment",
+            "bad.yaml:12: start.date: must be a day or a moment",
         ),
         (
             GOOD.replace("left", "l") + "topics.rename: &a [*a]",

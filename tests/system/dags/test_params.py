@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model import RunOptions, Window
 
 MIB = 1024 * 1024
@@ -27,6 +28,8 @@ def _airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(
     run_type: str = "manual",
     interval: tuple[datetime | None, datetime | None] = (TEN, ELEVEN),
+    *,
+    conf: dict[str, Any] | None = None,
     **params: Any,
 ) -> RunOptions:
     """What a run with this form asks, whose DAG run Airflow describes so to its tasks."""
@@ -47,9 +50,12 @@ def asked(
         state="running",  # type: ignore[arg-type]
         consumed_asset_events=[],
         partition_key=None,
+        conf=conf,
     )
     form = {name: param.value for name, param in run_params().items()}
-    return options_of({"params": {**form, **params}, "dag_run": run})  # type: ignore[typeddict-item]
+    told = {**form, **(conf or {}), **params}
+    dag = SimpleNamespace(params=run_params())
+    return options_of({"params": told, "dag_run": run, "dag": dag})  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize("run_type", ["scheduled", "manual", "asset_triggered"])
@@ -126,3 +132,19 @@ def test_a_span_that_is_none_is_refused(
 ) -> None:
     with pytest.raises(FerryError, match=reason):
         asked(run_type, interval, **params)
+
+
+@pytest.mark.parametrize(
+    ("conf", "reason"),
+    [
+        (
+            {"untl": "2026-11-21"},
+            r"has 'untl', which its form has not\. Did you mean 'until'\?",
+        ),
+        ({"TOPICS": ["a"]}, r"has 'TOPICS', .* It has topics, dry_run, verify_all"),
+    ],
+)
+def test_what_a_form_has_not_is_refused_by_name(conf: dict[str, Any], reason: str) -> None:
+    assert asked(conf={"topics": ["a"], "dry_run": True}).topics == ("a",)
+    with pytest.raises(InputError, match=reason):
+        asked(conf=conf)

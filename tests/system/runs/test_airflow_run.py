@@ -205,6 +205,11 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
         f"{bad}: {source}.{bad} on the target has message.timestamp.type=LogAppendTime" in run.log
     )
     assert f"REFUSED {bad}" in api.log(dag_id, run.run_id, "plan")
+    # The stack comes before it: what one sees at the end of a log is the reason, and it is in no folded group.
+    *_, group, first, _, last, end = api.log(dag_id, run.run_id, "publish").strip().splitlines()
+    assert (group, end) == ("::endgroup::", "::endgroup::")
+    assert "1 refused by the plan" in first
+    assert "What a plan refuses is refused for the whole run" in last
     assert_same(primary, good, backup, f"{source}.{good}")
     assert read_all(backup.bootstrap, f"{source}.{bad}") == {0: []}
     # Without its connection, the operator that this one extends would look for YARN.

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException
 
-from kafka_ferry_airflow.concurrency import await_other_runs
+from kafka_ferry_airflow.concurrency import await_other_runs, log_other_runs
 
 
 class Task:
@@ -42,3 +42,23 @@ def test_a_shard_gives_its_slot_back_while_another_run_copies(running: Sequence[
         wait(running)
     pause = waiting.value.reschedule_date - datetime.now(UTC)
     assert timedelta(seconds=15) < pause <= timedelta(seconds=45)
+
+
+@pytest.mark.parametrize(
+    ("dag", "running", "is_told"),
+    [
+        ("mirror_orders", ["run-2"], False),
+        ("mirror_orders", ["run-1", "run-2"], True),
+        ("mirror_orders", [], False),
+        ("plan_orders", ["run-2"], True),
+    ],
+)
+def test_a_plan_says_that_another_run_copies(
+    dag: str, running: Sequence[str], is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = Task(running)
+    task.dag_id = dag
+    log_other_runs(cast(Any, {"ti": task}), "mirror_orders")
+    assert [message.split(":")[0] for message in caplog.messages] == (
+        ["Another run of mirror_orders is copying"] if is_told else []
+    )

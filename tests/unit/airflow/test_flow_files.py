@@ -57,7 +57,7 @@ def test_a_broken_file_hides_no_other_and_is_named(files: FlowFiles, tmp_path: P
     write(tmp_path, "b.yaml", "west")
     assert set(files.read().flows) == {"west_to_hub"}
     (problem,) = files.read().problems
-    assert "a.yaml: topiks: " in str(problem)
+    assert "a.yaml:1: topiks: " in str(problem)
 
 
 def test_a_disabled_flow_is_not_shown(files: FlowFiles, tmp_path: Path) -> None:
@@ -77,12 +77,12 @@ def test_a_folder_that_is_not_there_is_a_problem_and_no_error(
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        ("start.date: 2024-02-30", "start.date: must be a day or a moment"),
-        ("topics: &a [*a]", "line 7: contains itself"),
-        (f"topics: {'[' * 100_000}", "line 7: nests more than 50 levels deep"),
-        (f"writers: {'9' * 5_000}", "writers: is no number (line 7)"),
-        ("schedule: 61 * * * *", "schedule: is not a cron expression that is ever due"),
-        ('state.dir: "a\\0b"', "state.dir: has a character that no text can have"),
+        ("start.date: 2024-02-30", "7: start.date: must be a day or a moment"),
+        ("topics: &a [*a]", " line 7: contains itself"),
+        (f"topics: {'[' * 100_000}", " line 7: nests more than 50 levels deep"),
+        (f"writers: {'9' * 5_000}", " writers: is no number (line 7)"),
+        ("schedule: 61 * * * *", "7: schedule: is not a cron expression that is ever due"),
+        ('state.dir: "a\\0b"', " state.dir: has a character that no text can have"),
     ],
     ids=lambda text: text[:20],
 )
@@ -98,7 +98,7 @@ def test_each_file_fails_for_itself(
     found = files.read()
     assert set(found.flows) == {"west_to_hub"}
     (error,) = found.problems
-    assert str(error).startswith(f"{tmp_path / 'a.yaml'}: {problem}")
+    assert str(error).startswith(f"{tmp_path / 'a.yaml'}:{problem}")
 
 
 def test_a_second_file_with_the_same_flow_is_a_problem(files: FlowFiles, tmp_path: Path) -> None:

@@ -200,3 +200,41 @@ def test_a_wrong_command_is_never_taken_for_a_plan_with_differences(
 )
 def test_several_clusters_may_follow_one_option(written: str, means: str) -> None:
     assert " ".join(_one_value_each(written.split())) == means
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--rate-limit", "8MB"), "and not '8MB'. Did you mean '8MiB'?"),
+        (("run", "--rate-limit=fast"), "and not 'fast'"),
+        (("takeover", "--from", "mm3"), "'--from': 'mm3' is not one of 'mm2', 'mm1'"),
+        (("plan", "--timeout", "0"), "must be at least 1, and not '0'"),
+        (
+            ("where", "--topic", "a", "--offset", "1", "--partition", "x"),
+            "Invalid value for '--partition': must be a whole number, and not 'x'",
+        ),
+        (
+            ("check", "--config", "mm3.properties"),
+            "No such file or directory. Did you mean 'mm2.properties'?",
+        ),
+    ],
+)
+def test_a_wrong_word_is_shown_with_what_is_right(
+    config: Path,
+    ferry: Ferry,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(config.parent)
+    assert ferry(*arguments) == 9
+    assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_a_reader_that_has_enough_gets_no_trace(config: Path) -> None:
+    import subprocess  # noqa: PLC0415
+
+    command = f"{sys.executable} -m kafka_ferry rights --config {config} | (exec <&-; sleep 2)"
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert shown.stderr == ""

@@ -25,6 +25,7 @@ def looked(
     is_done: bool = True,
     reason: str = "",
     log: LogBounds | None = None,
+    logs: dict[TopicPartition, LogBounds] | None = None,
 ) -> GroupOutlook:
     offsets = {} if committed is None else {THERE: Committed(committed)}
     return outlook_of(
@@ -32,7 +33,7 @@ def looked(
         there,
         offsets,
         {HERE: 9},
-        {THERE: log} if log else {},
+        logs or ({THERE: log} if log else {}),
         is_done=is_done,
         goes_to="b",
     )

@@ -236,6 +236,19 @@ def test_what_a_person_must_see_comes_last_and_has_a_tone_of_its_own() -> None:
     ]
 
 
+def test_refusals_for_one_reason_are_one_line_unless_each_is_asked_for() -> None:
+    refused = [Refusal(name, "it was recreated.", "Rename it.") for name in ("a", "b")]
+    other = Refusal("c", "it is odd.", "Look.", partition=1)
+    plan = changed(PLAN, refused=(refused[0], other, refused[1]))
+    assert lines(plan)[1:] == [
+        "REFUSED a, b: it was recreated. Rename it.",
+        "REFUSED c-1: it is odd. Look.",
+    ]
+    assert [line.text for line in plan_text(plan, verbose=True)][1:] == [
+        f"REFUSED {it}" for it in plan.remarks.refused
+    ]
+
+
 def test_topics_left_out_for_one_reason_are_one_line_and_the_first_ones_are_named() -> None:
     names = [f"t{number:02}" for number in range(12)]
     skipped = (*(Skipped(name, "excluded") for name in names), Skipped("x", "internal"))

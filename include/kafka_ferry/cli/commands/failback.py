@@ -55,7 +55,7 @@ def failback(
     try:
         found = fail_back(this, back, group or (), dry_run=dry_run)
     except FerryError as error:
-        if not dry_run:
+        if not dry_run or as_json:
             raise
         messages.print(
             f"The groups can only be translated once records are copied: {error.message}"

@@ -12,12 +12,13 @@ from kafka_ferry.cli.options import FLOW_FILE
 from kafka_ferry.cli.terminal import out, show_json
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.printable import one_line
 
 _FILE: Final = """\
 # A flow: what one cluster copies to another. Names are those of MirrorMaker 2 and of Kafka's Java clients.
 
 source:
-  # It goes before the topics' names on the target: orders of primary becomes primary.orders.
+  # It goes before the topics' names on the target: orders of {source_name} becomes {source_name}.orders.
   alias: {source_alias}
   bootstrap.servers: {source}
   # TLS and logins, on either side; secrets can stay in a file of their own, with `config.providers: file` below:
@@ -64,6 +65,7 @@ def init(
         source=json.dumps(source),
         target=json.dumps(target),
         source_alias=json.dumps(source_alias),
+        source_name=one_line(source_alias),
         target_alias=json.dumps(target_alias),
         topics=json.dumps([pattern.strip() for pattern in topics.split(",")]),
     )

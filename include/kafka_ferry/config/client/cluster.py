@@ -19,7 +19,14 @@ from pydantic_core import CoreSchema, core_schema
 
 from kafka_ferry.config.client.airflow_connection import connection_properties
 from kafka_ferry.config.client.config_providers import Providers
-from kafka_ferry.config.client.jaas import JAAS, JaasError, is_delegation_token, parse_login
+from kafka_ferry.config.client.jaas import (
+    JAAS,
+    LOGIN_FORM,
+    MECHANISMS,
+    JaasError,
+    is_delegation_token,
+    parse_login,
+)
 from kafka_ferry.config.client.kerberos import with_inline_key_tab
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.oauth import with_inline_files
@@ -39,7 +46,13 @@ from kafka_ferry.config.schema_registry import (
     without_files,
     wrong_registry,
 )
-from kafka_ferry.config.types.problems import Problem, cluster_error, config_error, did_you_mean
+from kafka_ferry.config.types.problems import (
+    NAME_PATTERN,
+    Problem,
+    cluster_error,
+    config_error,
+    did_you_mean,
+)
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import MASK, remember
 
@@ -55,6 +68,16 @@ _SECRET_ITSELF: Final = regex.compile(
     r".*(password|passphrase|secret|(^|\.)token|(^|\.)key(\.pem)?|\.user\.info)|transform\.secrets\..*"
 )
 _BROKER: Final = regex.compile(r"(?:\w+://)?(?:\[[\da-fA-F:%]+\]|[\w.-]+):(?P<port>\d{1,5})")
+_URL: Final = regex.compile(r"https?://", regex.IGNORECASE)
+# What people write instead of brokers: its form, and what to write; the first that fits counts.
+_WRONG: Final = (
+    (regex.compile(".*@"), "No broker's address has '@': a login is in sasl.jaas.config."),
+    (_URL, "That is the address of a page: write '{bare}'."),
+    (regex.compile(r"[\w.-]+$"), "'{server}' has no port, which often is 9092: '{server}:9092'."),
+    (regex.compile(r".*[; ]"), "Put commas between brokers: '{listed}'."),
+    (regex.compile(r"$"), "Between two commas is none."),
+    (regex.compile(""), "'{server}' is not of that form."),
+)
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -137,19 +160,53 @@ def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
     if servers == [""]:
         # An Airflow connection may have it, which is not read before clients are created.
         if not properties.get(AIRFLOW_CONNECTION):
-            yield Problem("bootstrap.servers", "is required")
-    elif not all(map(_is_broker, servers)):
-        yield Problem("bootstrap.servers", "must list brokers as host:port, host:port")
+            advice = "List brokers as host:port, host:port."
+            yield Problem("bootstrap.servers", "is required", advice)
+    elif wrong := next(filter(None, map(_wrong_broker, servers)), ""):
+        yield Problem("bootstrap.servers", "must list brokers as host:port, host:port", wrong)
     for role in ("", *ROLE_PREFIXES):
         protocol = properties.get(f"{role}security.protocol", "PLAINTEXT")
         if protocol.upper() not in _PROTOCOLS:
-            yield Problem(f"{role}security.protocol", f"must be one of {', '.join(_PROTOCOLS)}")
+            near = did_you_mean(protocol.upper(), _PROTOCOLS)
+            reason = f"must be one of {', '.join(_PROTOCOLS)}"
+            yield Problem(f"{role}security.protocol", reason, near)
+        yield from _wrong_login(properties, role)
     yield from wrong_registry(properties)
 
 
-def _is_broker(server: str) -> bool:
-    found = _BROKER.fullmatch(server)
-    return found is not None and 0 < int(found["port"]) < 65536
+def _wrong_login(properties: Mapping[str, str], role: str) -> Iterator[Problem]:
+    """What is wrong with the form of a login, and with the name of its mechanism."""
+    protocol = properties.get("security.protocol", "")
+    if not properties.get(f"{role}security.protocol", protocol).upper().startswith("SASL_"):
+        return
+    mechanism = properties.get(f"{role}sasl.mechanism", "")
+    if mechanism and mechanism not in MECHANISMS:
+        near = did_you_mean(mechanism.upper(), MECHANISMS)
+        yield Problem(f"{role}sasl.mechanism", f"must be one of {', '.join(MECHANISMS)}", near)
+    if f"{role}{JAAS}" in properties:
+        try:
+            parse_login(properties[f"{role}{JAAS}"])
+        except JaasError as error:
+            yield Problem(f"{role}{JAAS}", str(error), LOGIN_FORM)
+
+
+def _wrong_broker(server: str) -> str:
+    """What is wrong with one of the brokers, in a sentence; nothing where it is one."""
+    found = None if _URL.match(server) else _BROKER.fullmatch(server)
+    if found is None:
+        return next(said.format(**_parts(server)) for form, said in _WRONG if form.match(server))
+    if 0 < int(found["port"]) < 65536:
+        return ""
+    return f"The port of '{server}' is not between 1 and 65535."
+
+
+def _parts(server: str) -> dict[str, str]:
+    bare = _URL.sub("", server).split("/")[0]
+    return {
+        "server": server,
+        "bare": bare if ":" in bare else f"{bare}:9092",
+        "listed": ", ".join(regex.split("[; ]+", server)),
+    }
 
 
 class Cluster(BaseModel):
@@ -165,7 +222,7 @@ class Cluster(BaseModel):
         default=(), description="The config providers that the file declares, in its own form."
     )
     alias: str = Field(
-        pattern=r"^[A-Za-z0-9._-]+$",
+        pattern=NAME_PATTERN,
         max_length=_LONGEST_ALIAS,
         description="The cluster's name; it becomes part of topic names on the target.",
     )

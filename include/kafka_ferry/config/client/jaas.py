@@ -32,6 +32,9 @@ _ESCAPED: Final = {
     "v": "\v",
 }
 JAAS: Final = "sasl.jaas.config"
+LOGIN_FORM: Final = 'Its form is: <login module> required username="..." password="...";'
+"""The advice where a login cannot be read."""
+
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 
 _SCRAM_MODULE: Final = "ScramLoginModule"
@@ -125,8 +128,7 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
         login = parse_login(properties[JAAS])
         return Credentials(mechanism, *_name_and_password(login, mechanism), _is_token(login))
     except JaasError as error:
-        advice = 'Its form is: <login module> required username="..." password="...";'
-        raise ConfigError(file, JAAS, f"{error}.", advice=advice) from None
+        raise ConfigError(file, JAAS, f"{error}.", advice=LOGIN_FORM) from None
 
 
 def jaas_config(mechanism: str, username: str, password: str) -> str:

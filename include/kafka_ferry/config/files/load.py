@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka_ferry.config.files import mm2_properties, yaml_file
+from kafka_ferry.config.files.places import located, properties_places, yaml_places
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.permissions import check_flow
 from kafka_ferry.config.types.problems import (
@@ -53,7 +54,8 @@ def _parse(
     path: str | Path, *, clusters: Sequence[str] = (), name: str | None = None
 ) -> tuple[Flow, ...]:
     file, content, suffix = _content(path)
-    with _for_itself(file):
+    places = properties_places if suffix == ".properties" else yaml_places
+    with _for_itself(file), located(file, lambda: places(content)):
         if suffix == ".properties":
             return _permitted(mm2_properties.parse_flows(content, file, clusters, name))
         if clusters:
@@ -94,8 +96,17 @@ def _content(path: str | Path) -> tuple[str, bytes, str]:
     try:
         return file, Path(path).read_bytes(), suffix
     except OSError as error:
-        problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}")
+        near = did_you_mean(Path(path).name, _names_beside(Path(path)), cutoff=0.75)
+        problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}", near)
         raise config_error(file, problem) from None
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The files that may hold flows in the folder of one that cannot be read."""
+    try:
+        return [it.name for it in path.parent.iterdir() if it.suffix in SUFFIXES and it != path]
+    except OSError:
+        return []
 
 
 def load_flow(path: str | Path, name: str | None = None) -> Flow:

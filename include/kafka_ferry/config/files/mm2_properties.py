@@ -42,6 +42,7 @@ from kafka_ferry.config.types.problems import (
     unknown_target,
 )
 
+_ALIASES: Final = "List the clusters' aliases, with commas between them: primary, backup."
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
 _NO_FLOW: Final = (
     "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
@@ -79,6 +80,7 @@ def parse_flows(
     if problem := unknown_target(targets, aliases):
         raise config_error(file, problem)
     settings, unknown = sort_by_scope(raw, aliases)
+    unknown = [_ended_early(problem, raw) for problem in unknown]
     problems += unknown
     reader = _Reader(file, settings, providers, problems)
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
@@ -88,6 +90,15 @@ def parse_flows(
     if problems:
         raise config_error(file, *problems)
     return tuple(flow for flow in flows if flow)
+
+
+def _ended_early(problem: Problem, raw: Mapping[str, str]) -> Problem:
+    """The problem with a key that its own blank has ended, such as ``a -> b.topics``: as for Java."""
+    rest = raw.get(problem.key, "")
+    if not rest.startswith("->"):
+        return problem
+    meant = "".join([problem.key, *rest.partition("=")[0].split()])
+    return problem._replace(advice=f"A key ends at its first blank: write {meant}.")
 
 
 def read_properties(content: bytes, file: str) -> dict[str, str]:
@@ -129,10 +140,14 @@ def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[st
         raise config_error(file, problem)
     aliases = split_list(named)
     if not aliases:
-        raise config_error(file, Problem("clusters", "is required", "List the clusters' aliases."))
+        is_yaml = "source" in raw and not raw["source"]
+        advice = "Is the file YAML? Then its name has to end in .yaml." if is_yaml else _ALIASES
+        raise config_error(file, Problem("clusters", "is required", advice))
     for alias in aliases:
         if not regex.fullmatch(r"[A-Za-z0-9._-]+", alias):
-            raise config_error(file, Problem("clusters", f"{alias!r} is not a valid alias"))
+            raise config_error(
+                file, Problem("clusters", f"{alias!r} is not a valid alias", _ALIASES)
+            )
     return list(dict.fromkeys(aliases))
 
 

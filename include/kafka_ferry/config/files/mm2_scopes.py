@@ -161,9 +161,11 @@ def _unknown(key: str, aliases: Sequence[str], readings: Sequence[tuple[str, str
         advice = near or f"A client's own properties begin with {scope}consumer (producer, admin)."
         return Problem(key, "is not an option of a cluster", advice)
     valid = [f"{scope}{option}" for option in {*OPTIONS, *KEYS, *_KNOWN["all"].names}]
-    return Problem(
-        key, "is not an option of MirrorMaker 2 or Kafka Ferry", did_you_mean(key, valid)
-    )
+    near = did_you_mean(key, valid)
+    for removed, replacement in REMOVED.items():
+        if not near and did_you_mean(name, [removed], cutoff=0.85):
+            near = f"Did you mean {scope + replacement!r}?"
+    return Problem(key, "is not an option of MirrorMaker 2 or Kafka Ferry", near)
 
 
 def _aliases_meant(key: str) -> Sequence[str]:

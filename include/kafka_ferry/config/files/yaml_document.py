@@ -54,6 +54,10 @@ _OPENED: Final = {
     "while parsing a flow node": "bracket",
     "while scanning a quoted scalar": "quote",
 }
+# Keys whose values are patterns, and no secrets.
+FILTERS: Final = ("topics", "topics.exclude", "groups", "groups.exclude", "include", "exclude")
+_KEY: Final = regex.compile(r"(?:^|[{,\s])([\w.-]+)\s*:(?=\s)")
+_ITEM: Final = regex.compile(r"\*[^\s,\]}]*")
 _PURE: Final = _loader(yaml.SafeLoader)
 # A fifth of the time, which matters where Airflow reads 200 flows repeatedly.
 _IN_C: Final = _loader(yaml.CSafeLoader) if yaml.__with_libyaml__ else None
@@ -86,7 +90,12 @@ def read_document(content: bytes) -> Any:
     try:
         return _read(text)
     except yaml.YAMLError as error:
-        raise NoDocument(_syntax_problem(error)) from None
+        raise NoDocument(_alias_problem(error, text) or _syntax_problem(error)) from None
+
+
+def compose(content: bytes) -> yaml.Node | None:
+    """The nodes of a text that ``read_document`` has read, which know their lines; None where it holds nothing."""
+    return yaml.compose(content.decode("utf-8-sig"), Loader=_IN_C or _PURE)
 
 
 def _read(text: str) -> Any:
@@ -196,6 +205,25 @@ def _scalars(node: yaml.Node, path: str) -> Iterator[tuple[str, yaml.ScalarNode]
     else:
         for at, item in enumerate(node.value):
             yield from _scalars(item, f"{path}.{at}".lstrip("."))
+
+
+def _alias_problem(error: yaml.YAMLError, text: str) -> Problem | None:
+    """The problem with a value that begins with ``*``, if that is the error: so YAML writes an alias."""
+    mark = getattr(error, "problem_mark", None)
+    undefined = "found undefined alias" in (getattr(error, "problem", None) or "")
+    if mark is None or not (
+        undefined or getattr(error, "context", "") == "while scanning an alias"
+    ):
+        return None
+    lines = text.splitlines()
+    key = _KEY.findall("\n".join([*lines[: mark.line], lines[mark.line][: mark.column + 1]]))
+    item = _ITEM.search(lines[mark.line], mark.column if undefined else 0)
+    is_filter = item is not None and key and key[-1] in FILTERS
+    shown = item[0] if item and is_filter else ""
+    pattern = "." + shown.replace("*.", r"*\.") if shown else ".*"
+    reason = f"{shown or 'a value'} begins with '*', which YAML takes for an alias"
+    advice = f"Put it in quotes, and write any text as '.*': '{pattern}'."
+    return Problem(f"line {mark.line + 1}", reason, advice)
 
 
 def _syntax_problem(error: yaml.YAMLError) -> Problem:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from kafka_ferry.config.client.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
+    CLUSTER_NAMES,
     IGNORED_CONNECTION_NAMES,
     REGISTRY_PREFIX,
     ROLE_PREFIXES,
@@ -147,7 +148,12 @@ def _refused(key: object, value: object) -> Problem | None:
         return Problem(name, "is not an option since MirrorMaker 2 4.0", f"Use {replacement}.")
     if why := why_ignored(name):
         return Problem(name, f"is an option of MirrorMaker 2 that has no effect here: {why}")
-    return Problem(name, "is not an option of a flow", did_you_mean(name, (*_SIDES, *OPTIONS)))
+    below = [option for option in OPTIONS if option.startswith(f"{name}.")]
+    advice = f"There is {', '.join(below)}." if below else ""
+    if name == "alias" or name in CLUSTER_NAMES:
+        advice = "It belongs to a cluster: indent it below source or target."
+    near = did_you_mean(name, (*_SIDES, *OPTIONS))
+    return Problem(name, "is not an option of a flow", advice or near)
 
 
 def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
@@ -211,5 +217,10 @@ def _mapping(content: bytes, file: str) -> Mapping[object, object]:
     if data is None:
         raise config_error(file, Problem(WHOLE_FILE, "is empty", "A flow needs source and target."))
     if not isinstance(data, Mapping):
-        raise config_error(file, Problem(WHOLE_FILE, "must hold a mapping of keys to values"))
+        advice = "A key and its value are written as key: value."
+        if isinstance(data, str) and "=" in data:
+            advice = "Is it a properties file? Then its name has to end in .properties."
+        raise config_error(
+            file, Problem(WHOLE_FILE, "must hold a mapping of keys to values", advice)
+        )
     return data

@@ -12,6 +12,7 @@ from pydantic_core import core_schema
 
 from kafka_ferry.config.options.base import OptionReach, Options
 from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.problems import did_you_mean_each
 
 Kind = Literal["slack", "email", "webhook"]
 Event = Literal["failure", "loss", "recovered", "deadline", "drift", "warning"]
@@ -81,7 +82,9 @@ def _channel(given: object) -> Channel:
         raise ValueError(f"must be a list of mappings, each with one of {', '.join(KINDS)}")
     kinds = [kind for kind in KINDS if kind in given]
     if len(kinds) != 1:
-        raise ValueError(f"needs in each channel exactly one of {', '.join(KINDS)}")
+        near = did_you_mean_each([str(key) for key in given if key not in _KEYS], KINDS)
+        reason = f"needs in each channel exactly one of {', '.join(KINDS)}"
+        raise ValueError(f"{reason}. {near}" if near else reason)
     unknown = [str(key) for key in given if key not in _KEYS]
     if unknown:
         raise ValueError(f"has no {', '.join(unknown)}; a channel's keys are {', '.join(_KEYS)}")

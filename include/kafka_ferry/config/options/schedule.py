@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from kafka_ferry.clock import read_day_or_moment
 from kafka_ferry.config.options.base import ConnectionId, Options
 from kafka_ferry.config.types.durations import PATTERN, is_duration, read_duration
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
@@ -37,6 +38,17 @@ def _refuse_impossible_times(cron: str) -> None:
         raise ValueError(f"is not a cron expression that is ever due: {error}") from None
 
 
+def _near_schedule(schedule: str) -> str:
+    """What is near to a text that is no schedule, in a sentence; may be empty."""
+    bare = schedule.strip().lower().removeprefix("every").strip()
+    if is_duration(bare):
+        return f". Did you mean '{bare}'?"
+    if near := did_you_mean(schedule.strip().lower(), _PRESETS, cutoff=0.6):
+        return f". {near}"
+    fields = len(schedule.split())
+    return f". It has {fields} fields." if fields > 1 and regex.search(r"[*/0-9]", schedule) else ""
+
+
 def checked_schedule(schedule: str | None) -> str | None:
     """A schedule as it is; None for an empty one.
 
@@ -52,7 +64,7 @@ def checked_schedule(schedule: str | None) -> str | None:
             listed = ", ".join(_PRESETS)
             raise ValueError(
                 f"must be a cron expression (five fields), one of {listed}, or a span of time such as 15 minutes, "
-                f"and not '{schedule}'"
+                f"and not '{schedule}'{_near_schedule(schedule)}"
             )
         _refuse_impossible_times(schedule)
     return schedule
@@ -174,7 +186,12 @@ class ScheduleOptions(Options):
         try:
             ZoneInfo(timezone)
         except (ValueError, OSError, LookupError):
-            raise ValueError("must be a time zone such as UTC or Europe/Berlin") from None
+            from zoneinfo import available_timezones  # noqa: PLC0415  (it reads a folder)
+
+            # Not EST for CEST.
+            near = did_you_mean(timezone, sorted(available_timezones()), cutoff=0.88)
+            reason = f"must be a time zone such as UTC or Europe/Berlin, and not '{timezone:.80}'"
+            raise ValueError(f"{reason}. {near}" if near else reason) from None
         return timezone
 
     @field_validator("start_date", mode="before")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -22,6 +22,7 @@ from pydantic import (
 from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.config.types.values import Names
 
@@ -76,6 +77,10 @@ Formats = Annotated[
 ]
 
 
+def _keys_of(names: Iterable[str]) -> str:
+    return f"A rule's keys are {', '.join(names)}."
+
+
 class TransformRule(BaseModel):
     """What becomes of the records of some topics.
 
@@ -101,6 +106,15 @@ class TransformRule(BaseModel):
     set: Pairs = ()
     drop: Names = ()
     function: str | None = Field(default=None, pattern=_FUNCTION)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_its_keys(cls, given: Any) -> Any:
+        for key in given if isinstance(given, Mapping) else ():
+            if key not in cls.model_fields:
+                near = did_you_mean(str(key), cls.model_fields)
+                raise ValueError(f"has no {key!r}. {near or _keys_of(cls.model_fields)}")
+        return given
 
     @field_validator("topics")
     @classmethod

@@ -20,6 +20,7 @@ from kafka_ferry.config.types.java_regex import NotTranslated, translated
 from kafka_ferry.errors import ConfigError, InputError
 
 _DOT_IS_ALL: Final = "(?s)"
+_IN_BRACKETS: Final = regex.compile(r"\[[^\[\]]*\]")
 _COMMENT: Final = regex.compile(r"[#\s]")
 
 
@@ -124,11 +125,22 @@ def checked_patterns(patterns: Sequence[str]) -> None:
         PatternError: they do not compile, or one holds a blank or a number sign.
     """
     for pattern in patterns:
+        words = pattern.split()
+        if len(words) > 1 and "#" not in pattern:
+            raise PatternError(
+                f"{pattern!r} holds a blank, as no topic's name does: put a comma between names, "
+                rf"{', '.join(words)!r} (in a group's id, \x20 is a blank)"
+            )
         if _COMMENT.search(pattern):
             raise PatternError(
                 f"{pattern!r} holds a blank or '#', as no topic's name does: a comment needs a line of its own "
                 r"in a properties file (in a group's id, \x20 is a blank and \x23 is '#')"
             )
+    listed = ", ".join(patterns)
+    if len(patterns) > 1 and _IN_BRACKETS.fullmatch(listed):
+        raise PatternError(
+            f"{listed!r} is one character of these, as a regular expression: leave the brackets out"
+        )
     compile_patterns(patterns)
 
 

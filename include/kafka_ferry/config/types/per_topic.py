@@ -106,7 +106,10 @@ def _rules(
         try:
             yield pattern, read(value)
         except ValueError as error:
-            raise ValueError(f"{pattern!r} {error}") from None
+            demand = str(error)
+            if demand.startswith("must be") and "and not" not in demand:
+                demand += f", and not {value!r}"
+            raise ValueError(f"{pattern!r} {demand}") from None
 
 
 def _reads(read: Callable[[object], object], given: str) -> bool:

@@ -10,7 +10,7 @@ import regex
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, place_text
 from kafka_ferry.printable import one_line
 
 CLIENT_PROPERTIES: Final = "client_properties"
@@ -20,15 +20,19 @@ WHOLE_FILE: Final = "file"
 """The key of an error about the file as a whole."""
 
 
+NAME_PATTERN: Final = r"^[A-Za-z0-9._-]+$"
+"""The form of what becomes a part of topics' names."""
+
 _NO_TEXT: Final = regex.compile(r"[\x00\uD800-\uDFFF]")
 
 
 class Problem(NamedTuple):
-    """One problem: the key as in the file, the reason, and what to do."""
+    """One problem: the key as in the file, the reason, what to do, and the line where that is known, from 1 on."""
 
     key: str
     reason: str
     advice: str = ""
+    line: int | None = None
 
 
 def no_text(key: str, value: str) -> Problem | None:
@@ -40,11 +44,18 @@ def no_text(key: str, value: str) -> Problem | None:
 
 def config_error(file: str, *problems: Problem) -> ConfigError:
     """One error that lists all the problems; its ``key`` is the first one's."""
-    first, *others = dict.fromkeys(problems)
+    first, *others = listed = tuple(dict.fromkeys(problems))
     if not others:
-        return ConfigError(file, first.key, _clause(first), advice=first.advice)
-    lines = [_sentence(first), *(f"{file}: {other.key}: {_sentence(other)}" for other in others)]
-    return ConfigError(file, first.key, "\n".join(map(one_line, lines)))
+        clause = _clause(first)
+        return ConfigError(
+            file, first.key, clause, advice=first.advice, line=first.line, problems=listed
+        )
+    lines = [
+        _sentence(first),
+        *(f"{place_text(file, it.line)}: {it.key}: {_sentence(it)}" for it in others),
+    ]
+    reason = "\n".join(map(one_line, lines))
+    return ConfigError(file, first.key, reason, line=first.line, problems=listed)
 
 
 def _clause(problem: Problem) -> str:
@@ -57,8 +68,15 @@ def _sentence(problem: Problem) -> str:
 
 def did_you_mean(name: str, valid: Iterable[str], *, cutoff: float = 0.7) -> str:
     """A suggestion for a misspelt name, or nothing where none is near (``difflib``'s ratio from ``cutoff`` on)."""
-    near = difflib.get_close_matches(name, list(valid), n=1, cutoff=cutoff)
-    return f"Did you mean {near[0]!r}?" if near else ""
+    return did_you_mean_each([name], valid, cutoff=cutoff)
+
+
+def did_you_mean_each(names: Iterable[str], valid: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """The same for several misspelt names, in one sentence."""
+    known = list(valid)
+    near = [difflib.get_close_matches(name, known, n=1, cutoff=cutoff) for name in names]
+    meant = dict.fromkeys(repr(some[0]) for some in near if some)
+    return f"Did you mean {', '.join(meant)}?" if meant else ""
 
 
 def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | None:
@@ -72,7 +90,7 @@ def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | 
 
 def cluster_error(problems: Sequence[Problem]) -> PydanticCustomError:
     """The error that a validator of a cluster's properties raises; keys are property names."""
-    message = "; ".join(f"{key}: {reason}" for key, reason, _ in problems)
+    message = "; ".join(f"{key}: {reason}" for key, reason, *_ in problems)
     return PydanticCustomError(
         CLIENT_PROPERTIES, "{message}", {"message": message, "problems": problems}
     )
@@ -89,24 +107,35 @@ def problems_of(error: ValidationError, key_of: Callable[[Sequence[str]], str]) 
     for detail in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in detail["loc"]]
         if detail["type"] == CLIENT_PROPERTIES:
-            for name, reason, advice in detail["ctx"]["problems"]:
+            for name, reason, advice, _ in detail["ctx"]["problems"]:
                 found.append(Problem(key_of([*path[:-1], name]), reason, advice))
         else:
             found.append(Problem(key_of(path), _reason(detail)))
     return found
 
 
+# By pydantic's type of error, with the names of its context.
+_REASONS: Final = {
+    "missing": "is required",
+    "value_error": "{error}",
+    "string_type": "must be text (in YAML: put it in quotes)",
+    "model_type": "must be a mapping",
+    "tuple_type": "must be a list, or text with commas",
+    "dict_type": "must be a mapping",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_too_short": "must not be empty",
+    "extra_forbidden": "is not an option here",
+}
+
+
 def _reason(detail: ErrorDetails) -> str:
-    match detail["type"]:
-        case "missing":
-            return "is required"
-        case "value_error":
-            return str(detail["ctx"]["error"])
-        case "string_type":
-            return "must be text (in YAML: put it in quotes)"
-        case "model_type":
-            return "must be a mapping"
-        case "tuple_type":
-            return "must be a list, or text with commas"
-        case _:
-            return detail["msg"][:1].lower() + detail["msg"][1:]
+    context = detail.get("ctx", {})
+    if context.get("pattern") == NAME_PATTERN:
+        return "must consist of letters, digits, '.', '_' and '-', as topics' names do"
+    if known := _REASONS.get(detail["type"]):
+        return known.format_map(context)
+    return detail["msg"][:1].lower() + detail["msg"][1:]

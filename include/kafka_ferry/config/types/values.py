@@ -56,7 +56,10 @@ def read_bytes(text: str) -> int:
     """
     size = regex.fullmatch(r"\s*([0-9]{1,19})\s*([A-Za-z]*)\s*", text)
     if size is None or size[2].upper() not in _UNITS:
-        raise ValueError("must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB")
+        reason = "must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB"
+        near = regex.match(r"\s*([0-9]{1,19})\s*([KMG])i?b?\b", text, regex.IGNORECASE)
+        meant = f". Did you mean '{near[1]}{near[2].upper()}iB'?" if near else ""
+        raise ValueError(f"{reason}, and not '{text.strip():.80}'{meant}")
     return int(size[1]) * _UNITS[size[2].upper()]
 
 

@@ -144,7 +144,10 @@ def _remarks(ordinary: PlanRemarks, topics: Sequence[_Topic]) -> PlanRemarks:
     return PlanRemarks(
         skipped=ordinary.skipped,
         refused=(*ordinary.refused, *(topic.refusal for topic in topics if topic.refusal)),
-        notes=(*ordinary.notes, *(note for topic in topics for note in topic.notes)),
+        notes=(
+            *(note for note in ordinary.notes if not note.of_first_copy),
+            *(note for topic in topics for note in topic.notes),
+        ),
     )
 
 

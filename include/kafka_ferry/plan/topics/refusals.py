@@ -81,11 +81,13 @@ class Situation(Generic[_Case]):
         """A refusal, a note where the flow's option says so, None where it does not hold."""
         if not self.holds(case):
             return None
-        reason = self.reason.format(it=case)
+        reason = self.reason.format(it=case, flow=flow)
         if case.preserved and self.if_preserved:
             return Refusal(topic, reason, self.if_preserved.format(it=case), partition=partition)
         if self.option and getattr(flow, self.option.replace(".", "_")) == self.go_on:
-            return Note(topic, f"{reason} {self.outcome.format(it=case)}", partition=partition)
+            return Note(
+                topic, f"{reason} {self.outcome.format(it=case, flow=flow)}", partition=partition
+            )
         advice = self.advice.format(it=case)
         if self.option:
             advice = f"{advice} Or set {self.option}: {self.go_on}."
@@ -170,16 +172,16 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         "its clusters). Otherwise let one of the two leave the topic out, or name its topics differently.",
         option="on.foreign.records",
         go_on="adopt",
-        outcome="The source's records go between that flow's.",
+        outcome="The records of {flow.source.alias} go between that flow's.",
     ),
     Situation(
         holds=lambda it: it.source is not None and it.foreign,
-        reason="{it.remote_topic} on the target holds records that this flow has not copied.",
+        reason="{it.remote_topic} on {flow.target.alias} holds records that this flow has not copied.",
         advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
         "its topics differently (replication.policy.class).",
         option="on.foreign.records",
         go_on="adopt",
-        outcome="The source's records go after them.",
+        outcome="Those of {flow.source.alias} go after them.",
     ),
     Situation(
         holds=lambda it: it.source is not None and bool(it.unreadable),
@@ -188,7 +190,7 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         advice="Otherwise repair the topic.",
         option="on.foreign.records",
         go_on="adopt",
-        outcome="The source's records go after it.",
+        outcome="The records of {flow.source.alias} go after it.",
     ),
 )
 """What may have happened to a topic; the first that does not let the flow continue counts."""

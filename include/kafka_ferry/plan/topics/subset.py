@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Final
 
+import regex
+
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.problems import did_you_mean_each
 from kafka_ferry.errors import InputError
 from kafka_ferry.model.changes import (
     Acl,
@@ -25,6 +29,8 @@ from kafka_ferry.model.run_options import RunOptions
 from kafka_ferry.plan.topics.topic_filter import Selection
 
 _NAMES_SHOWN: Final = 10
+# A name, perhaps with dots; not other patterns, of which one list may need several items.
+_LITERAL: Final = regex.compile(r"[A-Za-z0-9._-]+")
 
 _AccessStep = AclChange | Acl | QuotaChange | QuotaEnd | UserChange | Note
 
@@ -41,19 +47,26 @@ def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Sel
     names = {name: remote for name, remote in selection.names.items() if wanted.matches(name)}
     refused = [refusal for refusal in selection.refused if wanted.matches(refusal.topic)]
     skipped = [skip for skip in selection.skipped if wanted.matches(skip.topic)]
+    known = [*selection.names, *(it.topic for it in selection.refused)]
     asked = ", ".join(options.topics[:_NAMES_SHOWN])
     if not names and not refused:
         why = "; ".join(f"{skip.topic} is left out: {skip.reason}" for skip in skipped[:1])
         raise InputError(
             f"{flow.name} has no topic on {flow.source.alias} that matches {asked}"
             f"{f' ({why})' if why else ''}.",
-            advice="Name topics of the flow by their names on the source, or by patterns.",
+            advice=did_you_mean_each(options.topics, known)
+            or "Name topics of the flow by their names on the source, or by patterns.",
         )
     others = len(selection.names) - len(names)
     told = (
         f"This run is only for {asked}: {len(names):,} of the flow's topics. The other {others:,}, "
         "deleted topics, client quotas and SCRAM users wait for a run of all topics."
     )
+    if vain := [name for name in options.topics if _LITERAL.fullmatch(name) and name not in known]:
+        vain = [name for name in vain if not any(map(compile_patterns([name]).fullmatch, known))]
+    if vain:
+        told += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."
+        told = f"{told} {did_you_mean_each(vain, known)}".rstrip()
     return Selection(names, skipped, refused), Note("", told)
 
 

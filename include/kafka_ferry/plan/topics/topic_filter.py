@@ -70,7 +70,7 @@ def select(
     wanted = flow.topic_filter
     others = [it for it in selected if it in heartbeats.others and not wanted.matches(it)]
     unasked = [it for it in selected if it in heartbeats.unasked and it not in others]
-    why = f"its records came from {flow.target.alias} itself (cluster id {target_id})"
+    why = f"records of {flow.target.alias} itself are copied to it (cluster id {target_id})"
     skipped += [Skipped(topic, why) for topic in back]
     skipped += [Skipped(topic, _NO_HEARTBEATS) for topic in others if topic not in back]
     skipped += [Skipped(topic, _HEARTBEATS) for topic in unasked if topic not in back]

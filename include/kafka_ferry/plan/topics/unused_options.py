@@ -5,7 +5,7 @@ A misspelt name there has no other effect: the topic that was meant is copied by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
 
@@ -18,12 +18,15 @@ from kafka_ferry.plan.topics.topic_filter import Selection
 _TRANSFORM: Final = "transform"
 
 
-def unused_options(flow: Flow, selection: Selection) -> Iterator[Note]:
+def unused_options(
+    flow: Flow, selection: Selection, refused: Container[str] = ()
+) -> Iterator[Note]:
     """A note for each pattern of an option that matches none of the flow's topics, and each topic named in vain.
 
     Args:
         flow: the flow.
         selection: what becomes of the source's topics.
+        refused: topics left out of which a refusal says so.
     """
     for option, pattern in _patterns(flow):
         if not any(map(compile_patterns([pattern]).fullmatch, selection.names)):
@@ -31,9 +34,10 @@ def unused_options(flow: Flow, selection: Selection) -> Iterator[Note]:
             yield Note("", f"{said}{_meant(flow, option, pattern, selection)}")
     for name in flow.topics_rename:
         if name not in selection.names:
-            yield Note("", f"topics.rename has {name!r}, which is none of the flow's topics.")
+            said = f"topics.rename has {name!r}, which is none of the flow's topics."
+            yield Note("", f"{said}{_meant(flow, 'topics.rename', name, selection)}")
     for skipped in selection.skipped:
-        if skipped.topic in flow.topics:
+        if skipped.topic in flow.topics and skipped.topic not in refused:
             yield Note(skipped.topic, f"topics names it, and it is not copied: {skipped.reason}.")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kafka_ferry.audit.result import SkippedTopic
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.problems import did_you_mean_each
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
 from kafka_ferry.model import RunOptions, Topic
@@ -63,7 +64,8 @@ def audited_topics(
     given = dict(names or {})
     by_policy = None if given and not patterns else _by_policy(flow, source, target, patterns)
     chosen = {**(by_policy.names if by_policy else {}), **given}
-    _require_some(flow, patterns, chosen, by_policy)
+    if not chosen:
+        raise _none_matches(flow, patterns, by_policy, source.topic_names())
     ours, refused = source.readable_topics(chosen)
     theirs, refused_there = target.readable_topics(set(chosen.values()))
     found = AuditedTopics([])
@@ -88,19 +90,19 @@ def audited_topics(
     return found
 
 
-def _require_some(
+def _none_matches(
     flow: Flow,
     patterns: Collection[str],
-    chosen: Mapping[str, str],
     by_policy: Selection | None,
-) -> None:
-    if chosen:
-        return
+    names: Collection[str],
+) -> InputError:
     asked = ", ".join(patterns) or "the topics of the flow"
     left_out = [f"{it.topic}: {it.reason}" for it in by_policy.skipped] if by_policy else []
-    raise InputError(
+    near = did_you_mean_each(patterns, names)
+    return InputError(
         f"{flow.source.alias} has no topic that matches {asked}.",
-        advice="; ".join(
+        advice=near
+        or "; ".join(
             ["Name topics by their names on the source, by patterns, or by --map", *left_out]
         )
         + ".",

@@ -121,7 +121,7 @@ def signing_key(flow: Flow) -> Ed25519PrivateKey | None:
     if not reference:
         return None
     pem = flow.target.looked_up(CERTIFICATES_KEY, reference)
-    return private_key(pem, f"{CERTIFICATES_KEY} ({reference})")
+    return private_key(pem, f"{flow.file}: {CERTIFICATES_KEY} ({reference})")
 
 
 def _newest(

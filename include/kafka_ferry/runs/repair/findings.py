@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.clock import run_id_now
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.ledger import AcceptedRange
 from kafka_ferry.model.plan import read_plan
@@ -120,6 +121,20 @@ class Findings:
             for number, (row, finding) in enumerate(found)
         ]
 
+    def require(self, names: Sequence[str]) -> None:
+        """Check that each name is of a finding.
+
+        Raises:
+            InputError: one is not.
+        """
+        for name in names:
+            if name not in self._rows:
+                listed = ", ".join(self._rows) or "nothing"
+                raise InputError(
+                    f"The verification of {self.run_id} found nothing wrong with {name}.",
+                    advice=did_you_mean(name, self._rows) or f"It found: {listed}.",
+                )
+
     def leave(self, names: Sequence[str], reason: str) -> list[RangeFinding]:
         """Record that ranges are left as they are: they fail no verification as long as nothing more changes.
 
@@ -131,14 +146,9 @@ class Findings:
             FerryError: a name is of no finding, or the finding cannot be left; or the ledger cannot be
                 written. Nothing is recorded then.
         """
+        self.require(names)
         chosen = []
         for name in names:
-            if name not in self._rows:
-                listed = ", ".join(self._rows) or "nothing"
-                raise InputError(
-                    f"The verification of {self.run_id} found nothing wrong with {name}.",
-                    advice=f"It found: {listed}.",
-                )
             finding = _finding(*self._rows[name], "")
             if not finding.leave:
                 raise FerryError(f"{name} cannot be left as it is: {' '.join(finding.problems)}")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.problems import did_you_mean_each
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import CorruptBatch, FerryError, InputError
 from kafka_ferry.ledger import (
@@ -151,7 +152,8 @@ class Repair:
         if unknown := sorted(set(named) - names):
             raise InputError(
                 f"{flow.name} has never copied to {', '.join(unknown)}.",
-                advice="Name topics by their names on the target.",
+                advice=did_you_mean_each(unknown, names)
+                or "Name topics by their names on the target.",
             )
         names = names.intersection(named) if named else names
         there, refused_there = self._target.readable_topics(names)

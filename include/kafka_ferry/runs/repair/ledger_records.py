@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_ferry.as_json import read_json
 from kafka_ferry.clock import now_ms, run_id_now
 from kafka_ferry.control import read_positions
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import InputError
 from kafka_ferry.ledger import (
     LedgerError,
     SetAsideEntry,
@@ -112,12 +112,12 @@ class LedgerRecords:
         """Set records aside, by their offsets: every flow of this ledger passes over them from here on.
 
         Raises:
-            FerryError: if one of them is no unreadable record; nothing is changed then.
+            InputError: if one of them is no unreadable record; nothing is changed then.
         """
         known = {record.offset: record for record in self.listed()}
         for offset in offsets:
             if offset not in known:
-                raise FerryError(
+                raise InputError(
                     f"{self.topic} has no unreadable record at the offset {offset}.",
                     advice="ferry repair --ledger lists those that it has.",
                 )

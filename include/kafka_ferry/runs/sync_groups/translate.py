@@ -8,6 +8,7 @@ from typing import Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.problems import did_you_mean_each
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError, InputError
@@ -102,7 +103,8 @@ class Translator:
             )
             raise InputError(
                 f"{self._flow.name} has never copied {way}.",
-                advice=f"Name topics by their names on {there if self._reverse else here}.",
+                advice=did_you_mean_each(unknown, self._known)
+                or f"Name topics by their names on {there if self._reverse else here}.",
             )
         newest, verified = self._ways(topics, None, self._ledger.verified_through())
         answers = []

@@ -44,6 +44,11 @@ def test_a_first_file_is_a_flow_that_is_valid(ferry: Ferry) -> None:
     )
 
 
+def test_its_comment_has_the_alias_that_was_given(ferry: Ferry) -> None:
+    ferry("init", "a:1", "b:2", "--source-alias", "eu")
+    assert "orders of eu becomes eu.orders." in Path("flow.yaml").read_text()
+
+
 def test_a_file_that_is_not_there_is_asked_for(ferry: Ferry) -> None:
     for command in ("check", "plan", "certificate list", "repair"):
         status, _, said = ferry(*command.split())

@@ -31,7 +31,7 @@ def test_what_clients_share_is_the_clusters_and_the_rest_its_consumers(tmp_path:
         tmp_path,
         "security.protocol=SASL_PLAINTEXT",
         "sasl.mechanism=PLAIN",
-        'sasl.jaas.config=required username="u" password="hunter2";',
+        'sasl.jaas.config=PlainLoginModule required username="u" password="hunter2";',
         "request.timeout.ms=5000",
         "client.id=mirror",
     )
@@ -39,7 +39,7 @@ def test_what_clients_share_is_the_clusters_and_the_rest_its_consumers(tmp_path:
         "bootstrap.servers": "a:1",
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": 'required username="u" password="hunter2";',
+        "sasl.jaas.config": 'PlainLoginModule required username="u" password="hunter2";',
         "consumer.request.timeout.ms": "5000",
         "consumer.client.id": "mirror",
     }

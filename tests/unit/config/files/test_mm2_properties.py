@@ -382,10 +382,10 @@ def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
         ("primary->backup.topics=.* # all", "primary->backup.topics", "needs a line of its own"),
         ("topics.exclude=a #", "topics.exclude", "'a #' holds a blank or '#'"),
         ("topics.optional=a#b", "topics.optional", "'a#b' holds a blank or '#'"),
-        ("groups=mine, yours too", "groups", "'yours too' holds a blank or '#'"),
+        ("groups=mine, yours too", "groups", "put a comma between names, 'yours, too'"),
         ("groups.exclude=connect-.* # others", "groups.exclude", "is '#'"),
         ("config.properties.exclude=segment.ms # no", "config.properties.exclude", "blank or '#'"),
-        ("offsets=a b:preserved", "offsets", "'a b' holds a blank or '#'"),
+        ("offsets=a b:preserved", "offsets", "'a b' holds a blank"),
         ("topics.start=orders:latest # later", "topics.start", "must be earliest, latest"),
         ("topics.rename=a:b # c", "topics.rename", "must be a topic's name"),
         ("writers=3.0", "writers", "whole number"),
@@ -431,12 +431,16 @@ def test_a_wrong_value_is_reported_under_the_key_that_holds_it(
 def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:
     error = refused(properties_file(tmp_path, "nonsense=1\nwriters=0\nprimry.consumer.x=1"))
     assert error.key == "nonsense"
-    for key in ("nonsense", "writers", "primry.consumer.x"):
-        assert f"{error.file}: {key}: " in str(error)
+    for line, key in ((5, "nonsense"), (6, "writers"), (7, "primry.consumer.x")):
+        assert f"{error.file}:{line}: {key}: " in str(error)
 
 
 def test_secrets_never_stand_in_an_error(tmp_path: Path) -> None:
-    error = refused(properties_file(tmp_path, "primary.ssl.key.passwords=hunter2\nwriters=hunter2"))
+    error = refused(
+        properties_file(
+            tmp_path, "primary.ssl.key.passwords=hunter2\nnotify=hunter2\nwriters=u:hunter2@a"
+        )
+    )
     assert "hunter2" not in str(error)
 
 
@@ -532,7 +536,7 @@ def test_what_binds_both_planes_is_passed_on(tmp_path: Path, key: str) -> None:
 def test_a_comment_after_the_clusters_makes_no_alias(tmp_path: Path) -> None:
     start = PROPERTIES.replace("clusters = primary, backup", "clusters = primary, backup # two")
     error = refused(properties_file(tmp_path, start=start))
-    assert (error.key, error.reason) == ("clusters", "'backup # two' is not a valid alias")
+    assert (error.key, error.reason) == ("clusters", "'backup # two' is not a valid alias.")
 
 
 def test_a_group_may_have_a_blank_in_its_id(tmp_path: Path) -> None:

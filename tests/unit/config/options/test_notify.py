@@ -97,7 +97,7 @@ def test_a_wrong_channel_of_a_file_is_named_with_file_and_key(tmp_path: Path) ->
     file = tmp_path / "flow.yaml"
     file.write_text(f"{CLUSTERS}notify: [{{slack: ops, to: [a@b.org]}}]\n")
 
-    with pytest.raises(ConfigError, match=r"flow.yaml: notify: needs `to` with e-mail"):
+    with pytest.raises(ConfigError, match=r"flow.yaml:\d+: notify: needs `to` with e-mail"):
         load_flow(file)
 
 

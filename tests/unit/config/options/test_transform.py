@@ -46,7 +46,7 @@ def a_rule(**rule: Any) -> TransformRule:
         ),
         ({"types": {"value": "int"}, "where": "true"}, "cannot give value a type"),
         ({"where": "key = secret('salt')"}, "transform.secrets has no salt"),
-        ({"were": "true"}, "Extra inputs"),
+        ({"were": "true"}, "has no"),
     ],
 )
 def test_what_makes_no_sense_is_refused(rule: dict[str, Any], why: str) -> None:

@@ -86,9 +86,9 @@ def test_properties_have_a_value_or_patterns_with_values_in_any_scope(tmp_path: 
         ("offsets.start = -1", "offsets.start", "must be log-start or an offset"),
         ("offsets.start = a:1.5", "offsets.start", "'a' must be log-start or an offset"),
         ("offsets.start = 9223372036854775808", "offsets.start", "must be log-start or an offset"),
-        ("fill = both", "fill", "input should be 'auto', 'transactions' or 'markers'"),
-        ("fill.max.ms = -1", "fill.max.ms", "greater than or equal to 0"),
-        ("on.fill.limit = stop", "on.fill.limit", "input should be 'fail' or 'translate'"),
+        ("fill = both", "fill", "must be 'auto', 'transactions' or 'markers'"),
+        ("fill.max.ms = -1", "fill.max.ms", "must be at least 0, and not '-1'"),
+        ("on.fill.limit = stop", "on.fill.limit", "must be 'fail' or 'translate'"),
     ],
 )
 def test_a_wrong_value_is_named_with_file_and_key(

@@ -124,6 +124,9 @@ def test_a_flow_that_has_never_run_is_pinned_where_it_would_begin() -> None:
         "primary.payments",
     }
     assert set(plan.pins) <= set(planned(state, LATEST).ranges)
+    # It copies of what an ordinary run leaves out, and notes nothing about that.
+    assert any("older offsets" in str(note) for note in planned(state, LATEST).remarks.notes)
+    assert not any("older offsets" in str(note) for note in plan.remarks.notes)
 
 
 def test_a_flow_that_has_never_run_is_left_alone_where_there_is_nothing_to_backfill() -> None:

@@ -76,7 +76,7 @@ def test_a_topic_never_goes_back_to_a_cluster_that_it_came_through(
     state = a_state(a_source(), a_source("payments"), origins={"orders": origins})
     plan = planned(state, a_flow(**options))
     assert plan.remarks.skipped == (
-        Skipped("orders", "its records came from backup itself (cluster id T)"),
+        Skipped("orders", "records of backup itself are copied to it (cluster id T)"),
     )
     assert [range_.topic for range_ in plan.ranges] == ["payments"]
     assert len(plan.topics.creations) == 1

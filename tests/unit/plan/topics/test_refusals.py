@@ -175,8 +175,8 @@ CASES = {
         a_state(a_source(), target=[REMOTE], foreign=frozenset({"primary.orders"})),
         option="on.foreign.records",
         go_on="adopt",
-        reason="primary.orders on the target holds records that this flow has not copied.",
-        outcome="The source's records go after them.",
+        reason="primary.orders on backup holds records that this flow has not copied.",
+        outcome="Those of primary go after them.",
         advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
         "its topics differently (replication.policy.class).",
         copied=(10, 50),
@@ -187,7 +187,7 @@ CASES = {
         go_on="adopt",
         reason="primary.orders on the target holds something, and whose records they are is "
         "unknown. Not authorized.",
-        outcome="The source's records go after it.",
+        outcome="The records of primary go after it.",
         advice="Otherwise repair the topic.",
         copied=(10, 50),
     ),

@@ -54,6 +54,13 @@ def test_a_note_says_what_waits() -> None:
     assert about().remarks.notes == ()
 
 
+def test_a_name_that_nothing_matches_is_told_with_what_is_near() -> None:
+    (note,) = about("orders", "paymnts", "pay.*s").remarks.notes
+    assert str(note).endswith(" None of them matches paymnts. Did you mean 'payments'?")
+    with pytest.raises(FerryError, match=r"matches order\. Did you mean 'orders'\?"):
+        about("order")
+
+
 def test_topics_that_the_flow_leaves_out_are_left_out_whatever_is_asked() -> None:
     plan = about("orders", "payments", topics_exclude=["payments"])
     assert planned_topics(plan) == ["orders"]

@@ -39,7 +39,7 @@ def test_a_pattern_that_none_of_the_flows_topics_matches_is_named(option: str, v
 
 def test_so_is_a_topic_that_is_renamed_or_transformed_in_vain() -> None:
     assert notes(topics_rename={"ordres": "a", "orders": "b"}) == [
-        "topics.rename has 'ordres', which is none of the flow's topics."
+        "topics.rename has 'ordres', which is none of the flow's topics. Did you mean orders?"
     ]
     assert notes(transform=[{"topics": ["orders", "ordres"], "where": "true"}]) == [
         "transform has 'ordres', which none of the flow's topics matches. Did you mean orders?"

@@ -330,7 +330,8 @@ def _own_pem(flow: Flow) -> bytes:
             advice=f"Set {CERTIFICATES_KEY} and prove it again with `ferry run --verify-all`, or name the key with "
             "--public-key.",
         )
-    return public_pem(flow.target.looked_up(CERTIFICATES_KEY, reference), CERTIFICATES_KEY)
+    pem = flow.target.looked_up(CERTIFICATES_KEY, reference)
+    return public_pem(pem, f"{flow.file}: {CERTIFICATES_KEY} ({reference})")
 
 
 def _told(one: Certificate) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -152,6 +152,7 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
         _require_reason(reason)
     these = Findings(flow)
     found = these.listed()
+    these.require(names)
     left = {finding.name for finding in these.leave(names, reason)} if names and yes else set()
     if as_json:
         print(json.dumps([asdict(it) | {"left": it.name in left} for it in found], indent=1))
@@ -295,7 +296,13 @@ def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
         out.print(f"  {finding.rebuild}")
 
 
-def _show_copies(states: Iterable[CopyState]) -> None:
+def _show_copies(states: Sequence[CopyState]) -> None:
+    if not states:
+        out.print(
+            "Nothing to repair: no remote topic has preserved offsets, and no run refuses one for its log. "
+            "--findings shows what the last verification found."
+        )
+        return
     numbers = ("PARTITION", "POSITION", "LOG")
     rows: list[tuple[object, ...]] = []
     for state in states:

@@ -41,7 +41,7 @@ def verify(
     flows = flows_of(config, flow, clusters)
 
     def verified(flow: Flow) -> dict[str, Any]:
-        this = Run(flow, run_id) if run_id else Run.latest(flow, whole=everything)
+        this = Run.known(flow, run_id) if run_id else Run.latest(flow, whole=everything)
         with terminal_spark(f"ferry verify {flow.name}") as spark:
             verdict = this.verify(spark, everything=everything, afresh=True)
         if not as_json:

@@ -1,0 +1,138 @@
+"""Where a flow's file says what is wrong with it: the line of each key, and what stands there."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import javaproperties
+import regex
+import yaml
+
+from kafka_ferry.config.client.cluster import is_secret
+from kafka_ferry.config.files.yaml_document import NoDocument, compose, read_document
+from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.problems import Problem, config_error, did_you_mean
+from kafka_ferry.errors import ConfigError
+
+# Longer ones say nothing to a person, and one with a user's name may have the password too.
+_SHOWN: Final = regex.compile(r"[^@]{0,80}")
+# What a reason begins with that says what a value has to be.
+_DEMAND: Final = regex.compile(r"(must|should) ")
+_NEVER_SHOWN: Final = regex.compile(r"(.*->.*\.)?(transform\.secrets|certificates|notify)(\..*)?")
+_IN_QUOTES: Final = regex.compile(r"'([^']+)'")
+_LINE: Final = regex.compile(r"\r\n|\r|\n")
+
+
+class KeyPlace(NamedTuple):
+    """Where a key stands: the line, from 1 on, and its value in a few words."""
+
+    line: int
+    value: str
+
+
+KeyPlaces = Mapping[str, KeyPlace]
+
+
+@contextmanager
+def located(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
+    """Adds to the problems of a file the line of each, and the value that is wrong, as it is written there.
+
+    Args:
+        file: as in the problems.
+        places: the file's keys; asked only if there is a problem.
+
+    Raises:
+        ConfigError: the same one, with its lines.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        if error.file != file:
+            raise
+        problems = error.problems or ((error.key, error.reason, error.advice),)
+        there = places()
+        raise config_error(file, *(_located(Problem(*it), there) for it in problems)) from None
+
+
+def yaml_places(content: bytes) -> KeyPlaces:
+    """The places of a YAML file, with dots between the keys of a path; none where it cannot be read."""
+    try:
+        read_document(content)
+    except NoDocument:
+        return {}
+    node = compose(content)
+    return dict(_below(node, "")) if node else {}
+
+
+def properties_places(content: bytes) -> KeyPlaces:
+    """The places of a properties file; of equal keys the last, which counts. None where it cannot be read."""
+    found: dict[str, KeyPlace] = {}
+    line = 1
+    try:
+        parts = [*javaproperties.parse(content.removeprefix(BOM_UTF8))]
+    except javaproperties.InvalidUEscapeError:
+        return {}
+    for part in parts:
+        if isinstance(part, javaproperties.KeyValue):
+            found[part.key] = KeyPlace(line, _quoted(part.value.strip()))
+        line += len(_LINE.findall(part.source))
+    return found
+
+
+def _below(node: yaml.Node, path: str) -> Iterator[tuple[str, KeyPlace]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = str(key.value) if isinstance(key, yaml.ScalarNode) else "?"
+            below = f"{path}.{name}".lstrip(".")
+            yield below, KeyPlace(key.start_mark.line + 1, _value(value))
+            yield from _below(value, below)
+    elif isinstance(node, yaml.SequenceNode):
+        for at, item in enumerate(node.value):
+            below = f"{path}.{at}"
+            yield below, KeyPlace(item.start_mark.line + 1, _value(item))
+            yield from _below(item, below)
+
+
+def _value(node: yaml.Node) -> str:
+    if isinstance(node, yaml.ScalarNode):
+        return _quoted(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    names = [repr(key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    return f"a mapping with {', '.join(names[:3])}" if names else "a mapping"
+
+
+def _quoted(text: str) -> str:
+    if not text:
+        return "empty"
+    return f"'{text}'" if _SHOWN.fullmatch(text) else ""
+
+
+def _located(problem: Problem, places: KeyPlaces) -> Problem:
+    place, is_own = places.get(problem.key), True
+    above = problem.key
+    while place is None and "." in above:
+        above, is_own = above.rpartition(".")[0], False
+        place = places.get(above)
+    if place is None or problem.line:
+        return problem
+    reason = problem.reason
+    if is_own and _DEMAND.match(reason) and _may_show(problem.key) and place.value:
+        reason += "" if place.value in reason else f", and not {place.value}"
+        near = did_you_mean(place.value.strip("'"), _named(problem.reason))
+        if near and "Did you mean" not in reason:
+            return problem._replace(reason=reason, advice=problem.advice or near, line=place.line)
+    return problem._replace(reason=reason, line=place.line)
+
+
+def _named(reason: str) -> list[str]:
+    """The values that a reason lists: in quotes, or after "one of"."""
+    _, _, listed = reason.partition("must be one of ")
+    return [*_IN_QUOTES.findall(reason), *split_list(listed.partition(", or ")[0])]
+
+
+def _may_show(key: str) -> bool:
+    return not is_secret(key) and not _NEVER_SHOWN.fullmatch(key)

@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from kafka_ferry_airflow.connections import provide_connections
-from kafka_ferry_airflow.dags.approval import APPROVED
+from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import airflow_errors
@@ -75,6 +75,7 @@ class PlanOperator(StepOperator):
     def step(self, run: Run, context: Context) -> Any:
         """Plans what the run's form, or a backfill's interval, asks for."""
         planned = planned_run(run, context)
+        context["ti"].xcom_push(key=PLANNED, value=planned.digest)
         if self.flow.shards > 1:
             # Airflow can only map over a list that a task returns.
             names = enumerate(planned.shard_names)
@@ -95,16 +96,15 @@ class SyncTopicsOperator(StepOperator):
     """Creates what the target lacks, and changes what differs from the plan."""
 
     def step(self, run: Run, context: Context) -> None:
-        """Makes the planned changes; where they wait for an approval, only by the plan that has it.
+        """Makes the changes of the plan that the task ``plan`` has made; where it waits for an approval, that has it.
 
         In a dry run it skips itself, and so all tasks after it.
         """
         if run.planned().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
-        approved = None
-        if self.flow.approval != "never":
-            approved = str(context["ti"].xcom_pull(task_ids="approve", key=APPROVED) or "")
-        run.sync_topics(approved)
+        task, key = ("plan", PLANNED) if self.flow.approval == "never" else ("approve", APPROVED)
+        # Whoever writes in the state folder cannot write to XCom.
+        run.sync_topics(str(context["ti"].xcom_pull(task_ids=task, key=key) or ""))
 
 
 class SyncGroupsOperator(StepOperator):

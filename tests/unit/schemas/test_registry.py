@@ -170,7 +170,19 @@ def test_a_login_that_a_registry_sends_back_is_not_shown(server: HttpRegistry) -
     assert "Basic ******== of '******', ******" in str(raised.value)
 
 
+def test_of_what_a_registry_says_no_more_is_shown_than_people_read(server: HttpRegistry) -> None:
+    server.answers["GET /subjects"] = (422, {"error_code": 1, "message": "no " * 2**20})
+    with (
+        open_registry(a_cluster(**named(server.url))) as registry,
+        pytest.raises(RegistryRefused) as raised,
+    ):
+        registry.subjects()
+    assert len(str(raised.value)) < 2_200
+
+
 SCHEMA = {"subject": "a", "version": 3, "id": 70, "schema": "{}"}
+# Python's reader of JSON gives up, with an error that is no ValueError.
+DEEP = b"[" * 100_000
 QUESTIONS: dict[str, tuple[Callable[[SchemaRegistry], object], list[object]]] = {
     "GET /subjects": (lambda it: it.subjects(), [None, {"foo": 1}, "ab", [1], [None]]),
     "GET /subjects/a/versions": (lambda it: it.versions("a"), [None, {"1": 1}, ["1"], [True]]),
@@ -208,7 +220,7 @@ def test_an_answer_that_is_no_registrys_is_an_error_that_names_the_registry(
     server: HttpRegistry, path: str
 ) -> None:
     ask, answers = QUESTIONS[path]
-    for status, answer in [(302, PAGE), *((200, it) for it in (PAGE, b"\xff", *answers))]:
+    for status, answer in [(302, PAGE), *((200, it) for it in (PAGE, b"\xff", DEEP, *answers))]:
         server.answers[path] = (status, answer)
         with (
             open_registry(a_cluster(**named(server.url))) as registry,

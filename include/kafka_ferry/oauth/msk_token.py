@@ -69,6 +69,15 @@ def msk_token(login: IamLogin, place: str) -> tuple[str, float]:
         raise ConfigError(place, "sasl.jaas.config", reason) from None
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
         raise _told(error, place, exceptions) from None
+    except FerryError:
+        raise
+    except Exception as error:
+        # Whatever the client makes of an answer that it does not understand; it may repeat the keys in it.
+        reason = f"{place}: what was asked for AWS's credentials does not answer as AWS does"
+        raise ClusterUnreachable(
+            f"{reason} ({type(error).__name__}).",
+            advice="Check AWS_ENDPOINT_URL_STS, and what stands before STS, such as a proxy.",
+        ) from None
     return token, expiry_ms / 1000
 
 

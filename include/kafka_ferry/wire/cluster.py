@@ -272,7 +272,7 @@ class WireCluster:
                 if existing.idle_s <= self._idle_limit:
                     return existing
                 existing.close()
-        failures = []
+        failures: list[ClusterUnreachable] = []
         until = time.monotonic() + _SEARCH_S
         for node in self._candidates():
             if failures and time.monotonic() > until:

@@ -88,7 +88,7 @@ class _Fields:
 
 
 def _check(message: Any, version: int) -> None:
-    """Raise if a field is null that must not be, so that callers may loop over arrays; shorten what people will read."""
+    """Raise if a field is null that must not be: callers may loop over arrays. Shorten what people will read."""
     for field in message._struct.untagged_fields(version):
         value = getattr(message, field.name)
         if field.name == _SENTENCE and value and len(value) > _LONGEST_SENTENCE:

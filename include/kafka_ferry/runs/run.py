@@ -211,9 +211,9 @@ class Run:
             for error in target.create_topics(self._own_topics()).values():
                 raise error
             plan = apply_changes(self._context, target, plan)
-            # A repetition finds this plan, and not the expected one.
+            # A repetition finds this plan, and not the expected one; and a later step deletes by it.
             is_changed = expected is not None and plan.digest != expected
-            if self.flow.approval != "never" or is_changed:
+            if self.flow.approval != "never" or is_changed or plan.removals.offset_deletions:
                 record_prepared(self._context, plan)
             self._folder.save_plan(plan)
             if plan.shards and (plan.ranges or plan.pins):

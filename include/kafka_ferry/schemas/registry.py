@@ -13,7 +13,14 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, Fe
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.printable import excerpt
-from kafka_ferry.schemas.answers import known_as, limit_answers, list_of, schema_of, version_of
+from kafka_ferry.schemas.answers import (
+    id_of,
+    known_as,
+    limit_answers,
+    list_of,
+    schema_of,
+    version_of,
+)
 from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.secret_values import without
 
@@ -162,7 +169,7 @@ class _ConfluentRegistry:
     def schema(self, at: SchemaVersion) -> RegisteredSchema:
         def read() -> RegisteredSchema:
             found = self._client.get_version(at.subject, at.version)
-            return schema_of(at, known_as(int, found.schema_id, "id"), found.guid, found.schema)
+            return schema_of(at, id_of(found.schema_id), found.guid, found.schema)
 
         return self._ask(f"read {at}", read)
 

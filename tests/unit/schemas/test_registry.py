@@ -192,6 +192,7 @@ QUESTIONS: dict[str, tuple[Callable[[SchemaRegistry], object], list[object]]] = 
             *(None, [], {"schema": "{}"}, SCHEMA | {"id": "70"}, SCHEMA | {"id": None}),
             *(SCHEMA | {"schema": None}, SCHEMA | {"schema": 1}, SCHEMA | {"references": 7}),
             *(SCHEMA | {"references": [{"name": "n", "subject": "s", "version": None}]},),
+            *(SCHEMA | {"id": 2**31}, SCHEMA | {"id": -1}),
             *(SCHEMA | {"guid": 4}, SCHEMA | {"schemaType": 4}, SCHEMA | {"metadata": []}),
         ],
     ),
@@ -286,7 +287,7 @@ def test_a_schema_is_written_as_it_was_read_with_what_the_api_does_not_show(
 ) -> None:
     reference = {"name": "n", "subject": "s", "version": 2}
     answer = {
-        **{"subject": "a", "version": 3, "id": 70, "guid": "g", "schemaType": "JSON"},
+        **{"subject": "a", "version": 3, "id": 70, "guid": "no GUID", "schemaType": "JSON"},
         **{"schema": "{}", "references": [reference], "metadata": {"properties": {"owner": "me"}}},
     }
     server.answers["GET /subjects/a/versions/3"] = (200, answer)
@@ -295,7 +296,7 @@ def test_a_schema_is_written_as_it_was_read_with_what_the_api_does_not_show(
         schema = registry.schema(AT)
         registry.register(schema, with_id=True)
 
-    assert (schema.id, schema.guid, schema.kind) == (70, "g", "JSON")
+    assert (schema.id, schema.guid, schema.kind) == (70, "", "JSON")
     assert schema.references == (("n", SchemaVersion("s", 2)),)
     _, _, body = server.requests[-1]
     assert (body["id"], body["version"], body["references"]) == (70, 3, [reference])

@@ -2,7 +2,7 @@
 
 Whoever may write in the state folder cannot write there in the flow's name, so a file that was changed in between is
 found. Flows with certificates, which sign, and flows whose plans wait for an approval need it; and where the step
-``sync_topics`` has changed a plan, a repetition of it.
+``sync_topics`` has changed a plan, or offsets of groups are to be deleted, a repetition and the later steps.
 """
 
 from __future__ import annotations

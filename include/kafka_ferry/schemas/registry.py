@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+import regex
+
 from kafka_ferry.config.client.cluster import secret_values
 from kafka_ferry.config.client.property_names import REGISTRY_PREFIX
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
@@ -22,7 +24,7 @@ from kafka_ferry.schemas.answers import (
     version_of,
 )
 from kafka_ferry.schemas.registered import RegisteredSchema
-from kafka_ferry.secret_values import without
+from kafka_ferry.secret_values import MASK, without
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
@@ -41,6 +43,7 @@ _NOT_FOUND: Final = 404
 # What it says of a schema that it refuses has some lines.
 _LONGEST_SENTENCE: Final = 2_000
 _LOOKED_AT: Final = 64 * 1024
+_BEARER: Final = regex.compile(r"(?<=Bearer )[^\s'\"]+")
 _NO_ANSWER: Final = (-1, 408, 429, 500, 502, 503, 504)
 
 
@@ -283,7 +286,9 @@ class _ConfluentRegistry:
 
     def _shown(self, said: object) -> str:
         """What it says, which may send back what it was sent."""
-        return excerpt(without(str(said)[:_LOOKED_AT], self._secrets), _LONGEST_SENTENCE)
+        shown = without(str(said)[:_LOOKED_AT], self._secrets)
+        # The token of an endpoint, where no header can hold it, is in the client's own error.
+        return excerpt(_BEARER.sub(MASK, shown), _LONGEST_SENTENCE)
 
     def _refusal(self, doing: str, error: Any) -> FerryError:
         told = self._shown(error.error_message)

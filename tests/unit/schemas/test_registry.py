@@ -159,7 +159,7 @@ def test_an_error_says_which_registry_refuses_what(
 def test_a_login_that_a_registry_sends_back_is_not_shown(server: HttpRegistry) -> None:
     password = 'it\'s "secret"'
     header = b64encode(f"me:{password}".encode()).decode()
-    message = f"Basic {header} of {password!r}, {quote(password)}"
+    message = f"Basic {header} of {password!r}, {quote(password)}, Bearer ey.J.x"
     server.answers["GET /subjects"] = (401, {"error_code": 1, "message": message})
     login = {"basic_auth_user_info": f"me:{password}"}
     with (
@@ -167,7 +167,7 @@ def test_a_login_that_a_registry_sends_back_is_not_shown(server: HttpRegistry) -
         pytest.raises(AccessDenied) as raised,
     ):
         registry.subjects()
-    assert "Basic ******== of '******', ******" in str(raised.value)
+    assert "Basic ******== of '******', ******, Bearer ******" in str(raised.value)
 
 
 def test_of_what_a_registry_says_no_more_is_shown_than_people_read(server: HttpRegistry) -> None:

@@ -17,6 +17,23 @@ _CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}]")
 _LINE_BREAK: Final = regex.compile(r"[\n\t\u2028\u2029]")
 
 
+# Enough to find whatever is to be masked in what is shown of it.
+_LOOKED_AT: Final = 64 * 1024
+
+
+def excerpt(said: str, longest: int = 300) -> str:
+    """What another program says of itself, for a sentence: in one line, and no more of it than people read.
+
+    It may be hundreds of megabytes, which would go into logs, reports, messages and the ledger.
+
+    Args:
+        said: its words.
+        longest: how many characters are shown.
+    """
+    shown = printable(" ".join(said[:_LOOKED_AT].split()))
+    return shown[:longest].rstrip(".")
+
+
 def one_line(text: str) -> str:
     """``printable``, with line breaks and tabs written as their numbers too: a group's id may hold them."""
     return str(_LINE_BREAK.sub(lambda found: ascii(found[0])[1:-1], printable(text)))

@@ -5,13 +5,26 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from tempfile import NamedTemporaryFile
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
+from botocore.awsrequest import AWSResponse
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    pkcs12,
+)
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +41,11 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.batches.record_format.legacy import legacy_batch
 from kafka_ferry.certificates.document import CertificateError, read_certificate
 from kafka_ferry.certificates.topic import _numbers
-from kafka_ferry.errors import CheckpointRefused
+from kafka_ferry.config.client.jks import MAGIC
+from kafka_ferry.config.client.keystores import key_pair, trusted_certificates
+from kafka_ferry.config.client.msk_iam import IamLogin
+from kafka_ferry.config.client.pem import PemError, pem_key
+from kafka_ferry.errors import AccessDenied, CheckpointRefused, ClusterUnreachable, ConfigError
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     CONNECTOR,
     copied_of,
@@ -47,11 +64,13 @@ from kafka_ferry.ledger.record import LedgerError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.positions import PositionMetadata, position_of
 from kafka_ferry.oauth.access_token import claims_of, expiry_of
+from kafka_ferry.oauth.msk_token import msk_token
 from kafka_ferry.oauth.token_endpoint import _life
 from kafka_ferry.schemas.fields.record_schema import NotReadable
 from kafka_ferry.schemas.fields.records import RegistryRecords
 from kafka_ferry.transform.json_fields import JsonFields, NotAnObject
 from kafka_ferry.wire.connections.scram import check_final, iterations_of
+from kafka_sandbox.logins.secure import Authority
 from tests.support.records.batches import (
     Record,
     a_batch,
@@ -62,6 +81,7 @@ from tests.support.records.batches import (
 from tests.support.servers.registries import MemoryRegistry
 from tests.unit.certificates.builders import a_certificate
 from tests.unit.ledger.test_fuzz import VALUES
+from tests.unit.oauth.test_msk_token import DENIED, GIVEN
 
 pytestmark = pytest.mark.long
 # Of processor time: others may use the machine.
@@ -178,6 +198,64 @@ def certificate(content: bytes) -> object:
     return found.ranges(), found.digest, found.name
 
 
+KEY = ec.generate_private_key(ec.SECP256R1())
+LOCKED_KEY = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pw"))
+
+
+def a_store() -> bytes:
+    """A PKCS12 store with a key, as libraries write it."""
+    kind = PrivateFormat.PKCS12.encryption_builder().kdf_rounds(2_000).hmac_hash(hashes.SHA256())
+    return pkcs12.serialize_key_and_certificates(b"a", KEY, None, None, kind.build(b"pw"))
+
+
+def a_jks() -> bytes:
+    """The entries of a JKS store: a key with its certificate, and a trusted one."""
+    alias, text = b"\0\1a" + bytes(8), b"\0\5X.509"
+    certificate = text + b"\0\0\0\3DER"
+    key = b"\0\0\0\4\x30\2\4\0" + b"\0\0\0\1" + certificate
+    entries = b"\0\0\0\1" + alias + key + b"\0\0\0\2" + alias + certificate
+    return MAGIC + b"\0\0\0\2" + b"\0\0\0\2" + entries + bytes(20)
+
+
+def key_store(kind: str) -> Callable[[bytes], object]:
+    """Reads a key store's and a trust store's file, whose password is known."""
+
+    def read(content: bytes) -> object:
+        with NamedTemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            said = {"location": file.name, "type": kind, "password": "pw"}
+            stores = {f"ssl.{it}.{key}": text for key, text in said.items() for it in STORES}
+            if kind == "JKS":
+                # Without one, a checksum need not be right.
+                del stores["ssl.truststore.password"], stores["ssl.keystore.password"]
+            read = []
+            for store in (key_pair, trusted_certificates):
+                with suppress(ConfigError):
+                    read.append(store(stores | {"ssl.key.password": "pw"}, "flow.yaml: primary"))
+            return read
+
+    return read
+
+
+STORES = ("keystore", "truststore")
+
+
+def role_of(content: bytes) -> object:
+    """A token of Amazon MSK for a role, of which STS says this."""
+
+    def answer(_: object, request: Any) -> AWSResponse:
+        raw = SimpleNamespace(stream=lambda: iter([content]), read=lambda *_: content)
+        return AWSResponse(request.url, 403 if content.startswith(b"<Error") else 200, {}, raw)
+
+    with (
+        mock.patch("botocore.httpsession.URLLib3Session.send", answer),
+        mock.patch.dict(os.environ, {"AWS_MAX_ATTEMPTS": "1"}),
+    ):
+        return msk_token(MSK_LOGIN, "flow.yaml: msk")
+
+
+MSK_LOGIN = IamLogin("eu-west-1", role="arn:aws:iam::1:role/ferry", key_id="K", secret_key="s" * 9)
 CERTIFICATE = a_certificate()
 CHECKPOINT = Checkpoint("billing", ORDERS, 7, 9, "meta")
 CLAIMS = json.dumps({"iss": "me", "aud": ["a"], "exp": 1_700_000_000}).encode()
@@ -260,6 +338,17 @@ DECODERS = {
         [CLAIMS, b'{"exp": "3600"}'],
     ),
     "claims of tokens": Decoder(token, [CLAIMS]),
+    "keys in PEM": Decoder(
+        lambda it: pem_key(it.decode(errors="replace"), "pw"), [LOCKED_KEY], (PemError,)
+    ),
+    "stores in PEM": Decoder(key_store("PEM"), [LOCKED_KEY + Authority("a").pem.encode()]),
+    "stores of PKCS12": Decoder(key_store("PKCS12"), [a_store()]),
+    "stores of JKS": Decoder(key_store("JKS"), [a_jks()]),
+    "answers of STS": Decoder(
+        role_of,
+        [GIVEN.encode(), DENIED.encode()],
+        (AccessDenied, ClusterUnreachable, ConfigError),
+    ),
     "SCRAM's first messages": Decoder(iterations_of, [b"r=abc,s=QUJD,i=4096"], (ValueError,)),
     "SCRAM's last messages": Decoder(check_final, [b"v=QUJD", b"e=no"], (ValueError,)),
 }  # fmt: skip
@@ -301,11 +390,15 @@ def _little_memory() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+# One of their samples is a refusal.
+REFUSALS = ("SCRAM's first messages", "SCRAM's last messages", "answers of STS")
+
+
 @pytest.mark.parametrize("name", DECODERS)
 def test_samples_are_read(name: str) -> None:
     """Otherwise nothing would be found by changing them."""
     for sample in DECODERS[name].samples:
-        with suppress(*DECODERS[name].errors if name.startswith("SCRAM") else ()):
+        with suppress(*DECODERS[name].errors if name in REFUSALS else ()):
             DECODERS[name].read(sample)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.printable import one_line, printable
+from kafka_ferry.printable import excerpt, one_line, printable
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,9 @@ def test_control_characters_are_shown_as_numbers(text: str, shown: str) -> None:
 
 def test_a_name_with_line_breaks_takes_one_line() -> None:
     assert one_line("a\nb\tc\u2028d\x1b") == "a\\nb\\tc\\u2028d\\x1b"
+
+
+def test_of_what_a_server_says_no_more_is_shown_than_people_read() -> None:
+    assert excerpt(" no\n such\x1b topic. ") == r"no such\x1b topic"
+    assert excerpt("a" * 10**8) == "a" * 300
+    assert excerpt("a" * 400, 350) == "a" * 350

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from kafka_ferry.config.client.property_names import REGISTRY_NAMES
 from kafka_ferry.config.client.property_names import REGISTRY_PREFIX as PREFIX
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.errors import ConfigError
 
@@ -65,7 +66,7 @@ def without_files(properties: Mapping[str, str], origin: str) -> dict[str, str]:
     for location, text in _FILES.items():
         if name := found.pop(location, ""):
             try:
-                found[text] = Path(name).read_text()
+                found[text] = content_of(Path(name)).decode()
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(origin, PREFIX + location, f"{name}: {error}") from error
     return found

@@ -18,8 +18,6 @@ from kafka_ferry.config import (
     kafka_python_config,
     only_kafka_python_logs_in,
 )
-from kafka_ferry.config.client.jaas import TOKEN_AUTH
-from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN
 from kafka_ferry.control.clients import new_client
 from kafka_ferry.control.wire_admin import WireAdmin
@@ -122,7 +120,7 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient | W
             not trusted.
         ConfigError: no client can be created with the settings.
     """
-    if KERBEROS_LOGIN in config or TOKEN_AUTH in config:
+    if only_kafka_python_logs_in(cluster.client_properties("admin")):
         return WireAdmin(cluster.alias, config)
     key = frozenset(config.items())
     client = _CLIENTS.get(key)

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.rights import Right, advice_on
+from kafka_ferry.printable import excerpt
 from kafka_ferry.wire.error_codes import is_transient
 
 _UNREACHABLE: Final = frozenset(
@@ -63,7 +64,7 @@ def as_ferry_error(raised: KafkaException, alias: str, doing: str, *needed: Righ
         needed: the rights that it needs, of which a broker may say that one is missing.
     """
     error = raised.args[0]
-    message = f"{alias}, while {doing}: {error.str()} ({error.name()})."
+    message = f"{alias}, while {doing}: {excerpt(error.str(), 2_000)} ({error.name()})."
     if error.code() in _UNREACHABLE:
         return ClusterUnreachable(
             message,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kafka_ferry.config.client.msk_iam import IamLogin
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
-from kafka_ferry.printable import printable
+from kafka_ferry.printable import excerpt
 
 _KEY: Final = "sasl.mechanism"
 _INSTALL: Final = (
@@ -23,7 +23,6 @@ _FIND: Final = (
     "Each machine that runs a part of the flow, Spark's executors too, needs credentials of its own: "
     "those of its instance or container, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile."
 )
-_LONGEST_REASON: Final = 300
 
 
 def msk_token(login: IamLogin, place: str) -> tuple[str, float]:
@@ -66,10 +65,19 @@ def msk_token(login: IamLogin, place: str) -> tuple[str, float]:
         signer = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider
         token, expiry_ms = signer(region, Found())
     except (exceptions.ProfileNotFound, exceptions.ParamValidationError) as error:
-        reason = f"AWS's client says: {_one_line(error)}"
+        reason = f"AWS's client says: {excerpt(str(error))}"
         raise ConfigError(place, "sasl.jaas.config", reason) from None
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
         raise _told(error, place, exceptions) from None
+    except FerryError:
+        raise
+    except Exception as error:
+        # Whatever the client makes of an answer that it does not understand; it may repeat the keys in it.
+        reason = f"{place}: what was asked for AWS's credentials does not answer as AWS does"
+        raise ClusterUnreachable(
+            f"{reason} ({type(error).__name__}).",
+            advice="Check AWS_ENDPOINT_URL_STS, and what stands before STS, such as a proxy.",
+        ) from None
     return token, expiry_ms / 1000
 
 
@@ -111,12 +119,8 @@ def _credentials(session: Any, login: IamLogin, region: str, place: str) -> Any:
 
 
 def _told(error: Exception, place: str, exceptions: Any) -> FerryError:
-    reason = f"{place}: AWS gives no credentials: {_one_line(error)}."
+    reason = f"{place}: AWS gives no credentials: {excerpt(str(error))}."
     passing = (exceptions.HTTPClientError, exceptions.ConnectionError)
     if isinstance(error, passing):
         return ClusterUnreachable(reason, advice="Check that this machine reaches AWS's STS.")
     return AccessDenied(reason, advice=_FIND)
-
-
-def _one_line(error: Exception) -> str:
-    return printable(" ".join(str(error).split()))[:_LONGEST_REASON].rstrip(".")

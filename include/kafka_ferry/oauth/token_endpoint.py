@@ -38,11 +38,10 @@ from kafka_ferry.config.client.tls import kafka_python_tls
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.oauth.access_token import NEVER, AccessToken, expiry_of, is_token
 from kafka_ferry.oauth.signed_assertion import signed_assertion
-from kafka_ferry.printable import printable
+from kafka_ferry.printable import excerpt
 from kafka_ferry.secret_values import MASK, without
 
 _MOST_BYTES: Final = 1024 * 1024
-_LONGEST_REASON: Final = 300
 # Of the statuses of 400 and more; Java retries all but a list of those that a retry cannot mend.
 _TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ADVICE: Final = f"Check {ENDPOINT}, {CLIENT_ID}, {CLIENT_SECRET} and {SCOPE}."
@@ -200,7 +199,8 @@ def _refused(login: OAuthLogin, error: HTTPError) -> FerryError:
         told = {}
     # RFC 6749, 5.2; the second pair is Okta's.
     words = [told.get(key) for key in ("error", "error_description", "errorCode", "errorSummary")]
-    reason = ": ".join([f"HTTP {error.code} {error.reason}", *map(str, filter(None, words))])
+    said = (word for word in words if isinstance(word, str) and word)
+    reason = ": ".join([f"HTTP {error.code} {error.reason}", *said])
     if error.code in _TRANSIENT:
         return ClusterUnreachable(f"{_place(login)} fails: {_safe(login, reason)}.")
     if 300 <= error.code < 400:
@@ -230,8 +230,7 @@ def _place(login: OAuthLogin) -> str:
 
 def _safe(login: OAuthLogin, text: str) -> str:
     """What the endpoint says, which may repeat what it was sent."""
-    text = _JWT.sub(MASK, without(text, [login.client_secret]))
-    return printable(" ".join(text.split()))[:_LONGEST_REASON]
+    return excerpt(_JWT.sub(MASK, without(text, [login.client_secret])))
 
 
 def _json(content: bytes) -> Mapping[str, Any]:

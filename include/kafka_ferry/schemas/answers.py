@@ -7,6 +7,7 @@ a registry without subjects, or break whatever reads it later. Every function ra
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
@@ -63,6 +64,13 @@ def known_as(kind: type[_T], found: object, what: str) -> _T:
     return found
 
 
+def id_of(found: object) -> int:
+    """An id as records hold it, in four bytes."""
+    if not 0 <= known_as(int, found, "id") < 2**31:
+        raise ValueError(f"its id is {found!r:.80}")
+    return known_as(int, found, "id")
+
+
 def list_of(kind: type[_T], found: object, what: str) -> list[_T]:
     """A list of values of a kind, ascending."""
     if not isinstance(found, list):
@@ -75,6 +83,15 @@ def version_of(found: Any) -> SchemaVersion:
     return SchemaVersion(
         known_as(str, found.subject, "subject"), known_as(int, found.version, "version")
     )
+
+
+def _guid_of(found: object) -> str:
+    """A GUID as records hold it, in sixteen bytes; "" of any other text."""
+    guid = known_as(str, found or "", "GUID")
+    try:
+        return guid and str(uuid.UUID(guid))
+    except ValueError:
+        return ""
 
 
 def schema_of(at: SchemaVersion, schema_id: int, guid: object, schema: Any) -> RegisteredSchema:
@@ -99,6 +116,6 @@ def schema_of(at: SchemaVersion, schema_id: int, guid: object, schema: Any) -> R
         references=tuple(
             (known_as(str, it.name, "reference"), version_of(it)) for it in schema.references or ()
         ),
-        guid=known_as(str, guid or "", "GUID"),
+        guid=_guid_of(guid),
         more=more,
     )

@@ -23,6 +23,8 @@ from kafka_ferry.schemas.subjects import SubjectNames
 
 IMPORT: Final = "IMPORT"
 _READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
+# Of references that refer to references: people write a few, and whoever may register schemas, thousands.
+_LONGEST_CHAIN: Final = 64
 _NOT_MIRRORED: Final = ("", IMPORT, "FORWARD")
 
 
@@ -58,6 +60,7 @@ class SchemaMirror:
     _seen: set[SchemaVersion] = field(default_factory=set)
     _subjects: set[str] = field(default_factory=set)
     _in_import_mode: set[str] = field(default_factory=set)
+    _chain: int = 0
 
     def mirror(self, subjects: Iterable[str]) -> None:
         """Mirror all versions of subjects, and what they refer to, with its compatibility level."""
@@ -89,6 +92,12 @@ class SchemaMirror:
         if at in self._seen:
             return self.mirrored.get(at)
         self._seen.add(at)
+        if self._chain > _LONGEST_CHAIN:
+            self.problems.append(
+                f"{at} is not mirrored: it is at the end of more than {_LONGEST_CHAIN} references in a row."
+            )
+            self.missing.append(at)
+            return None
         try:
             schema = self.source.schema(at)
         except RegistryRefused as error:
@@ -123,7 +132,11 @@ class SchemaMirror:
         """A schema as it is to be on the target, None if something that it refers to is missing there."""
         references: list[tuple[str, SchemaVersion]] = []
         for name, at in schema.references:
-            found = self.at_target(at)
+            self._chain += 1
+            try:
+                found = self.at_target(at)
+            finally:
+                self._chain -= 1
             if found is None:
                 return None
             references.append((name, SchemaVersion(found.subject, found.version)))

@@ -7,14 +7,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+import regex
+
 from kafka_ferry.config.client.cluster import secret_values
 from kafka_ferry.config.client.property_names import REGISTRY_PREFIX
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
-from kafka_ferry.schemas.answers import known_as, limit_answers, list_of, schema_of, version_of
+from kafka_ferry.printable import excerpt
+from kafka_ferry.schemas.answers import (
+    id_of,
+    known_as,
+    limit_answers,
+    list_of,
+    schema_of,
+    version_of,
+)
 from kafka_ferry.schemas.registered import RegisteredSchema
-from kafka_ferry.secret_values import without
+from kafka_ferry.secret_values import MASK, without
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster
@@ -30,6 +40,10 @@ _TEXTS: Final = {
     "ssl.key.pem": "ssl.key.location",
 }
 _NOT_FOUND: Final = 404
+# What it says of a schema that it refuses has some lines.
+_LONGEST_SENTENCE: Final = 2_000
+_LOOKED_AT: Final = 64 * 1024
+_BEARER: Final = regex.compile(r"(?<=Bearer )[^\s'\"]+")
 _NO_ANSWER: Final = (-1, 408, 429, 500, 502, 503, 504)
 
 
@@ -158,7 +172,7 @@ class _ConfluentRegistry:
     def schema(self, at: SchemaVersion) -> RegisteredSchema:
         def read() -> RegisteredSchema:
             found = self._client.get_version(at.subject, at.version)
-            return schema_of(at, known_as(int, found.schema_id, "id"), found.guid, found.schema)
+            return schema_of(at, id_of(found.schema_id), found.guid, found.schema)
 
         return self._ask(f"read {at}", read)
 
@@ -258,7 +272,7 @@ class _ConfluentRegistry:
         except OAuthTokenError as error:
             told = self._shown(error)
             raise AccessDenied(f"There is no token for {self._name}: {told}.") from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             # What the client makes of an answer that it does not understand.
             raise self._no_registry(doing, f"{type(error).__name__}: {error}") from error
 
@@ -272,7 +286,9 @@ class _ConfluentRegistry:
 
     def _shown(self, said: object) -> str:
         """What it says, which may send back what it was sent."""
-        return without(str(said), self._secrets)
+        shown = without(str(said)[:_LOOKED_AT], self._secrets)
+        # The token of an endpoint, where no header can hold it, is in the client's own error.
+        return excerpt(_BEARER.sub(MASK, shown), _LONGEST_SENTENCE)
 
     def _refusal(self, doing: str, error: Any) -> FerryError:
         told = self._shown(error.error_message)

@@ -30,6 +30,8 @@ from kafka_ferry.model.ranges import IdPart
 from kafka_ferry.schemas.ids import ID_HEADERS, FlowSchemas
 
 _ID_BYTES: Final = 4
+# After so many ids that no registry knows, a task asks for no other one: a producer could have it ask for each record.
+MOST_UNKNOWN: Final = 1_000
 _GUID_BYTES: Final = 16
 _PREFIX: Final = 1 + _ID_BYTES
 
@@ -47,6 +49,7 @@ class IdBytes:
 
     def __init__(self, known: FlowSchemas, resolve: Resolve) -> None:
         self._resolve = resolve
+        self._unknown = 0
         self.known: dict[bytes, bytes | None] = {
             _as_bytes(source): _as_bytes(target) for source, target in known.ids.items()
         }
@@ -54,9 +57,13 @@ class IdBytes:
 
     def of(self, source: bytes) -> bytes | None:
         """What an id (4 bytes) or a GUID (16 bytes) becomes, None if it is unknown."""
-        if source not in self.known:
-            found = self._resolve(shown(source))
-            self.known[source] = None if found is None else _as_bytes(found)
+        if source in self.known:
+            return self.known[source]
+        if self._unknown == MOST_UNKNOWN:
+            return None
+        found = self._resolve(shown(source))
+        self._unknown += found is None
+        self.known[source] = None if found is None else _as_bytes(found)
         return self.known[source]
 
 

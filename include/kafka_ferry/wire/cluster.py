@@ -27,6 +27,9 @@ TRANSACTION: Final = 1
 # So many silent brokers are skipped before one is waited for.
 _PASSED_OVER: Final = 2
 _JUST_NOW_S: Final = 1.0
+# Other brokers are asked for so long at most, however many a broker names: the next call goes on with those left.
+_PROBING_S: Final = 10.0
+_SEARCH_S: Final = 60.0
 _OPENED_AT_ONCE: Final = 16
 _PROBE_MS: Final = 2_000
 # A second connection, for requests while the broker's first one has answers pending.
@@ -269,8 +272,11 @@ class WireCluster:
                 if existing.idle_s <= self._idle_limit:
                     return existing
                 existing.close()
-        failures = []
+        failures: list[ClusterUnreachable] = []
+        until = time.monotonic() + _SEARCH_S
         for node in self._candidates():
+            if failures and time.monotonic() > until:
+                break
             lane_0 = self._connections.get((node, 0))
             try:
                 return self._connected(node, _ASIDE if lane_0 and not lane_0.closed else 0)
@@ -312,7 +318,10 @@ class WireCluster:
         """
         address = self._brokers.get(node)
         settings = {**self._settings, "request_timeout_ms": _PROBE_MS}
+        until = time.monotonic() + _PROBING_S
         for other, where in sorted(self._brokers.items(), key=lambda it: it[0] in self._silent_at):
+            if time.monotonic() > until:
+                break
             if where != address and other >= 0:
                 try:
                     probe = Connection(*where, settings, self.alias)
@@ -321,6 +330,7 @@ class WireCluster:
                     finally:
                         probe.close()
                 except FerryError:
+                    self._silent_at[other] = time.monotonic()
                     continue
                 return node not in {broker.node_id for broker in answer.brokers}
         return False

@@ -17,6 +17,8 @@ from kafka_ferry.wire.connections.sockets import bootstrap_addresses
 
 _PROBE_MS: Final = 2_000
 _AT_ONCE: Final = 16
+# No cluster has more, and one that says so could keep the step busy for hours.
+_MOST: Final = 256
 
 _Address = tuple[str, int]
 
@@ -24,7 +26,7 @@ _Address = tuple[str, int]
 def silent_brokers(cluster: Cluster) -> list[str]:
     """The brokers that do not answer within two seconds: ``host:port``, and what can be told of why.
 
-    Asked are the bootstrap servers, and the brokers that those which answer know.
+    Asked are the bootstrap servers, and the brokers that those which answer know: 256 at most.
 
     Raises:
         ConfigError: no connection can be configured.
@@ -39,7 +41,8 @@ def silent_brokers(cluster: Cluster) -> list[str]:
         while left:
             answers = zip(left, pool.map(partial(_known_to, settings), left), strict=True)
             known_to.update(answers)
-            left = {it for known in known_to.values() for it in known or ()} - known_to.keys()
+            others = {it for known in known_to.values() for it in known or ()} - known_to.keys()
+            left = set(sorted(others)[: _MOST - len(known_to)])
         silent = sorted(address for address, known in known_to.items() if known is None)
         symptoms = pool.map(_symptom, silent)
     return [

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 
+PLANNED: Final = "plan_made"
+"""The digest of the plan that the task ``plan`` has made."""
+
 _SHOWN: Final = "plan_shown"
 """The digest of the plan that the person sees."""
 
@@ -45,7 +48,7 @@ class PlanApprovalOperator(ApprovalOperator):
         """Asks for approval, and waits in the state ``awaiting_input``, without a worker.
 
         Raises:
-            AirflowFailException: there is no plan.
+            AirflowFailException: there is no plan, or another one than the task ``plan`` has made.
             AirflowSkipException: the run ends with its plan.
         """
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
@@ -55,6 +58,11 @@ class PlanApprovalOperator(ApprovalOperator):
         if plan.options.dry_run:
             raise AirflowSkipException("No approval is needed: a dry run ends with its plan.")
         # Whoever writes in the state folder cannot write to XCom.
+        if plan.digest != context["ti"].xcom_pull(task_ids="plan", key=PLANNED):
+            raise AirflowFailException(
+                f"The stored plan of {self.flow.name} is not the one that the task plan has made. "
+                "Find out who writes in the state folder; then clear the task plan."
+            )
         if self.flow.approval == "changes" and not plan.changes:
             self.log.info(
                 "No approval is needed: the plan copies records and changes nothing else."

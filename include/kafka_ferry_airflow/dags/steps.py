@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from kafka_ferry.report.plan_text import changes_on_target
 from kafka_ferry_airflow.concurrency import log_other_runs
 from kafka_ferry_airflow.connections import provide_connections
-from kafka_ferry_airflow.dags.approval import APPROVED
+from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors
@@ -78,6 +78,7 @@ class PlanOperator(StepOperator):
         """Plans what the run's form, or a backfill's interval, asks for."""
         planned = planned_run(run, context)
         log_other_runs(context, context["ti"].dag_id)
+        context["ti"].xcom_push(key=PLANNED, value=planned.digest)
         if self.flow.shards > 1:
             # Airflow can only map over a list that a task returns.
             names = enumerate(planned.shard_names)
@@ -99,16 +100,15 @@ class SyncTopicsOperator(StepOperator):
     """Creates what the target lacks, and changes what differs from the plan."""
 
     def step(self, run: Run, context: Context) -> None:
-        """Makes the planned changes; where they wait for an approval, only by the plan that has it.
+        """Makes the changes of the plan that the task ``plan`` has made; where it waits for an approval, that has it.
 
         In a dry run it skips itself, and so all tasks after it.
         """
         if run.planned().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
-        approved = None
-        if self.flow.approval != "never":
-            approved = str(context["ti"].xcom_pull(task_ids="approve", key=APPROVED) or "")
-        planned = run.sync_topics(approved)
+        task, key = ("plan", PLANNED) if self.flow.approval == "never" else ("approve", APPROVED)
+        # Whoever writes in the state folder cannot write to XCom.
+        planned = run.sync_topics(str(context["ti"].xcom_pull(task_ids=task, key=key) or ""))
         changes = [*changes_on_target(planned)]
         for line in changes:
             log.info("%s", line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,15 +13,17 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.groups.decisions import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
 from kafka_ferry.ledger import GroupsEntry, SyncedOffset, append_entry
 from kafka_ferry.model import TopicPartition as Partition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.plan import save_plan
 from kafka_ferry.model.removals import OffsetDeletion
 from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.publish.publish import publish_run
+from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
@@ -479,6 +482,29 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
     commit(primary, group, {(topic, 0): 2})
     assert only(this.sync_groups()).action == "written"
     assert committed(backup, group) == {(remote(flow, topic), 0): 2}
+
+
+def test_offsets_are_not_deleted_by_a_plan_that_another_hand_has_changed(
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+) -> None:
+    """In the state folder: more than a few are deleted only with an approval."""
+    flow = syncing(topic, on_source_group_deleted="delete")
+    commit(primary, group, {(topic, 0): 4})
+    this = copied(flow, "run-1")
+    this.sync_groups()
+    forget(flow, group)
+    planned, due = this.planned(), OffsetDeletion(group, remote(flow, topic), (0,))
+    removals = replace(planned.removals, offset_deletions=(due,))
+    save_plan(flow_state(flow).folder("runs/run-1"), replace(planned, removals=removals))
+
+    with pytest.raises(GroupsFailed, match="not the one that was made"):
+        this.sync_groups()
+
+    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def test_only_what_is_gone_is_deleted_and_only_what_no_other_client_has_changed(

@@ -17,7 +17,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SparkNeeded
 from kafka_ferry.ledger import AppliedEntry, Entry, OwnershipEntry
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
-from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
+from kafka_ferry.model.changes import AclChange, QuotaChange, Retirement, UserChange
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.plan import Plan, save_plan
 from kafka_ferry.runs import Run
@@ -28,6 +28,7 @@ from tests.support.brokers.access import (
     add_user,
     allow,
     an_acl,
+    forget,
     quotas_of,
     set_quota,
     users_of,
@@ -188,3 +189,65 @@ def test_a_plan_in_place_of_the_approved_one_is_not_carried_out(pair: Pair) -> N
         this.mirror(no_spark)
     # It may be repeated, with what it has left.
     this.sync_topics(planned.digest)
+
+
+def test_a_plan_in_place_of_the_one_that_was_made_is_not_carried_out(pair: Pair) -> None:
+    """Where no person is asked, too: by it a stranger could, say, be allowed everything on the target."""
+    flow = pair.flow([pair.topic("orders", named("first", 10))], sync_topic_acls_enabled=True)
+    allowed = an_acl(f"topic orders: {pair.unique('mallory')} ALLOW ALL")
+    this = Run(flow, "run-1")
+    folder = flow_state(flow).folder("runs/run-1")
+    made = this.plan()
+    acls = (AclChange(allowed, "grant"),)
+
+    save_plan(folder, replace(made, access=replace(made.access, acl_changes=acls)))
+    with pytest.raises(FerryError, match="not the one that was made"):
+        this.sync_topics(made.digest)
+    assert allowed not in acls_of(pair.backup)
+
+    save_plan(folder, made)
+    prepared = this.sync_topics(made.digest)
+    assert prepared.digest != made.digest
+    # It may be repeated, with what it has left.
+    this.sync_topics(made.digest)
+
+
+@pytest.mark.parametrize("policy", ["keep", "retire"])
+def test_a_changed_plan_takes_no_copy_away_whose_topic_the_source_has(
+    pair: Pair, policy: str
+) -> None:
+    """Neither at once, nor by a time since when the topic is said to be missing."""
+    topic = pair.topic("orders", named("first", 10))
+    flow = pair.flow([topic], on_source_topic_deleted=policy)
+    assert not failures(copy_now(flow))
+    target = ClusterControl(flow.target)
+    copy = remote(flow, topic)
+    id_ = target.topic_ids([copy])[copy]
+
+    said = []
+    for name, at in (("run-2", 1), ("run-3", 2**42)):
+        this = Run(flow, name)
+        planned = this.plan()
+        gone = Retirement(f"{topic}-gone", copy, id_, since=1, due=1)
+        forged = replace(planned, at=at, topics=replace(planned.topics, retirements=(gone,)))
+        save_plan(flow_state(flow).folder(f"runs/{name}"), forged)
+        said += this.sync_topics().remarks.unapplied
+
+    assert [f"{copy}: not deleted" in it for it in said] == [True, True]
+    assert target.topic_ids([copy]) == {copy: id_}
+
+
+def test_a_file_that_names_who_has_approved_says_nothing_where_nobody_is_asked(pair: Pair) -> None:
+    topic = pair.topic("orders")
+    flow = pair.flow([topic])
+    rules = [f"topic {topic}: {pair.unique('reader')}-{number} ALLOW READ" for number in range(6)]
+    allow(pair.primary, *rules)
+    plan_now(flow)
+    forget(pair.primary, *rules)
+    this = Run(flow, "run-2")
+    planned = this.plan()
+    flow_state(flow).folder("runs/run-2").write("approved-by.txt", "Ada")
+
+    (sentence,) = this.sync_topics(planned.digest).remarks.unapplied
+
+    assert "6 ACLs of the 6" in sentence

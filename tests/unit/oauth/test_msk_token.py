@@ -12,6 +12,7 @@ import hmac
 import logging
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,6 +193,20 @@ def test_a_role_that_may_not_be_assumed_is_told(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(AccessDenied, match="you may not assume it") as caught:
             msk_token(IamLogin(REGION, role=ROLE), PLACE)
     assert str(caught.value).startswith(PLACE)
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("content", [DENIED, GIVEN.replace("SessionToken", "Token"), GIVEN[:-9]])
+def test_what_is_no_answer_of_sts_is_told(monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    with sts(200, content) as (url, _):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", url)
+        with pytest.raises(ClusterUnreachable, match="does not answer as AWS does") as caught:
+            msk_token(IamLogin(REGION, role=ROLE), PLACE)
+    assert str(caught.value).startswith(PLACE)
+    # The client's own error repeats the answer.
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown
+    assert SESSION not in shown
 
 
 @pytest.mark.usefixtures("keys")

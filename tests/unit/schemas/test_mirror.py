@@ -195,3 +195,19 @@ def test_what_was_stored_counts_as_far_as_both_registries_still_have_it() -> Non
     stored = [known, *(replace(known, **it) for it in others)]
 
     assert [*still_mirrored(source, target, stored)] == [known]
+
+
+def test_a_long_row_of_references_stops_at_some_and_stops_nothing_else(
+    source: MemoryRegistry,
+) -> None:
+    """Whoever may register schemas on the source could otherwise stop the whole flow."""
+    source.add("chain", "0")
+    for number in range(1, 1_000):
+        source.add("chain", str(number), ("before", SchemaVersion("chain", number)))
+    source.add("orders-value", "three", ("chain", SchemaVersion("chain", 1_000)))
+
+    found = mirrored(source, MemoryRegistry())
+
+    assert {102, 101} <= {it.source_id for it in found.mirrored.values()}
+    assert SchemaVersion("orders-value", 3) in found.missing
+    assert any("more than 64 references in a row" in it for it in found.problems)

@@ -159,7 +159,7 @@ def test_an_error_says_which_registry_refuses_what(
 def test_a_login_that_a_registry_sends_back_is_not_shown(server: HttpRegistry) -> None:
     password = 'it\'s "secret"'
     header = b64encode(f"me:{password}".encode()).decode()
-    message = f"Basic {header} of {password!r}, {quote(password)}"
+    message = f"Basic {header} of {password!r}, {quote(password)}, Bearer ey.J.x"
     server.answers["GET /subjects"] = (401, {"error_code": 1, "message": message})
     login = {"basic_auth_user_info": f"me:{password}"}
     with (
@@ -167,10 +167,22 @@ def test_a_login_that_a_registry_sends_back_is_not_shown(server: HttpRegistry) -
         pytest.raises(AccessDenied) as raised,
     ):
         registry.subjects()
-    assert "Basic ******== of '******', ******" in str(raised.value)
+    assert "Basic ******== of '******', ******, Bearer ******" in str(raised.value)
+
+
+def test_of_what_a_registry_says_no_more_is_shown_than_people_read(server: HttpRegistry) -> None:
+    server.answers["GET /subjects"] = (422, {"error_code": 1, "message": "no " * 2**20})
+    with (
+        open_registry(a_cluster(**named(server.url))) as registry,
+        pytest.raises(RegistryRefused) as raised,
+    ):
+        registry.subjects()
+    assert len(str(raised.value)) < 2_200
 
 
 SCHEMA = {"subject": "a", "version": 3, "id": 70, "schema": "{}"}
+# Python's reader of JSON gives up, with an error that is no ValueError.
+DEEP = b"[" * 100_000
 QUESTIONS: dict[str, tuple[Callable[[SchemaRegistry], object], list[object]]] = {
     "GET /subjects": (lambda it: it.subjects(), [None, {"foo": 1}, "ab", [1], [None]]),
     "GET /subjects/a/versions": (lambda it: it.versions("a"), [None, {"1": 1}, ["1"], [True]]),
@@ -180,6 +192,7 @@ QUESTIONS: dict[str, tuple[Callable[[SchemaRegistry], object], list[object]]] = 
             *(None, [], {"schema": "{}"}, SCHEMA | {"id": "70"}, SCHEMA | {"id": None}),
             *(SCHEMA | {"schema": None}, SCHEMA | {"schema": 1}, SCHEMA | {"references": 7}),
             *(SCHEMA | {"references": [{"name": "n", "subject": "s", "version": None}]},),
+            *(SCHEMA | {"id": 2**31}, SCHEMA | {"id": -1}),
             *(SCHEMA | {"guid": 4}, SCHEMA | {"schemaType": 4}, SCHEMA | {"metadata": []}),
         ],
     ),
@@ -208,7 +221,7 @@ def test_an_answer_that_is_no_registrys_is_an_error_that_names_the_registry(
     server: HttpRegistry, path: str
 ) -> None:
     ask, answers = QUESTIONS[path]
-    for status, answer in [(302, PAGE), *((200, it) for it in (PAGE, b"\xff", *answers))]:
+    for status, answer in [(302, PAGE), *((200, it) for it in (PAGE, b"\xff", DEEP, *answers))]:
         server.answers[path] = (status, answer)
         with (
             open_registry(a_cluster(**named(server.url))) as registry,
@@ -274,7 +287,7 @@ def test_a_schema_is_written_as_it_was_read_with_what_the_api_does_not_show(
 ) -> None:
     reference = {"name": "n", "subject": "s", "version": 2}
     answer = {
-        **{"subject": "a", "version": 3, "id": 70, "guid": "g", "schemaType": "JSON"},
+        **{"subject": "a", "version": 3, "id": 70, "guid": "no GUID", "schemaType": "JSON"},
         **{"schema": "{}", "references": [reference], "metadata": {"properties": {"owner": "me"}}},
     }
     server.answers["GET /subjects/a/versions/3"] = (200, answer)
@@ -283,7 +296,7 @@ def test_a_schema_is_written_as_it_was_read_with_what_the_api_does_not_show(
         schema = registry.schema(AT)
         registry.register(schema, with_id=True)
 
-    assert (schema.id, schema.guid, schema.kind) == (70, "g", "JSON")
+    assert (schema.id, schema.guid, schema.kind) == (70, "", "JSON")
     assert schema.references == (("n", SchemaVersion("s", 2)),)
     _, _, body = server.requests[-1]
     assert (body["id"], body["version"], body["references"]) == (70, 3, [reference])

@@ -22,7 +22,7 @@ from kafka_ferry.batches.record_format.content import read_content
 from kafka_ferry.batches.record_format.records import packed_batch
 from kafka_ferry.model.ranges import IdPart
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema
-from kafka_ferry.schemas.translate import IdBytes, TranslatedBatch, with_target_ids
+from kafka_ferry.schemas.translate import MOST_UNKNOWN, IdBytes, TranslatedBatch, with_target_ids
 from tests.support.records.batches import CODECS, Record, a_batch, consumed
 
 ONE, TWO = str(uuid.UUID(int=1)), str(uuid.UUID(int=2))
@@ -207,3 +207,12 @@ def test_it_does_what_reading_record_by_record_does(records: list[Record]) -> No
         (it.key, it.value) if left else (expected(it.key), expected(it.value))
         for it, left in zip(records, unknown, strict=True)
     ]
+
+
+def test_a_producer_cannot_have_a_registry_asked_for_each_record() -> None:
+    asked: list[int | str] = []
+    ids = IdBytes(KNOWN, asked.append)
+    for number in range(100, 100 + 3 * MOST_UNKNOWN):
+        assert ids.of(number.to_bytes(4, "big")) is None
+    assert len(asked) == MOST_UNKNOWN
+    assert ids.of(b"\0\0\0\7") == (70_000).to_bytes(4, "big")

@@ -154,6 +154,37 @@ def test_a_broker_whose_place_another_one_has_taken_is_followed(start: Starting)
         assert cluster.connection(2).peer == (HOST, brokers[3].port)
 
 
+def test_however_many_silent_brokers_one_names_the_others_are_asked_for_seconds(
+    start: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hostile broker names a hundred thousand."""
+    asked: list[int] = []
+
+    def mute(host: str, port: int, *_: object) -> None:
+        nonlocal now
+        asked.append(port)
+        now += 2
+        raise ClusterUnreachable(f"{host}:{port} is silent.")
+
+    broker, now = start(), 0.0
+    say_where({1: broker})
+    with cluster_of(broker) as cluster:
+        cluster.nodes()
+        for node in range(2, 1_000):
+            cluster.add_broker(node, HOST, node)
+        monkeypatch.setattr("kafka_ferry.wire.cluster.Connection", mute)
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        assert not cluster.has_left(1)
+        assert not cluster.has_left(1)
+        # The second time, others are.
+        assert len(set(asked)) == len(asked) <= 12
+        cluster.drop_busy()
+        cluster._connections.clear()
+        with pytest.raises(ClusterUnreachable, match="No broker of backup answers"):
+            cluster.any_connection()
+        assert now < 100
+
+
 def test_a_broker_that_is_not_up_is_named(start: Starting) -> None:
     brokers = {1: start(), 2: start()}
     say_where(brokers)

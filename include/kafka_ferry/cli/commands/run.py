@@ -120,9 +120,10 @@ def _run_flow(
 
     this = Run(flow, run_id)
     with terminal_spark(f"ferry {flow.name}", tasks) as spark:
-        if this.plan(asked, spark=spark).ranges:
+        made = this.plan(asked, spark=spark)
+        if made.ranges:
             spark.begin()
-        planned = this.sync_topics()
+        planned = this.sync_topics(made.digest)
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
         if planned.ranges:
             import_in_background()

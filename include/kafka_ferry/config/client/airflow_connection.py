@@ -37,6 +37,7 @@ from kafka_ferry.config.client.oauth import (
     RETRIEVER,
 )
 from kafka_ferry.config.client.property_names import AIRFLOW_CONNECTION, OAUTH_NAMES
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.errors import ConfigError
 
 _TYPE: Final = "kafka"
@@ -219,4 +220,4 @@ def _keys(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _text_of(file: Path) -> str:
-    return file.read_text(errors="replace")
+    return content_of(file).decode(errors="replace")

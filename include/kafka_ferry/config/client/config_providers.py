@@ -18,6 +18,7 @@ from typing import Any, Final
 import javaproperties
 import regex
 
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem
 
@@ -87,7 +88,7 @@ class _File:
     @staticmethod
     def _properties(file: Path) -> dict[str, str]:
         try:
-            return dict(javaproperties.loads(file.read_bytes().decode("utf-8")))
+            return dict(javaproperties.loads(content_of(file).decode("utf-8")))
         except OSError as error:
             raise _Unresolved(f"cannot be read: {error.strerror}") from None
         except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):
@@ -115,7 +116,7 @@ class _Directory:
             raise _Unresolved(f"finds no file {key!r} in that folder")
         _allow("dir", file)
         try:
-            return file.read_bytes().decode("utf-8").rstrip("\r\n")
+            return content_of(file).decode("utf-8").rstrip("\r\n")
         except OSError as error:
             raise _Unresolved(f"cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:

@@ -15,6 +15,7 @@ import regex
 
 from kafka_ferry.config.client.jaas import GSSAPI, JAAS, Login, login_text, module_options
 from kafka_ferry.config.client.login_values import CARRIED
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.errors import ConfigError
 
 KERBEROS_LOGIN: Final = "sasl_kerberos_login"
@@ -124,7 +125,7 @@ def with_inline_key_tab(properties: Mapping[str, str], place: str) -> dict[str, 
     if not login.key_tab or login.carried:
         return dict(properties)
     try:
-        content = Path(login.key_tab).read_bytes()
+        content = content_of(Path(login.key_tab))
     except OSError as error:
         raise _unreadable(place, login.key_tab, error) from None
     carried = {f"{CARRIED}{_KEY_TAB}": base64.b64encode(content).decode()}

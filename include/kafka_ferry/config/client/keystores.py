@@ -27,6 +27,8 @@ from kafka_ferry.config.client.pem import (
     pem_certificates,
     pem_key,
 )
+from kafka_ferry.config.file_content import content_of
+from kafka_ferry.config.key_costs import MOST_KEY_BYTES, TooCostly, check_costs
 from kafka_ferry.errors import ConfigError
 
 TYPES: Final = ("PEM", "PKCS12", "JKS")
@@ -162,7 +164,7 @@ class _Store:
     def read(self) -> bytes:
         """The file, if it is of the type that the configuration says."""
         try:
-            data = Path(self.location).read_bytes()
+            data = content_of(Path(self.location))
         except OSError as error:
             raise PemError(f"cannot be read: {error.strerror}") from None
         is_pem = _PEM_MARK in data
@@ -197,6 +199,8 @@ def _jks_key(store: _Store, data: bytes) -> tuple[Any, list[x509.Certificate]]:
     password = store.key_password if own else store.password
     for entry in _jks_entries(store, data):
         if entry.locked_key is not None:
+            if len(entry.locked_key) > MOST_KEY_BYTES:
+                raise PemError(f"holds a private key of more than {MOST_KEY_BYTES:,} bytes")
             try:
                 key = load_der_private_key(entry.key(password or ""), None)
             except WrongPassword:
@@ -208,6 +212,10 @@ def _jks_key(store: _Store, data: bytes) -> tuple[Any, list[x509.Certificate]]:
 
 
 def _pkcs12(store: _Store, data: bytes) -> pkcs12.PKCS12KeyAndCertificates:
+    try:
+        check_costs(data)
+    except TooCostly as error:
+        raise store.error("location", f"{store.location} {error}.", _CONVERT) from None
     try:
         return pkcs12.load_pkcs12(data, store.password.encode() if store.password else None)
     except UnsupportedAlgorithm:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.errors import ConfigError
 
 CARRIED: Final = "carried."
@@ -41,7 +42,7 @@ class LoginFile:
         if not self.path:
             return self.carried
         try:
-            return Path(self.path).read_text(encoding="utf-8", errors="replace")
+            return content_of(Path(self.path)).decode("utf-8", errors="replace")
         except OSError as error:
             if self.carried:
                 return self.carried

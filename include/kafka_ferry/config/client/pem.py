@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+import base64
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,14 +17,17 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from kafka_ferry.config.key_costs import MOST_KEY_BYTES, TooCostly, check_costs
 from kafka_ferry.errors import FerryError
 
 UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm)
 """The errors of ``cryptography`` for bytes that it cannot read, or not with that password."""
 
 _BLOCK: Final = regex.compile(
-    r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>.*?)-----END (?P=label)-----", regex.DOTALL
+    # What is between has no such mark: else each beginning without an end would be looked for in all of the text.
+    r"-----BEGIN (?P<label>[A-Z0-9 ]{1,64})-----(?P<body>(?:[^-]|-(?!----))*+)-----END (?P=label)-----"
 )
+_LINE: Final = 64
 _CERTIFICATES: Final = frozenset({"CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE"})
 
 
@@ -78,6 +81,7 @@ def pem_key(text: str, password: str | None) -> Any:
     if found is None:
         raise PemError("holds no private key in PEM")
     label, body = found
+    _check_costs(body)
     locked = "ENCRYPTED" in label or "ENCRYPTED" in body
     if locked and not password:
         raise LockedKey("is required: the private key is encrypted")
@@ -88,6 +92,26 @@ def pem_key(text: str, password: str | None) -> Any:
         if locked:
             raise LockedKey("does not open the private key") from None
         raise PemError("holds a private key that cannot be read") from None
+
+
+def _check_costs(body: str) -> None:
+    """Does nothing if a key can be opened in seconds.
+
+    Raises:
+        PemError: it cannot.
+    """
+    if len(body) > 2 * MOST_KEY_BYTES:
+        raise PemError(f"holds a private key of more than {MOST_KEY_BYTES:,} bytes")
+    # Headers, which an older kind of encryption has, know one iteration.
+    if ":" not in body:
+        try:
+            der = base64.b64decode("".join(body.split()), validate=True)
+        except ValueError:
+            return
+        try:
+            check_costs(der)
+        except TooCostly as error:
+            raise PemError(f"holds a private key that {error}") from None
 
 
 def as_pem(certificates: Iterable[x509.Certificate]) -> str:
@@ -125,5 +149,9 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 def _framed(label: str, body: str) -> str:
     """A PEM block in lines of 64 characters, as OpenSSL requires; Java also accepts it on one line."""
     # Headers, which an older kind of encryption has, are lines of their own.
-    lines = body.strip() if ":" in body else textwrap.fill("".join(body.split()), 64)
+    if ":" in body:
+        lines = body.strip()
+    else:
+        text = "".join(body.split())
+        lines = "\n".join(text[at : at + _LINE] for at in range(0, len(text), _LINE))
     return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"

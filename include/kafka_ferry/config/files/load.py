@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files import mm2_properties, yaml_file
 from kafka_ferry.config.files.places import located, properties_places, yaml_places
 from kafka_ferry.config.flow import Flow
@@ -94,7 +95,7 @@ def _content(path: str | Path) -> tuple[str, bytes, str]:
     if suffix not in SUFFIXES:
         raise config_error(file, Problem(WHOLE_FILE, f"must end in {', '.join(SUFFIXES)}"))
     try:
-        return file, Path(path).read_bytes(), suffix
+        return file, content_of(Path(path)), suffix
     except OSError as error:
         near = did_you_mean(Path(path).name, _names_beside(Path(path)), cutoff=0.75)
         problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}", near)

@@ -6,6 +6,7 @@ from typing import Final
 
 import javaproperties
 
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.errors import ConfigError
@@ -48,7 +49,7 @@ def read_push_credentials(flow: Flow) -> dict[str, str]:
 def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
     path = at_home(name)
     try:
-        content = path.read_text("utf-8-sig")
+        content = content_of(path).decode("utf-8-sig")
     except OSError as error:
         reason = f"{path} cannot be read: {error.strerror}"
         raise ConfigError(str(flow.file), key, reason) from None

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files.yaml_document import NoDocument, read_document
 from kafka_ferry.config.types.first_start import FirstStart, read_first_start
 from kafka_ferry.config.types.home import at_home
@@ -226,7 +227,7 @@ def _read(flow: Flow, path: Path) -> dict[str, dict[int, int]]:
         return ConfigError(str(flow.file), _OPTION, f"{path} {reason}")
 
     try:
-        document: Any = read_document(path.read_bytes())
+        document: Any = read_document(content_of(path))
         return {
             str(topic): {int(number): _offset(at) for number, at in partitions.items()}
             for topic, partitions in document.items()

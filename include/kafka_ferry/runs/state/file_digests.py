@@ -1,7 +1,8 @@
 """What a step has left in the state folder for a later one, by its digests in the ledger.
 
 Whoever may write in the state folder cannot write there in the flow's name, so a file that was changed in between is
-found. Only flows with certificates, which sign, and flows whose plans wait for an approval need it.
+found. Flows with certificates, which sign, and flows whose plans wait for an approval need it; and where the step
+``sync_topics`` has changed a plan, or offsets of groups are to be deleted, a repetition and the later steps.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def recorded_digests(run: RunContext, since: int) -> dict[str, str]:
 
 
 def record_prepared(run: RunContext, plan: Plan) -> None:
-    """Record the plan that the step ``sync_topics`` leaves, of an approved one, and who has approved it."""
+    """Record the plan that the step ``sync_topics`` leaves, and who has approved the one that it was given."""
     record_digests(run, {_PREPARED: plan.to_json(), _APPROVED_BY: run.folder.approved_by()})
 
 
@@ -70,9 +71,10 @@ def require_prepared(run: RunContext, plan: Plan) -> None:
     known = recorded_digests(run, plan.ledger_end) if is_there else {}
     if known.get(_PREPARED) != plan.digest:
         raise FerryError(
-            f"{flow.name}, run {run.run_id}: the stored plan is not the one that was approved.",
+            f"{flow.name}, run {run.run_id}: the stored plan is not the one that was "
+            f"{'made' if flow.approval == 'never' else 'approved'}.",
             advice="Nothing was changed or copied by it. Find out who writes in the state folder, or who has marked "
-            "the tasks approve or sync_topics as successful; then clear the task plan.",
+            "the tasks plan, approve or sync_topics as successful; then clear the task plan.",
         )
 
 

@@ -22,6 +22,7 @@ from kafka_ferry.model.groups import (
     is_own_group,
     unused_patterns,
 )
+from kafka_ferry.runs.state.file_digests import require_prepared
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.delete_offsets import delete_gone, deletes_offsets
 from kafka_ferry.runs.sync_groups.mm2_topics import emit
@@ -71,6 +72,13 @@ def _delete_gone(run: RunContext, moves: GroupMoves) -> GroupMoves:
     plan = run.folder.plan()
     if not plan.removals.offset_deletions:
         return delete_gone(run.flow, run.ledger, moves, plan)
+    try:
+        require_prepared(run, plan)
+    except FerryError as error:
+        # Offsets are deleted only by the plan that was made, of which more than a few had to be approved.
+        if error.transient:
+            raise
+        return replace(moves, failures=(*moves.failures, str(error)), transient=False)
     with run.by_topic() as by_topic:
         return delete_gone(run.flow, by_topic.ledger, moves, plan)
 

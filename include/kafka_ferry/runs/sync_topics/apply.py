@@ -54,7 +54,9 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
 
 def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     unapplied: list[str] = []
-    if not (plan.options.approve_removals or run.folder.approved_by()):
+    # Where no person is asked, the file says nothing.
+    is_approved = run.flow.approval != "never" and bool(run.folder.approved_by())
+    if not (plan.options.approve_removals or is_approved):
         unapplied, plan = held_back(plan), withhold(plan)
     configs = ConfigChanges(run, target, plan)
     configs.announce()

@@ -25,6 +25,8 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 
 _GROUPS: Final = position_group("")
+# Not the plan's time, which has lain in the state folder.
+_judged_at: Final = now_ms
 
 
 def with_missing(
@@ -65,22 +67,24 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
     Raises:
         FerryError: if the target rejects the ledger's record.
     """
-    now, missed = plan.at, run.ledger.applied().missed
-    _note_missed(run, plan, missed, now)
+    now, missed = _judged_at(), run.ledger.applied().missed
+    _note_missed(run, plan, missed)
     planned = [retirement for retirement in plan.topics.retirements if retirement.is_due(plan.at)]
     if not planned:
         return []
     marks, after = run.ledger.marks(), run.flow.retire_after_ms
-    # The plan has lain in the state folder, and only the ledger says what the flow has created.
+    is_wanted = run.flow.on_source_topic_deleted == "retire"
+    # Only the ledger says what the flow has created, and as whose copy.
     due = [
         it
         for it in planned
-        if _is_created(marks.get(it.remote_topic), it)
+        if is_wanted
+        and _is_created(marks.get(it.remote_topic), it)
         and missed.get(it.remote_topic_id, now) + after <= now
     ]
     strange = [
-        f"{it.remote_topic}: not deleted, since the ledger does not say that the flow has created it, or that the "
-        "source lacked its topic for so long."
+        f"{it.remote_topic}: not deleted, since the flow does not say on.source.topic.deleted: retire, or the ledger "
+        f"does not say that the flow has created it for {it.topic}, or that the source lacked that topic for so long."
         for it in planned
         if it not in due
     ]
@@ -88,7 +92,10 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
 
 
 def _is_created(mark: Mark | None, retirement: Retirement) -> bool:
-    return mark is not None and mark.created and mark.remote_topic_id == retirement.remote_topic_id
+    """Whether the flow has created just this remote topic, for just this topic of the source."""
+    if mark is None or not mark.created:
+        return False
+    return (mark.topic, mark.remote_topic_id) == (retirement.topic, retirement.remote_topic_id)
 
 
 def _delete(
@@ -121,11 +128,11 @@ def _delete(
     return [*back, *(f"{name}: not deleted. {error}" for name, error in errors.items())]
 
 
-def _note_missed(run: RunContext, plan: Plan, known: Mapping[str, int], now: int) -> None:
+def _note_missed(run: RunContext, plan: Plan, known: Mapping[str, int]) -> None:
     """Record in the ledger since when topics are missing, and which are back."""
     flow = run.flow
     missed = {it.remote_topic_id for it in plan.topics.retirements}
-    news = dict.fromkeys(missed - known.keys(), now)
+    news = dict.fromkeys(missed - known.keys(), _judged_at())
     news |= dict.fromkeys(known.keys() - missed, 0)
     if news:
         append_entry(flow, AppliedEntry(flow=flow.name, run=plan.run, at=now_ms(), missed=news))

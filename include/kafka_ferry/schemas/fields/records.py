@@ -15,7 +15,7 @@ from kafka_ferry.schemas.fields.record_schema import (
     RecordSchema,
     references_of,
 )
-from kafka_ferry.schemas.translate import shown
+from kafka_ferry.schemas.translate import MOST_UNKNOWN, shown
 
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.content import Header
@@ -64,6 +64,7 @@ class RegistryRecords:
         self._registry, self._form, self._names = registry, form, names
         self.schema_header = schema_header
         self._known: dict[bytes, RecordSchema | NotReadable] = {}
+        self._unknown = 0
 
     def as_json(self, content: bytes, headers: Sequence[Header] = ()) -> bytes:
         """The named fields as JSON; what is no JSON if the content cannot be read.
@@ -115,9 +116,12 @@ class RegistryRecords:
     def _schema(self, schema_id: bytes) -> RecordSchema:
         """The schema of an id or a GUID, with its magic byte."""
         if schema_id not in self._known:
+            if self._unknown == MOST_UNKNOWN:
+                raise NotReadable(f"{MOST_UNKNOWN:,} schemas were looked for in vain by now")
             try:
                 self._known[schema_id] = self._of_id(schema_id)
             except NotReadable as error:
+                self._unknown += 1
                 self._known[schema_id] = error
         found = self._known[schema_id]
         if isinstance(found, NotReadable):

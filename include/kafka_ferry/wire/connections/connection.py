@@ -25,6 +25,7 @@ from kafka import errors as kafka_errors
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.printable import excerpt
 from kafka_ferry.retry import at_most
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from kafka_ferry.wire.connections.sasl import log_in
@@ -243,9 +244,11 @@ class Connection:
             response = decode_response(response_class, version, frame[body_at:])
         except Exception as error:  # the decoder raises struct, index and value errors
             self.close()
+            # The error's own form may hold all that was sent.
+            why = excerpt(f"{type(error).__name__}: {error}")
             raise ClusterUnreachable(
-                f"{self.address} sent a response that cannot be read: {error!r}."
-            ) from error
+                f"{self.address} sent a response that cannot be read: {why}."
+            ) from None
 
         self._used_at = time.monotonic()
         # A broker that enforces a quota answers at once and expects its client to wait (KIP-219).

@@ -13,8 +13,12 @@ import sys
 from functools import cache
 from typing import Any, Final
 
+from kafka_ferry.printable import excerpt
+
 # A partition has some twenty; millions of tiny fields would become objects of 30 times their size.
 _MAX_FIELDS: Final = 4_000_000
+_SENTENCE: Final = "error_message"
+_LONGEST_SENTENCE: Final = 2_000
 # kafka-python returns the zero id, and operations that were not requested, as None.
 _NONE_AT_TIMES: Final = frozenset({"uuid", "[]uuid", "bitfield"})
 
@@ -51,7 +55,7 @@ def decode_response(response_class: Any, version: int, body: memoryview) -> Any:
     )
     if fields.left:
         raise ValueError(f"{fields.left} bytes after its end")
-    _refuse_nulls(response, version)
+    _check(response, version)
     return response
 
 
@@ -83,17 +87,19 @@ class _Fields:
         return piece
 
 
-def _refuse_nulls(message: Any, version: int) -> None:
-    """Raise if a field is null that must not be, so that callers may loop over arrays."""
+def _check(message: Any, version: int) -> None:
+    """Raise if a field is null that must not be: callers may loop over arrays. Shorten what people will read."""
     for field in message._struct.untagged_fields(version):
         value = getattr(message, field.name)
-        if value is None:
+        if field.name == _SENTENCE and value and len(value) > _LONGEST_SENTENCE:
+            setattr(message, field.name, excerpt(value, _LONGEST_SENTENCE))
+        elif value is None:
             if field.type_str not in _NONE_AT_TIMES and not field.nullable_for_version_q(version):
                 raise ValueError(f"{field.name} is null")
         elif field.is_struct():
-            _refuse_nulls(value, version)
+            _check(value, version)
         elif field.is_struct_array():
             for entry in value:
-                _refuse_nulls(entry, version)
+                _check(entry, version)
         elif field.is_array() and field.type_str not in _NONE_AT_TIMES and None in value:
             raise ValueError(f"an entry of {field.name} is null")

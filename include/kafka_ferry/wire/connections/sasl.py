@@ -16,7 +16,7 @@ from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.oauth import AccessToken, forget_token, token_for
-from kafka_ferry.printable import printable
+from kafka_ferry.printable import excerpt
 from kafka_ferry.secret_values import without
 from kafka_ferry.wire.connections.kerberos import (
     REFUSED,
@@ -32,7 +32,6 @@ from kafka_ferry.wire.connections.scram import (
 )
 
 _TOKEN_EXTENSION: Final = b",tokenauth=true"
-_LONGEST_STATUS: Final = 300
 _PASSWORD_ADVICE: Final = "Check sasl.mechanism, and name and password in sasl.jaas.config."
 _TOKEN_ADVICE: Final = (
     "Check id and HMAC of the delegation token in sasl.jaas.config, and that it has not expired: "
@@ -66,7 +65,7 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
     if handshake.error_code:
         raise AccessDenied(
             f"{address} does not offer the SASL mechanism {name}.",
-            advice=f"It offers: {', '.join(handshake.mechanisms)}. Check sasl.mechanism.",
+            advice=f"It offers: {excerpt(', '.join(handshake.mechanisms))}. Check sasl.mechanism.",
         )
     if token:
         return _show_token(call, address, settings[OAUTH_LOGIN], token)
@@ -119,11 +118,11 @@ def _status(said: str) -> str:
         told = read_json(said)
     except ValueError:
         told = None
-    if isinstance(told, dict) and told.get("status"):
-        more = [f"{key} {told[key]}" for key in ("scope", "openid-configuration") if told.get(key)]
-        said = ", ".join([str(told["status"]), *more])
-    shown = printable(" ".join(said.split()))[:_LONGEST_STATUS].rstrip(".")
-    return shown or "it gives no reason"
+    if isinstance(told, dict) and isinstance(told.get("status"), str):
+        words = {key: told.get(key) for key in ("scope", "openid-configuration")}
+        more = [f"{key} {word}" for key, word in words.items() if word and isinstance(word, str)]
+        said = ", ".join([told["status"], *more])
+    return excerpt(said) or "it gives no reason"
 
 
 class _DelegationToken(SaslMechanismScram):  # type: ignore[misc]
@@ -148,7 +147,7 @@ def _prove(call: Callable[[Any], Any], address: str, mechanism: Any, name: str, 
     while not mechanism.is_done():
         answer = call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
         if answer.error_code:
-            said = (answer.error_message or "it gives no reason").rstrip(".")
+            said = excerpt(answer.error_message or "") or "it gives no reason"
             raise AccessDenied(f"{address} refused the login: {said}.", advice=advice)
         lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
         try:

@@ -306,3 +306,11 @@ def test_a_number_that_is_none_is_an_error_with_its_key() -> None:
         kafka_python_config({**BASE, "request.timeout.ms": "soon"}, file="f.yaml")
     with pytest.raises(ConfigError, match=r"fetch\.min\.bytes: must be a whole number"):
         confluent_config({**BASE, "fetch.min.bytes": "x"}, "consumer")
+
+
+def test_the_operator_keeps_librdkafka_from_the_answers_of_brokers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not only_kafka_python_logs_in(BASE)
+    monkeypatch.setenv("FERRY_CONTROL_PLANE", "wire")
+    assert only_kafka_python_logs_in(BASE)

@@ -11,6 +11,7 @@ from kafka_ferry.config.options.transform import RegistryFormat
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.record_schema import NotReadable
 from kafka_ferry.schemas.fields.records import RegistryRecords
+from kafka_ferry.schemas.translate import MOST_UNKNOWN
 from tests.support.servers.registries import MemoryRegistry
 
 HEADER = b"__value_schema_id"
@@ -146,3 +147,13 @@ def test_what_cannot_be_read_is_no_json_and_is_not_changed(
     for _ in range(2):
         with pytest.raises(NotReadable, match=why):
             records.with_fields(content, {("n",): "6"})
+
+
+def test_a_producer_cannot_have_a_registry_asked_for_each_record(registry: MemoryRegistry) -> None:
+    records, asked = records_of(registry, "avro", "n"), registry.asked
+    records.as_json(of(2, b"\x0a"))
+    for number in range(100, 100 + 3 * MOST_UNKNOWN):
+        assert records.as_json(of(number, b"\x0a")) == b"\xff"
+    assert registry.asked - asked == 1 + MOST_UNKNOWN
+    # What was read before is still read.
+    assert json.loads(records.as_json(of(2, b"\x0c"))) == {"n": 6}

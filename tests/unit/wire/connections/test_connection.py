@@ -94,6 +94,15 @@ def test_a_size_that_no_response_has_is_refused(size: int) -> None:
     assert f"a response of {size} bytes" in as_sent(struct.pack(">i", size) + bytes(100))
 
 
+def test_what_a_broken_response_holds_is_not_repeated(broker: ScriptedBroker) -> None:
+    """The error of a text that is none has all of its bytes."""
+    said = b"\0\x3a" + b"\x81\x80\x80\x05" + b"\xff" * 10 * MIB + b"\1" + bytes(8) + b"\0"
+    broker.speak({HANDSHAKE: HANDSHAKE.answer(), AUTHENTICATE: said})
+    with pytest.raises(ClusterUnreachable, match="UnicodeDecodeError") as caught:
+        broker.connect(**LOGIN)
+    assert len(str(caught.value)) < 1_000
+
+
 def test_less_than_announced_is_no_response() -> None:
     assert "closed by the broker" in as_sent(struct.pack(">i", 1000) + bytes(999))
 

@@ -82,6 +82,9 @@ def test_millions_of_tiny_entries_are_refused(monkeypatch: pytest.MonkeyPatch) -
     assert "more than 50000 fields" in refusal(METADATA, body)
 
 
+AUTHENTICATE = KINDS[15]
+
+
 def test_records_shorter_than_announced_are_none() -> None:
     body = bytearray(FETCH.answer())
     at = body.index(b"x" * 100)
@@ -99,6 +102,13 @@ def test_null_is_refused_where_kafka_has_none() -> None:
 
 def test_null_in_an_array_of_names_is_refused() -> None:
     assert "mechanisms is null" in refusal(KINDS[14], b"\0\0" + b"\0\0\0\1" + b"\xff\xff")
+
+
+def test_of_a_brokers_sentence_no_more_is_kept_than_people_read() -> None:
+    """It would go into logs, reports and messages, and a hostile one may have 256 MiB."""
+    said = sample(AUTHENTICATE.response[None], 2, error_message="no " * 10 * MIB)
+    found = decode(AUTHENTICATE, said.encode(version=2))
+    assert len(found.error_message) <= 2_000  # type: ignore[attr-defined]
 
 
 def test_null_is_read_where_kafka_has_it() -> None:

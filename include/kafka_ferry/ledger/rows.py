@@ -90,6 +90,7 @@ SCHEMA: Final = pa.schema(
         ("origins", pa.list_(pa.string())),
         ("created", pa.bool_()),
         ("given_back", pa.bool_()),
+        ("empty", pa.bool_()),
         ("applied", pa.string()),
         ("groups", pa.string()),
         ("since", pa.int64()),

@@ -8,7 +8,8 @@ tells, in one request to each broker, whether it has lost what the ledger has, o
     log      ... 57 58                     ends at 59: cut
     log      ... 57 58 59 M 61 62 M        ends at 64: something was written that the ledger does not have
 
-Only of topics with translated offsets: where offsets are preserved, the log's end is the position.
+Only of topics with translated offsets: where offsets are preserved, the log's end is the position, and a partition
+without one is empty (``unbegun_ends``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_ferry.control import read_positions
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
@@ -33,7 +35,7 @@ class LogEnds(NamedTuple):
 
     Attributes:
         ledger_end: where the records end that the ledger has there; at 0 where it has none, in a topic that the
-            flow has created.
+            flow has created or found empty.
         log: where the log starts and ends, open transactions included.
     """
 
@@ -56,7 +58,7 @@ class LogEnds(NamedTuple):
 def log_ends(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> dict[TopicPartition, LogEnds]:
-    """The ends of the logs of the partitions of remote topics that the flow has copied to or has created.
+    """The ends of the logs of the partitions of remote topics that the flow has copied to, created or found empty.
 
     Partitions without a leader are left out.
 
@@ -98,6 +100,44 @@ def hidden_ends(
     return frozenset(tp for tp in short & written.keys() if written[tp].end >= ends[tp].offset)
 
 
+def unbegun_ends(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> dict[TopicPartition, LedgerEnd]:
+    """The *target* partitions with preserved offsets that hold something, although the flow has no position there.
+
+    A writer commits a position before its first record: whatever such a partition holds is another client's. The
+    source may have nothing there, or lack the partition.
+
+    Args:
+        flow: the flow.
+        target: its target.
+        ledger: its ledger, projected.
+        topics: the remote topics that exist.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    marks, released = ledger.marks(), ledger.released()
+    kept = {
+        topic.name: topic
+        for topic in topics
+        if (mark := marks.get(topic.name))
+        and mark.preserved
+        and mark.remote_topic_id == topic.topic_id
+        and topic.topic_id not in released
+    }
+    if not kept:
+        return {}
+    # The logs first: a writer may begin meanwhile.
+    logs = target.log_bounds(kept.values(), "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
+    begun = {
+        tp
+        for tp, position in read_positions(flow.target, flow.name).items()
+        if tp.topic in kept and position.remote_topic_id in ("", kept[tp.topic].topic_id)
+    }
+    return {tp: LedgerEnd() for tp, log in logs.items() if tp not in begun and log.start < log.end}
+
+
 def _known_ends(
     flow: Flow, ledger: LedgerTable, topics: Collection[Topic]
 ) -> tuple[dict[TopicPartition, LedgerEnd], list[Topic]]:
@@ -119,7 +159,8 @@ def ledger_ends(
         before: the ledger offset before which its entries count; None for all.
 
     Returns:
-        At 0 for partitions without any, of topics that the flow has created; other such partitions are left out.
+        At 0 for partitions without any, of topics that the flow has created or found empty; other such partitions
+        are left out.
     """
     marks, released = ledger.marks(), ledger.released()
     own = {topic.name for topic in emitted_topics(flow)}
@@ -138,7 +179,7 @@ def ledger_ends(
     created = {
         TopicPartition(topic.name, number): LedgerEnd()
         for topic in translated
-        if topic.name in of_topic and of_topic[topic.name].created
+        if topic.name in of_topic and (of_topic[topic.name].created or of_topic[topic.name].empty)
         for number in range(topic.partitions)
     }
     return created | ledger.target_ends(translated, before=before)

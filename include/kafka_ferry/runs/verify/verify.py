@@ -14,7 +14,7 @@ from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
-from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends
+from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends, unbegun_ends
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
@@ -340,10 +340,11 @@ def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _D
         # Other flows write there, and prove what they write; or the target's own producers do.
         return {}
     written = {entry.target for entry in due.ranges}
-    ends = log_ends(flow, target, ledger, due.topics.values())
-    return {
-        tp: end.ledger_end for tp, end in ends.items() if tp not in written and not end.is_quiet
-    }
+    topics = due.topics.values()
+    ends = log_ends(flow, target, ledger, topics)
+    loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet}
+    loud |= unbegun_ends(flow, target, ledger, topics)
+    return {tp: end for tp, end in loud.items() if tp not in written}
 
 
 def _due_ranges(

@@ -88,7 +88,7 @@ class LogBounds:
 
 @dataclass(frozen=True, slots=True)
 class LogMismatch:
-    """How the target's log of a partition with translated offsets contradicts the flow's ledger.
+    """How the target's log of a partition contradicts the flow's ledger.
 
     Attributes:
         ledger_end: the offset after the last record that the ledger has there.

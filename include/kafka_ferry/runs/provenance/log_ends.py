@@ -9,7 +9,7 @@ tells, in one request to each broker, whether it has lost what the ledger has, o
     log      ... 57 58 59 M 61 62 M        ends at 64: something was written that the ledger does not have
 
 Only of topics with translated offsets: where offsets are preserved, the log's end is the position, and a partition
-without one is empty (``unbegun_ends``).
+without one is empty (``preserved_ends``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ferry.control import read_positions
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
@@ -71,9 +70,17 @@ def log_ends(
     Raises:
         FerryError: if the target does not answer.
     """
+    return log_ends_and_leaderless(flow, target, ledger, topics)[0]
+
+
+def log_ends_and_leaderless(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> tuple[dict[TopicPartition, LogEnds], frozenset[TopicPartition]]:
+    """``log_ends``, and the partitions that it leaves out."""
     ends, asked = _known_ends(flow, ledger, topics)
     logs = target.log_bounds(asked, "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
-    return {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
+    found = {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
+    return found, frozenset(ends.keys() - found.keys())
 
 
 def hidden_ends(
@@ -98,44 +105,6 @@ def hidden_ends(
     names = {tp.topic for tp in short}
     written = target.log_bounds([it for it in asked if it.name in names], "read_uncommitted")
     return frozenset(tp for tp in short & written.keys() if written[tp].end >= ends[tp].offset)
-
-
-def unbegun_ends(
-    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
-) -> dict[TopicPartition, LedgerEnd]:
-    """The *target* partitions with preserved offsets that hold something, although the flow has no position there.
-
-    A writer commits a position before its first record: whatever such a partition holds is another client's. The
-    source may have nothing there, or lack the partition.
-
-    Args:
-        flow: the flow.
-        target: its target.
-        ledger: its ledger, projected.
-        topics: the remote topics that exist.
-
-    Raises:
-        FerryError: if the target does not answer.
-    """
-    marks, released = ledger.marks(), ledger.released()
-    kept = {
-        topic.name: topic
-        for topic in topics
-        if (mark := marks.get(topic.name))
-        and mark.preserved
-        and mark.remote_topic_id == topic.topic_id
-        and topic.topic_id not in released
-    }
-    if not kept:
-        return {}
-    # The logs first: a writer may begin meanwhile.
-    logs = target.log_bounds(kept.values(), "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
-    begun = {
-        tp
-        for tp, position in read_positions(flow.target, flow.name).items()
-        if tp.topic in kept and position.remote_topic_id in ("", kept[tp.topic].topic_id)
-    }
-    return {tp: LedgerEnd() for tp, log in logs.items() if tp not in begun and log.start < log.end}
 
 
 def _known_ends(

@@ -24,6 +24,7 @@ from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan.offsets.start_offsets import unfilled_to
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
+from kafka_ferry.runs.provenance.preserved_ends import preserved_ends, replaced_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.marker_writers import markers_at
@@ -92,11 +93,13 @@ def lost_ends(
         FerryError: if the target does not answer.
     """
     ends = log_ends(flow, target, ledger, topics)
-    cut = frozenset(tp for tp, end in ends.items() if end.is_cut)
-    if cut == ends.keys():
+    kept = preserved_ends(flow, target, ledger, topics)
+    cut = frozenset(tp for tp, end in (ends | kept).items() if end.is_cut)
+    if cut == ends.keys() | kept.keys():
         return cut
     with connected(flow.target) as cluster:
-        return cut | _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
+        replaced = _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
+        return cut | replaced | replaced_ends(cluster, ledger, kept)
 
 
 def beyond_source(
@@ -164,9 +167,13 @@ def _found(
     if loud and not is_settled(flow.target, ledger_topic(flow.source.alias)):
         ends = {tp: end for tp, end in ends.items() if end.is_quiet}
         loud = {}
-    if ends.keys() <= found.keys():
+    # Where offsets are preserved, what is cut is known by the position.
+    kept = preserved_ends(flow, target, ledger, topics)
+    if ends.keys() <= found.keys() and not kept:
         return found
     with connected(flow.target) as cluster:
+        for tp in replaced_ends(cluster, ledger, kept):
+            found[tp] = LogMismatch(kept[tp].ledger_end.offset, kept[tp].log.end, is_replaced=True)
         own = _own_producers(cluster, flow, ledger)
         replaced = _replaced(cluster, ledger, ends, own)
         for tp in replaced:

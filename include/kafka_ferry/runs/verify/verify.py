@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
@@ -14,8 +14,9 @@ from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
-from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends, unbegun_ends
+from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends_and_leaderless
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
+from kafka_ferry.runs.provenance.preserved_ends import unbegun_ends
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
@@ -29,7 +30,7 @@ from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_part
 from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
 from kafka_ferry.runs.verify.source_witness import ask_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
-from kafka_ferry.verify import judge, partition_rows, topic_rows
+from kafka_ferry.verify import PartitionRecount, judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
 from kafka_ferry.verify.topics import is_lost
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
-    from kafka_ferry.model import Plan, Topic
+    from kafka_ferry.model import Plan, Topic, TopicPartition
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from kafka_ferry.verify.rows import RuleEvaluation
 
 log = logging.getLogger(__name__)
+
+_NO_LEADER: Final = PartitionRecount((), 0, unread="the partition has no leader.")
 
 
 def verify_run(
@@ -150,6 +153,9 @@ def _read_due(
 ) -> tuple[list[RangeRow], list[PartitionRow]]:
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
     ledger, is_backfill = run.ledger, plan.options.window is not None
+    written, leaderless = (
+        ({}, frozenset()) if is_backfill else _written_to(run.flow, ledger, target, due)
+    )
     recounted = recount_ranges(
         partial(recount_now, spark, run.flow, target, due.topics, stored),
         run.flow,
@@ -157,10 +163,7 @@ def _read_due(
         due.ranges,
         due.topics,
         is_backfill=is_backfill,
-        boundaries={
-            **due.boundaries,
-            **({} if is_backfill else _written_to(run.flow, ledger, target, due)),
-        },
+        boundaries={**due.boundaries, **written},
         refused=due.refused,
     )
     evaluated = _evaluated(spark, run, plan, due, stored)
@@ -170,6 +173,8 @@ def _read_due(
         partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
+        recounts = dict.fromkeys(leaderless, _NO_LEADER) | recounted.recounts
+        recounted = replace(recounted, recounts=recounts)
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     witnessed = ask_source(run, due.ranges)
@@ -334,17 +339,23 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
     )
 
 
-def _written_to(flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _Due) -> Boundaries:
-    """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on."""
+def _written_to(
+    flow: Flow, ledger: LedgerTable, target: ClusterControl, due: _Due
+) -> tuple[Boundaries, frozenset[TopicPartition]]:
+    """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on.
+
+    Returns:
+        They; and the partitions of which nobody can tell, since they have no leader.
+    """
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
         # Other flows write there, and prove what they write; or the target's own producers do.
-        return {}
+        return {}, frozenset()
     written = {entry.target for entry in due.ranges}
     topics = due.topics.values()
-    ends = log_ends(flow, target, ledger, topics)
-    loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet}
-    loud |= unbegun_ends(flow, target, ledger, topics)
-    return {tp: end for tp, end in loud.items() if tp not in written}
+    ends, leaderless = log_ends_and_leaderless(flow, target, ledger, topics)
+    unbegun, others = unbegun_ends(flow, target, ledger, topics)
+    loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet} | unbegun
+    return {tp: end for tp, end in loud.items() if tp not in written}, leaderless | others
 
 
 def _due_ranges(

@@ -404,7 +404,9 @@ def test_a_partition_without_a_leader_is_not_proved_though_nothing_is_new_there(
     recount_here(monkeypatch)
     topic = unique("alone")
     create_topic(primary.bootstrap, topic, 2)
-    flow = make_flow(folder, primary, own_brokers, [topic], offsets=offsets, partition_wait_ms=1)
+    flow = make_flow(
+        folder, primary, own_brokers, [topic], offsets=offsets, partition_wait_ms=3_000
+    )
     client = AdminClient({"bootstrap.servers": own_brokers.bootstrap})
     new = NewTopic(remote(flow, topic), 2, replica_assignment=[[1], [3]])
     client.create_topics([new])[new.topic].result()
@@ -417,7 +419,9 @@ def test_a_partition_without_a_leader_is_not_proved_though_nothing_is_new_there(
     own_brokers.brokers[3].stop()
     wait_until(lambda: leaders(own_brokers, new.topic)[1][0] < 0)
     assert failures(copy_now(flow, "run-2")) == []
-    with pytest.raises(VerificationFailed, match="it was not read on the target: the partition has"):
+    with pytest.raises(
+        VerificationFailed, match="it was not read on the target: the partition has"
+    ):
         verified(flow, "run-2")
 
 

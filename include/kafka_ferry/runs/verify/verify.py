@@ -22,6 +22,7 @@ from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_topics
+from kafka_ferry.runs.verify.dead_letters import look_up_letters
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
     ranges_to_evaluate,
@@ -173,17 +174,19 @@ def _read_due(
         partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
-        recounts = dict.fromkeys(leaderless, _NO_LEADER) | recounted.recounts
+        recounts = {**dict.fromkeys(leaderless, _NO_LEADER), **recounted.recounts}
         recounted = replace(recounted, recounts=recounts)
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     witnessed = ask_source(run, due.ranges)
+    letters = look_up_letters(run.flow, (it for it in due.ranges if it.ledger_offset >= due.proved))
     rows = [
         replace(
             row,
             compaction_expected=row.topic in compacted,
             rule=evaluated.get(_key_of(row), row.rule),
             witness=witnessed.get(_key_of(row), row.witness),
+            letters=letters.get(_key_of(row), row.letters),
         )
         for row in (*recounted.present, *recounted.gone)
     ]

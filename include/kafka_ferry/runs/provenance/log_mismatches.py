@@ -98,8 +98,10 @@ def lost_ends(
     if cut == ends.keys() | kept.keys():
         return cut
     with connected(flow.target) as cluster:
-        replaced = _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
-        return cut | replaced | replaced_ends(cluster, ledger, kept)
+        replaced = replaced_ends(cluster, ledger, kept)
+        if not ends.keys() <= cut:
+            replaced |= _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
+        return cut | replaced
 
 
 def beyond_source(
@@ -169,11 +171,14 @@ def _found(
         loud = {}
     # Where offsets are preserved, what is cut is known by the position.
     kept = preserved_ends(flow, target, ledger, topics)
-    if ends.keys() <= found.keys() and not kept:
+    if kept:
+        with connected(flow.target) as cluster:
+            for tp in replaced_ends(cluster, ledger, kept):
+                end = kept[tp]
+                found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, is_replaced=True)
+    if ends.keys() <= found.keys():
         return found
     with connected(flow.target) as cluster:
-        for tp in replaced_ends(cluster, ledger, kept):
-            found[tp] = LogMismatch(kept[tp].ledger_end.offset, kept[tp].log.end, is_replaced=True)
         own = _own_producers(cluster, flow, ledger)
         replaced = _replaced(cluster, ledger, ends, own)
         for tp in replaced:
@@ -284,7 +289,9 @@ def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> fro
     """The producer ids of the flow's writers as far as runs are known, None where the brokers do not tell."""
     writers = max(flow.writers, ledger.most_writers())
     try:
-        return producer_ids(cluster, (transactional_id(flow.name, at) for at in range(writers)))
+        names = [transactional_id(flow.name, at) for at in range(writers)]
+        # A coordinator that has just been stopped is asked for until another one has its place.
+        return retry(lambda: producer_ids(cluster, names))
     except AccessDenied:
         return None
 

@@ -101,6 +101,8 @@ class CopiedRange(_Model):
         compared: the intervals ``(start, end)`` of *target* offsets that were compared when the range was taken
             over from another mirror; records there that are in no segment are the other mirror's duplicates, or
             the source no longer had them.
+        letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
+            transaction. Earlier snapshots did not say.
     """
 
     topic: str
@@ -129,6 +131,7 @@ class CopiedRange(_Model):
     transform: str = ""
     schema_ids: str = ""
     compared: tuple[tuple[int, int], ...] = ()
+    letters: tuple[Segment, ...] = ()
 
     @property
     def target_end(self) -> int:
@@ -136,7 +139,7 @@ class CopiedRange(_Model):
         ends = [target + records for _, target, records in self.segments]
         return max([*ends, *(end for _, end in self.compared)], default=-1)
 
-    @field_validator("segments", "lost", "compared")
+    @field_validator("segments", "lost", "compared", "letters")
     @classmethod
     def _are_offsets(cls, runs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         if not all(0 <= number < 2**63 for run in runs for number in run):

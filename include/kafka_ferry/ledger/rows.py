@@ -90,6 +90,7 @@ SCHEMA: Final = pa.schema(
         ("origins", pa.list_(pa.string())),
         ("created", pa.bool_()),
         ("given_back", pa.bool_()),
+        ("empty", pa.bool_()),
         ("applied", pa.string()),
         ("groups", pa.string()),
         ("since", pa.int64()),
@@ -101,6 +102,7 @@ SCHEMA: Final = pa.schema(
         ("accepted", pa.list_(_ACCEPTED)),
         ("target_end", pa.int64()),
         ("compared", pa.list_(_INTERVAL)),
+        ("letters", pa.list_(_SEGMENT)),
     ]
 )
 
@@ -189,6 +191,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row["reasons"] = list(copied.reasons.items())
             row["rebuilt"] = list(copied.rebuilt.items())
             row["segments"] = [segment._asdict() for segment in copied.segments]
+            row["letters"] = [segment._asdict() for segment in copied.letters]
             row["epochs"] = [span._asdict() for span in copied.epochs]
             for name in _INTERVALS:
                 row[name] = [{"start": start, "end": end} for start, end in getattr(copied, name)]
@@ -222,6 +225,7 @@ def copied_range(row: Mapping[str, Any]) -> CopiedRange:
     fields["reasons"] = dict(row["reasons"])
     fields["rebuilt"] = dict(row["rebuilt"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
+    fields["letters"] = tuple(Segment(**segment) for segment in row["letters"] or ())
     fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"] or ())
     for name in _INTERVALS:
         fields[name] = tuple((one["start"], one["end"]) for one in row[name] or ())

@@ -332,9 +332,10 @@ class LedgerTable:
     def marks(self) -> dict[str, Mark]:
         """The newest mark on each remote topic's name; its id tells whether it is still that topic."""
         rows = self.read(self._own("ownership"), [field.name for field in dataclasses.fields(Mark)])
-        # Earlier releases did not store ``given_back``.
+        # Earlier releases did not store these.
+        later = ("given_back", "empty")
         return {
-            row["remote_topic"]: Mark(**row | {"given_back": bool(row["given_back"])})
+            row["remote_topic"]: Mark(**row | {name: bool(row[name]) for name in later})
             for row in rows.to_pylist()
         }
 

@@ -65,6 +65,7 @@ class Mark:
         preserved: whether records keep their offsets in it, for as long as it exists.
         created: whether the flow has created it.
         given_back: whether the flow has given it to MirrorMaker 2, and not taken it over since.
+        empty: whether it was there before, and no client had written a record to it when the flow marked it.
     """
 
     topic: str
@@ -74,6 +75,7 @@ class Mark:
     preserved: bool
     created: bool
     given_back: bool = False
+    empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class LogBounds:
 
 @dataclass(frozen=True, slots=True)
 class LogMismatch:
-    """How the target's log of a partition with translated offsets contradicts the flow's ledger.
+    """How the target's log of a partition contradicts the flow's ledger.
 
     Attributes:
         ledger_end: the offset after the last record that the ledger has there.

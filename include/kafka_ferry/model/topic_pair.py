@@ -157,4 +157,5 @@ class Pair:
             preserved=False,
             created=self.mark.created if self.mark else False,
             given_back=given_back,
+            empty=self.mark.empty if self.mark else False,
         )

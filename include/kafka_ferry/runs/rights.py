@@ -313,7 +313,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     ),
     Need(
         "target",
-        ("CREATE", "WRITE"),
+        ("CREATE", "READ", "WRITE"),
         ("TOPIC", "the dead letter topic"),
         "to keep records that the remote topics reject, whose schema is unknown, or for which a transform rule fails",
         lambda flow: _if(flow.sets_records_aside, flow.dead_letter_name),

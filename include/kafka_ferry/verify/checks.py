@@ -152,6 +152,18 @@ RANGES: Final = Suite[RangeRow](
             "all of the topic again, give its copy up with `ferry repair`.",
         ),
         Check(
+            "letters",
+            "the dead letter topic has the records that went there",
+            "letters_missing",
+            lambda row: (
+                f"{count(row.letters.letters_missing, 'record')} of {row.source} not there"
+                + (f": {row.letters.letters_unread}" if row.letters.letters_unread else "")
+            ),
+            "What is missing there is nowhere on the target. Find out who has deleted the topic, or look for an "
+            "unclean leader election or a power cut on the target. If the records are not needed any more, let "
+            "verify.severity have letters: warning for one run.",
+        ),
+        Check(
             "foreign",
             "no other producer wrote between our records",
             "foreign",
@@ -379,6 +391,11 @@ WARNINGS: Final = Suite[RangeRow](
             "dead_lettered",
             lambda row: (
                 f"{count(row.ledger.reasons[Reason.DEAD_LETTERED], 'record')} that {row.target} rejected"
+                + (
+                    f", of which {row.letters.letters_deleted:,} were deleted from the dead letter topic"
+                    if row.letters.letters_deleted
+                    else ""
+                )
             ),
             "on.rejected.record is set to dead-letter: the dead letter topic holds the records, with "
             "their coordinates and the broker's error in headers.",

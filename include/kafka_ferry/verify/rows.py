@@ -195,6 +195,21 @@ class SourceWitness:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """What the dead letter topic has of a range's records that went there.
+
+    Attributes:
+        letters_missing: how many of them it does not have; 0 for a range that was proved before.
+        letters_deleted: how many were deleted there since, by its retention or a person.
+        letters_unread: why it could not be read, "" if it was: all of them count as missing then.
+    """
+
+    letters_missing: int = 0
+    letters_deleted: int = 0
+    letters_unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RangeRow(Flat):
     """One range of the ledger and its recount. All numbers count offsets or records.
 
@@ -213,6 +228,7 @@ class RangeRow(Flat):
         again: whether it had been proved before, and was read back once more.
         rule: what came of evaluating its transform rule again.
         witness: what the source says of its offsets without a record.
+        letters: what the dead letter topic has of its records.
     """
 
     STORED: ClassVar = ("source_offsets",)
@@ -231,6 +247,7 @@ class RangeRow(Flat):
     again: bool = False
     rule: RuleEvaluation = RuleEvaluation()
     witness: SourceWitness = SourceWitness()
+    letters: DeadLetters = DeadLetters()
 
     @property
     def first_proof(self) -> bool:

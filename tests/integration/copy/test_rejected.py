@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import copier
 from kafka_ferry.copy.target.writer_settings import WriterSettings
+from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
     ConsumedRecord,
     Record,
     create_topic,
+    delete_topic,
+    produce,
     read_all,
+    recreate_topic,
     set_config,
 )
 from tests.support.runs.flows import (
@@ -28,6 +34,7 @@ from tests.support.runs.flows import (
     remote,
 )
 from tests.support.runs.pair import Pair
+from tests.support.runs.proof import NO_SPARK, recount_here, verified
 
 HOUR_MS = 3_600_000
 FUTURE = int(time.time() * 1000) + 5 * HOUR_MS
@@ -264,3 +271,44 @@ def test_a_batch_larger_than_the_target_takes_is_split(pair: Pair) -> None:
 
     pair.assert_same(flow, topic)
     assert sum(row["rebuilt"].get("too large for the target", 0) for row in ledger_rows(flow)) > 0
+
+
+def lose_all(pair: Pair, flow: Flow) -> None:
+    delete_topic(pair.backup, flow.dead_letter_name)
+
+
+def put_another_there(pair: Pair, flow: Flow) -> None:
+    recreate_topic(pair.backup, flow.dead_letter_name)
+    produce(pair.backup.bootstrap, flow.dead_letter_name, [Record(value=b"foreign")] * 3)
+
+
+@pytest.mark.parametrize("lose", [lose_all, put_another_there])
+@pytest.mark.short("lose_all")
+def test_a_dead_letter_that_is_not_there_fails_the_proof_since_it_is_nowhere_else(
+    lose: Callable[[Pair, Flow], None], pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.unique("letters")
+    flow = dead_letter_flow(pair, topic, joined=True)
+    prepare(CASES[0], topic, pair, flow)
+    assert failures(copy_now(flow)) == []
+    lose(pair, flow)
+    with pytest.raises(VerificationFailed, match=r"1 record of letters.* not there"):
+        verified(flow, "run-1")
+
+
+def test_a_dead_letter_is_read_back_once_and_may_be_deleted_then(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.unique("letters")
+    flow = dead_letter_flow(pair, topic, joined=True)
+    prepare(CASES[0], topic, pair, flow)
+    assert failures(copy_now(flow)) == []
+    report = verified(flow, "run-1")
+    assert sum(row.ledger.reasons[Reason.DEAD_LETTERED] for row in report.proof.ranges) == 1
+
+    delete_topic(pair.backup, flow.dead_letter_name)
+    assert failures(copy_now(flow, "run-2")) == []
+    verified(flow, "run-2")
+    Run(flow, "run-2").verify(NO_SPARK, everything=True)

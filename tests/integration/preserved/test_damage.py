@@ -12,7 +12,7 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest
 
 from kafka_ferry.batches import ConvertedBatch, for_producer, gap, single_record
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.control import read_positions
+from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.target.preserved import control_records
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter, preserved_writer
@@ -21,6 +21,7 @@ from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.ledger import append_entry
 from kafka_ferry.model import Position, ProducerState, Range, TopicPartition
+from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
@@ -42,6 +43,7 @@ from tests.support.runs.flows import (
     copy_now,
     copy_planned,
     failures,
+    ledger_of,
     ledger_rows,
     make_flow,
     plan_now,
@@ -488,6 +490,32 @@ def test_a_target_that_lost_the_end_of_its_log_is_named(
     target.start()
     copy.more()
     copy.assert_named("ends at 20", "position 30", "unclean")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["records", "aborted"])
+def test_a_target_that_lost_the_end_of_its_log_and_has_grown_again_is_named_though_nothing_is_new(
+    by: str, folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """By another client, to the very position: where the log ends tells nothing then."""
+    source, target = forgetful
+    copy = copied(Pair(folder, source, target, unique))
+    copy.more()
+    assert not failures(copy_now(copy.flow))
+    target.stop()
+    cut_log(target, copy.remote.topic, 20)
+    target.start()
+    if by == "records":
+        produce(target.bootstrap, copy.remote.topic, named("foreign", 10))
+    else:
+        # With the marker of its end, ten offsets.
+        aborted = named("foreign", 9)
+        produce(target.bootstrap, copy.remote.topic, aborted, transactional_id="f", abort=True)
+
+    copy.assert_named("another record where the ledger has the last one", "before offset 30")
+    control = ClusterControl(copy.flow.target)
+    topics = control.topics([copy.remote.topic, remote(copy.flow, copy.other)]).values()
+    assert lost_ends(copy.flow, control, ledger_of(copy.flow), topics) == {copy.remote}
 
 
 @pytest.mark.long

@@ -338,14 +338,20 @@ def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anyt
     ]
 
 
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.short("False-translated", "True-preserved")
 def test_a_foreign_record_in_a_partition_that_the_source_does_not_have_is_found(
-    pair: Pair,
+    by_hand: bool, offsets: str, pair: Pair
 ) -> None:
     topic = pair.topic("wider", named("first", 5))
-    flow = pair.flow([topic])
+    flow = pair.flow([topic], offsets=offsets)
+    if by_hand:
+        create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=3)
     assert failures(copy_now(flow, "run-1")) == []
     verified(flow, "run-1")
-    add_partitions(pair.backup, remote(flow, topic), 3)
+    if not by_hand:
+        add_partitions(pair.backup, remote(flow, topic), 3)
     assert failures(copy_now(flow, "run-2")) == []
     verified(flow, "run-2")
 
@@ -353,3 +359,35 @@ def test_a_foreign_record_in_a_partition_that_the_source_does_not_have_is_found(
     assert failures(copy_now(flow, "run-3")) == []
     with pytest.raises(VerificationFailed, match="1 record on the target after the ledger's last"):
         verified(flow, "run-3")
+
+
+def test_a_foreign_record_before_the_first_one_copied_to_a_partition_is_found_in_a_topic_made_by_hand(
+    pair: Pair,
+) -> None:
+    """The ledger has nothing of such a partition, except that the topic was empty when the flow marked it."""
+    topic = pair.topic("late", named("first", 5))
+    flow = pair.flow([topic])
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=2)
+    assert failures(copy_now(flow, "run-1")) == []
+    verified(flow, "run-1")
+
+    produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"foreign", partition=1)])
+    add_partitions(pair.primary, topic, 2)
+    pair.produce(topic, [Record(value=b"late", partition=1)])
+    assert failures(copy_now(flow, "run-2")) == []
+    with pytest.raises(VerificationFailed, match="1 record of another producer"):
+        verified(flow, "run-2")
+
+
+def test_records_that_a_flow_may_go_on_after_are_none_of_its_faults(pair: Pair) -> None:
+    """``on.foreign.records: adopt`` was set for one run: its mark does not say that the topic was empty."""
+    topic = pair.topic("shared", named("first", 5))
+    flow = pair.flow([topic], on_foreign_records="adopt")
+    create_topic(pair.backup.bootstrap, remote(flow, topic), partitions=2)
+    produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"theirs", partition=1)])
+    assert failures(copy_now(flow, "run-1")) == []
+    verified(flow, "run-1")
+
+    flow = pair.flow([topic])
+    assert failures(copy_now(flow, "run-2")) == []
+    verified(flow, "run-2")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.errors import FerryError, VerificationFailed
@@ -19,6 +19,8 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.faults.sides import frozen, wait_in_sync
+from tests.support.brokers.everywhere import wait_for_topic
+from tests.support.brokers.leaders import leaders
 from tests.support.records.builders import (
     Record,
     create_topic,
@@ -387,6 +389,40 @@ def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
     assert failures(copy_now(flow, "run-3")) == []
     verified(flow, "run-3")
     assert_same(primary, topic, target, remote(flow, topic))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+def test_a_partition_without_a_leader_is_not_proved_though_nothing_is_new_there(
+    offsets: str,
+    folder: Path,
+    primary: KafkaCluster,
+    own_brokers: Brokers,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic = unique("alone")
+    create_topic(primary.bootstrap, topic, 2)
+    flow = make_flow(
+        folder, primary, own_brokers, [topic], offsets=offsets, partition_wait_ms=3_000
+    )
+    client = AdminClient({"bootstrap.servers": own_brokers.bootstrap})
+    new = NewTopic(remote(flow, topic), 2, replica_assignment=[[1], [3]])
+    client.create_topics([new])[new.topic].result()
+    wait_for_topic(own_brokers.bootstrap, new.topic, 2)
+    for partition in range(2):
+        produce(primary.bootstrap, topic, [Record(value=b"x", partition=partition)])
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+
+    own_brokers.brokers[3].stop()
+    wait_until(lambda: leaders(own_brokers, new.topic)[1][0] < 0)
+    assert failures(copy_now(flow, "run-2")) == []
+    with pytest.raises(
+        VerificationFailed, match="it was not read on the target: the partition has"
+    ):
+        verified(flow, "run-2")
 
 
 def in_sync(cluster: KafkaCluster, topic: str) -> list[set[int]]:

@@ -37,6 +37,7 @@ STORED = {
     **{"again": False, "accepted_missing": 0, "unread": "", "gone_before": 0},
     **{"evaluated": 0, "unevaluated": 0, "unlike_rule": 0, "evaluation": []},
     **{"witnessed": 0, "contradicted": 0, "contradiction": []},
+    **{"letters_missing": 0, "letters_deleted": 0, "letters_unread": ""},
 }
 
 

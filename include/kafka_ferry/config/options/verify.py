@@ -24,6 +24,7 @@ CHECKS: Final = (
     "digests",
     "transforms",
     "witness",
+    "letters",
     "foreign",
     "offsets",
     "mapped",

@@ -27,6 +27,7 @@ from kafka_ferry.batches import (
     Batch,
     ConvertedBatch,
     Rejected,
+    SegmentList,
     TopicLimits,
     for_producer,
     single_record,
@@ -126,6 +127,7 @@ class Transaction:
             settlement, self.coordination, self.producer, evidence, self._own
         )
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
+        self._letters: dict[TopicPartition, list[Outgoing]] = defaultdict(list)
         self._members = TransactionMembers(
             self.producer, self.verdicts, self._ledger, progress.group
         )
@@ -271,7 +273,9 @@ class Transaction:
         for record, error in letters:
             assert self._dead_letters is not None
             letter = _alone(letter_for(range_, record, error, self.settings.run), record.offset)
-            self.put(self.queues[self._dead_letters], Outgoing(letter, range_))
+            out = Outgoing(letter, range_)
+            self._letters[range_.source].append(out)
+            self.put(self.queues[self._dead_letters], out)
 
     def refresh(self, range_: Range, position: Position) -> None:
         """See ``Writer.refresh``."""
@@ -373,13 +377,21 @@ class Transaction:
                 position = queue.reached()
                 positions[tp] = queue.range, position
                 reached[queue.range.source] = position.offset
-                copied.append(queue.copied())
+                copied.append(self._with_letters(queue.copied()))
         left = self._commit(tuple(copied), positions, waits)
         self.verdicts.committed(reached)
         hidden = {tp: range_ for tp in left if (range_ := self.queues[tp].range)}
         self._forget()
         self._set_aside(hidden, reached)
         return reached
+
+    def _with_letters(self, copied: CopiedRange) -> CopiedRange:
+        """What the transaction holds of a range, with where its dead letters are."""
+        letters = SegmentList()
+        for out in self._letters.get(TopicPartition(copied.topic, copied.partition), ()):
+            if copied.start <= out.converted.start < copied.end and out.base_offset is not None:
+                letters.add(out.converted.runs, out.base_offset)
+        return copied.model_copy(update={"letters": tuple(letters)}) if letters else copied
 
     def commit_first(
         self,
@@ -504,6 +516,7 @@ class Transaction:
 
     def _forget(self) -> None:
         self._refreshed.clear()
+        self._letters.clear()
         self._members.forget(self.queues.values())
         self.verdicts.void = None
         self.uncommitted_bytes = self.uncommitted_segments = 0

@@ -14,6 +14,7 @@ def new_marks(
     remote_ids: Mapping[str, str],
     marks: Mapping[str, Mark],
     created: Collection[str],
+    empty: Collection[str] = (),
 ) -> tuple[Mark, ...]:
     """The marks that the remote topics of a plan lack.
 
@@ -22,6 +23,7 @@ def new_marks(
         remote_ids: the ids of the remote topics that exist.
         marks: the existing marks, by remote topic.
         created: the remote topics that the flow creates.
+        empty: those of the others that hold no record yet.
     """
     lacking = []
     for choice in choices:
@@ -39,6 +41,7 @@ def new_marks(
                     preserved=choice.preserved,
                     created=mark.created if mark else choice.remote_topic in created,
                     given_back=mark.given_back if mark else False,
+                    empty=mark.empty if mark else choice.remote_topic in empty,
                 )
             )
     return tuple(lacking)

@@ -10,7 +10,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, expiry_of_ledger, ledger_topic
-from kafka_ferry.model import ClusterState, Position, Topic, TopicPartition
+from kafka_ferry.model import ClusterState, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import (
     HeldBack,
     LedgerState,
@@ -40,7 +40,7 @@ from kafka_ferry.runs.provenance.log_mismatches import beyond_source, log_mismat
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
-from kafka_ferry.runs.state.known_positions import known_positions
+from kafka_ferry.runs.state.known_positions import known_positions, without_position
 from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import connected
@@ -206,11 +206,11 @@ def _with_remote_topics(
         if name in there and name not in own and (name, there[name].topic_id) not in kept
     ]
     positions = state.positions
-    foreign, unreadable = _foreign(flow, target, _strange(topics, positions.known))
+    foreign, unreadable = _foreign(flow, target, without_position(topics, positions.known))
     if foreign:
         # Another run may have copied there since the ledger was read; the ledger says so by now.
         positions = replace(known_positions(flow, target, ledger), hidden=positions.hidden)
-        foreign &= {topic.name for topic in _strange(topics, positions.known)}
+        foreign &= {topic.name for topic in without_position(topics, positions.known)}
     mismatches = (
         log_mismatches(flow, target, ledger, there.values()) if positions.ledger_end else {}
     )
@@ -267,18 +267,6 @@ def _with_what_offsets_need(
             state.ledger, first_copied=confirmed(flow, first, state.target.bounds, begun)
         ),
     )
-
-
-def _strange(
-    remote_topics: Iterable[Topic], positions: Mapping[TopicPartition, Position]
-) -> list[Topic]:
-    """The topics without a position: neither the group nor the ledger names them."""
-    known = {(tp.topic, position.remote_topic_id) for tp, position in positions.items()}
-    return [
-        topic
-        for topic in remote_topics
-        if known.isdisjoint({(topic.name, topic.topic_id), (topic.name, "")})
-    ]
 
 
 def _foreign(

@@ -8,7 +8,8 @@ tells, in one request to each broker, whether it has lost what the ledger has, o
     log      ... 57 58                     ends at 59: cut
     log      ... 57 58 59 M 61 62 M        ends at 64: something was written that the ledger does not have
 
-Where offsets are preserved, the log's end is the position.
+Only of topics with translated offsets: where offsets are preserved, the log's end is the position, and a partition
+without one is empty (``preserved_ends``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ferry.control import read_positions
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
@@ -34,7 +34,7 @@ class LogEnds(NamedTuple):
 
     Attributes:
         ledger_end: where the records end that the ledger has there; at 0 where it has none, in a topic that the
-            flow has created.
+            flow has created or found empty.
         log: where the log starts and ends, open transactions included.
     """
 
@@ -57,7 +57,7 @@ class LogEnds(NamedTuple):
 def log_ends(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> dict[TopicPartition, LogEnds]:
-    """The ends of the logs of the partitions of remote topics that the flow has copied to or has created.
+    """The ends of the logs of the partitions of remote topics that the flow has copied to, created or found empty.
 
     Partitions without a leader are left out.
 
@@ -70,26 +70,17 @@ def log_ends(
     Raises:
         FerryError: if the target does not answer.
     """
+    return log_ends_and_leaderless(flow, target, ledger, topics)[0]
+
+
+def log_ends_and_leaderless(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> tuple[dict[TopicPartition, LogEnds], frozenset[TopicPartition]]:
+    """``log_ends``, and the partitions that it leaves out."""
     ends, asked = _known_ends(flow, ledger, topics)
     logs = target.log_bounds(asked, "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
-    return {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
-
-
-def after_positions(
-    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
-) -> dict[TopicPartition, LedgerEnd]:
-    """The positions in logs with preserved offsets that hold more, at 0 where there is none.
-
-    Raises:
-        FerryError: if the target does not answer.
-    """
-    kept = [topic for topic in topics if topic.topic_id in _preserved(ledger)]
-    if not kept:
-        return {}
-    positions = read_positions(flow.target, flow.name)
-    logs = target.log_bounds(kept, "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
-    ends = {tp: LedgerEnd(positions[tp].offset if tp in positions else 0) for tp in logs}
-    return {tp: end for tp, end in ends.items() if logs[tp].end > max(end.offset, logs[tp].start)}
+    found = {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
+    return found, frozenset(ends.keys() - found.keys())
 
 
 def hidden_ends(
@@ -137,26 +128,27 @@ def ledger_ends(
         before: the ledger offset before which its entries count; None for all.
 
     Returns:
-        At 0 for partitions without any, of topics that the flow has created; other such partitions are left out.
+        At 0 for partitions without any, of topics that the flow has created or found empty; other such partitions
+        are left out.
     """
-    marks = {mark.remote_topic_id: mark for mark in ledger.marks().values()}
-    left_out = {topic.name for topic in emitted_topics(flow)}
-    not_translated = ledger.released() | _preserved(ledger)
+    marks, released = ledger.marks(), ledger.released()
+    own = {topic.name for topic in emitted_topics(flow)}
+    of_topic = {
+        topic.name: mark
+        for topic in topics
+        if (mark := marks.get(topic.name)) and mark.remote_topic_id == topic.topic_id
+    }
     translated = [
         topic
         for topic in topics
-        if topic.name not in left_out and topic.topic_id not in not_translated
+        if topic.name not in own
+        and topic.topic_id not in released
+        and not (topic.name in of_topic and of_topic[topic.name].preserved)
     ]
     created = {
         TopicPartition(topic.name, number): LedgerEnd()
         for topic in translated
-        if topic.topic_id in marks and marks[topic.topic_id].created
+        if topic.name in of_topic and (of_topic[topic.name].created or of_topic[topic.name].empty)
         for number in range(topic.partitions)
     }
     return created | ledger.target_ends(translated, before=before)
-
-
-def _preserved(ledger: LedgerTable) -> set[str]:
-    """The ids of the remote topics that are marked as preserved and were not given up."""
-    ids = {mark.remote_topic_id for mark in ledger.marks().values() if mark.preserved}
-    return ids - ledger.released()

@@ -24,6 +24,7 @@ from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan.offsets.start_offsets import unfilled_to
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
+from kafka_ferry.runs.provenance.preserved_ends import preserved_ends, replaced_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.marker_writers import markers_at
@@ -92,11 +93,15 @@ def lost_ends(
         FerryError: if the target does not answer.
     """
     ends = log_ends(flow, target, ledger, topics)
-    cut = frozenset(tp for tp, end in ends.items() if end.is_cut)
-    if cut == ends.keys():
+    kept = preserved_ends(flow, target, ledger, topics)
+    cut = frozenset(tp for tp, end in (ends | kept).items() if end.is_cut)
+    if cut == ends.keys() | kept.keys():
         return cut
     with connected(flow.target) as cluster:
-        return cut | _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
+        replaced = replaced_ends(cluster, ledger, kept)
+        if not ends.keys() <= cut:
+            replaced |= _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
+        return cut | replaced
 
 
 def beyond_source(
@@ -164,6 +169,13 @@ def _found(
     if loud and not is_settled(flow.target, ledger_topic(flow.source.alias)):
         ends = {tp: end for tp, end in ends.items() if end.is_quiet}
         loud = {}
+    # Where offsets are preserved, what is cut is known by the position.
+    kept = preserved_ends(flow, target, ledger, topics)
+    if kept:
+        with connected(flow.target) as cluster:
+            for tp in replaced_ends(cluster, ledger, kept):
+                end = kept[tp]
+                found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, is_replaced=True)
     if ends.keys() <= found.keys():
         return found
     with connected(flow.target) as cluster:
@@ -277,7 +289,9 @@ def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> fro
     """The producer ids of the flow's writers as far as runs are known, None where the brokers do not tell."""
     writers = max(flow.writers, ledger.most_writers())
     try:
-        return producer_ids(cluster, (transactional_id(flow.name, at) for at in range(writers)))
+        names = [transactional_id(flow.name, at) for at in range(writers)]
+        # A coordinator that has just been stopped is asked for until another one has its place.
+        return retry(lambda: producer_ids(cluster, names))
     except AccessDenied:
         return None
 

@@ -175,8 +175,8 @@ class Repair:
         ]
 
     def _contradictions(self, copies: Iterable[Copy]) -> Mapping[TopicPartition, LogMismatch]:
-        """How the logs of translated copies contradict the ledger, as a plan sees it; it refuses them then."""
-        topics = [it.remote for it in copies if it.remote and not (it.preserved or it.released)]
+        """How the logs of copies contradict the ledger, as a plan sees it; it refuses them then."""
+        topics = [it.remote for it in copies if it.remote and not it.released]
         if not (topics and self._is_in_ledger):
             return {}
         return log_mismatches(self._flow, self._target, self._run.ledger, topics)

@@ -8,7 +8,7 @@ example. Such a position is not trusted.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.target.preserved.partition_queue import begun
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
-from kafka_ferry.model.cluster_state import FlowPositions
+from kafka_ferry.model.cluster_state import FlowPositions, Topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import connected
@@ -81,6 +81,18 @@ def _compare(flow: Flow, ledger: LedgerTable, topic: str) -> _Compared:
         end = ledger.project(flow.target, topic)
         written = ledger.positions()
     return _Compared(committed, written, _moved(before, committed, written), end)
+
+
+def without_position(
+    remote_topics: Iterable[Topic], positions: Mapping[TopicPartition, Position]
+) -> list[Topic]:
+    """The topics without a position: neither the group nor the ledger names them."""
+    known = {(tp.topic, position.remote_topic_id) for tp, position in positions.items()}
+    return [
+        topic
+        for topic in remote_topics
+        if known.isdisjoint({(topic.name, topic.topic_id), (topic.name, "")})
+    ]
 
 
 def is_confirmed(committed: Position, written: Position) -> bool:

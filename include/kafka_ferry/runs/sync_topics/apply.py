@@ -10,7 +10,7 @@ from typing import Final
 from kafka_ferry.batched import batched
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl
+from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.model import Note, Plan, Range, Refusal
@@ -18,6 +18,7 @@ from kafka_ferry.model.cluster_state import Mark, Topic
 from kafka_ferry.plan.removals import held_back, takes_away, withhold
 from kafka_ferry.plan.retention import Retention, shorter_retention
 from kafka_ferry.plan.topics.ownership import marked_before, new_marks, unlike_their_marks
+from kafka_ferry.runs.state.known_positions import without_position
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
 from kafka_ferry.runs.sync_topics.other_ledgers import NEVER, MarkOf, marked_in_other_ledgers
@@ -165,7 +166,9 @@ def mark_topics(
     free = set[str]() if adopts else _free(run, plan, ids, created)
     taken = _taken(run, target, free)
     choices = [choice for choice in choices if ids.get(choice.remote_topic) not in taken]
-    marks = new_marks(choices, ids, known, created)
+    marked = {name for name, mark in known.items() if mark.remote_topic_id == ids.get(name)}
+    empty = set[str]() if adopts else _empty(run, ids, ids.keys() - created - marked)
+    marks = new_marks(choices, ids, known, created, empty)
     for some in batched(marks, _MARKS_AT_ONCE):
         entry = OwnershipEntry(flow=flow.name, run=plan.run, at=now_ms(), marks=some)
         append_entry(flow, entry)
@@ -175,6 +178,17 @@ def mark_topics(
     taken |= _taken(run, target, free - taken.keys())
     rivals = {} if adopts else marked_before(ids, taken | ledger.other_owners())
     return unlike_their_marks(choices, ids, known) | rivals
+
+
+def _empty(run: RunContext, ids: Mapping[str, str], names: AbstractSet[str]) -> set[str]:
+    """Those of remote topics without a mark that hold no record: the plan refuses such as do, unless the flow has
+    copied to them."""
+    topics = [Topic(name, ids[name], 1) for name in names]
+    if not topics:
+        return set()
+    committed = read_positions(run.flow.target, run.flow.name)
+    strange = without_position(without_position(topics, committed), run.ledger.positions())
+    return {topic.name for topic in strange}
 
 
 def _free(

@@ -15,13 +15,15 @@ from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
-from kafka_ferry.runs.provenance.log_ends import after_positions, ledger_ends, log_ends
+from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends_and_leaderless
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
+from kafka_ferry.runs.provenance.preserved_ends import after_positions
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_topics
+from kafka_ferry.runs.verify.dead_letters import look_up_letters
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
     ranges_to_evaluate,
@@ -30,7 +32,7 @@ from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_part
 from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
 from kafka_ferry.runs.verify.source_witness import ask_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
-from kafka_ferry.verify import judge, partition_rows, topic_rows
+from kafka_ferry.verify import PartitionRecount, judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
 from kafka_ferry.verify.topics import is_lost
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
-    from kafka_ferry.model import Plan, Topic
+    from kafka_ferry.model import Plan, Topic, TopicPartition
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PAUSES_S: Final = (0.0, 0.2, 1.0)
+_NO_LEADER: Final = PartitionRecount((), 0, unread="the partition has no leader.")
 
 
 def verify_run(
@@ -168,6 +171,9 @@ def _read_due(
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
     require_own_writers(run, due.ranges, due.proved)
     ledger, is_backfill = run.ledger, plan.options.window is not None
+    written, leaderless = (
+        ({}, frozenset()) if is_backfill else _written_to(run.flow, ledger, target, plan, due)
+    )
     recounted = recount_ranges(
         partial(recount_now, spark, run.flow, target, due.topics, stored),
         run.flow,
@@ -175,10 +181,7 @@ def _read_due(
         due.ranges,
         due.topics,
         is_backfill=is_backfill,
-        boundaries={
-            **due.boundaries,
-            **({} if is_backfill else _written_to(run.flow, ledger, target, plan, due)),
-        },
+        boundaries={**due.boundaries, **written},
         refused=due.refused,
     )
     evaluated = _evaluated(spark, run, plan, due, stored)
@@ -188,15 +191,19 @@ def _read_due(
         partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
+        recounts = {**dict.fromkeys(leaderless, _NO_LEADER), **recounted.recounts}
+        recounted = replace(recounted, recounts=recounts)
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     witnessed = ask_source(run, due.ranges)
+    letters = look_up_letters(run.flow, (it for it in due.ranges if it.ledger_offset >= due.proved))
     rows = [
         replace(
             row,
             compaction_expected=row.topic in compacted,
             rule=evaluated.get(_key_of(row), row.rule),
             witness=witnessed.get(_key_of(row), row.witness),
+            letters=letters.get(_key_of(row), row.letters),
         )
         for row in (*recounted.present, *recounted.gone)
     ]
@@ -354,19 +361,23 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
 
 def _written_to(
     flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan, due: _Due
-) -> Boundaries:
-    """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on."""
+) -> tuple[Boundaries, frozenset[TopicPartition]]:
+    """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on.
+
+    Returns:
+        They; and the partitions of which nobody can tell, since they have no leader.
+    """
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
         # Other flows write there, and prove what they write; or the target's own producers do.
-        return {}
+        return {}, frozenset()
     written = {entry.target for entry in due.ranges}
-    ends = log_ends(flow, target, ledger, due.topics.values())
-    # A failed one may hold what an attempt has left.
+    topics = due.topics.values()
+    ends, leaderless = log_ends_and_leaderless(flow, target, ledger, topics)
+    after, others = after_positions(flow, target, ledger, topics)
+    loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet} | after
+    # A partition that has failed may hold what an attempt has left.
     written |= {it.target for it in plan.ranges if it.preserved and it.start < it.end}
-    after = after_positions(flow, target, ledger, due.topics.values())
-    return {
-        tp: end.ledger_end for tp, end in ends.items() if tp not in written and not end.is_quiet
-    } | {tp: end for tp, end in after.items() if tp not in written}
+    return {tp: end for tp, end in loud.items() if tp not in written}, leaderless | others
 
 
 def _due_ranges(

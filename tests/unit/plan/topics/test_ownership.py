@@ -25,6 +25,7 @@ def a_mark(**more: Any) -> Mark:
 def test_a_topic_that_the_flow_creates_is_marked_as_its_own() -> None:
     assert new_marks([CHOICE], IDS, {}, created=[REMOTE]) == (a_mark(),)
     assert new_marks([CHOICE], IDS, {}, created=[]) == (a_mark(created=False),)
+    assert new_marks([CHOICE], IDS, {}, [], [REMOTE]) == (a_mark(created=False, empty=True),)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ def test_no_mark_is_missing(ids: Mapping[str, str], marks: Mapping[str, Mark]) -
         (a_mark(topic_id="earlier"), a_mark()),
         (a_mark(topic_id="earlier", created=False), a_mark(created=False)),
         (a_mark(topic_id="earlier", given_back=True), a_mark(given_back=True)),
+        (a_mark(topic_id="earlier", empty=True), a_mark(empty=True)),
         # Of an earlier remote topic of that name.
         (a_mark(remote_topic_id="earlier", given_back=True), a_mark(created=False)),
     ],

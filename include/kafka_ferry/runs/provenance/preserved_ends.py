@@ -1,0 +1,186 @@
+"""What lies in remote logs with preserved offsets where the flow's ledger has its last record there.
+
+Where such a log ends tells whether it was cut, and nothing of what has grown there again since::
+
+    ledger   ... 57 58 59|                 the ledger's end is 60
+    log      ... 57 58 59                  the partition's own producer has written 60 records
+    log      ... 57 x  x                   ends at 60 too: cut, and written on by another client
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.control import read_positions
+from kafka_ferry.ledger import LedgerEnd
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry, retry_for
+from kafka_ferry.runs.provenance.log_ends import LogEnds
+from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.by_leader import by_node
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import batch_and_fate_at
+from kafka_ferry.wire.transactions.endings import producers
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.control import ClusterControl
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Topic
+    from kafka_ferry.model.cluster_state import LogBounds
+    from kafka_ferry.model.positions import ProducerState
+    from kafka_ferry.wire import WireCluster
+
+# So long a log's end is asked for records that it may not have any more.
+_TAIL_S: Final = 5.0
+_SEQUENCES: Final = 2**31
+
+log = logging.getLogger(__name__)
+
+
+def preserved_ends(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Iterable[Topic]
+) -> dict[TopicPartition, LogEnds]:
+    """The ends of the logs of *target* partitions with preserved offsets in which the ledger has records.
+
+    Partitions without a leader are left out.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    kept = _preserved(ledger, topics)
+    ends = ledger.target_ends(kept.values())
+    logs = _logs(flow, target, kept) if ends else {}
+    return {tp: LogEnds(ends[tp], bounds) for tp, bounds in logs.items() if tp in ends}
+
+
+def after_positions(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Iterable[Topic]
+) -> tuple[dict[TopicPartition, LedgerEnd], frozenset[TopicPartition]]:
+    """The *target* partitions with preserved offsets whose logs hold more than the flow's positions say.
+
+    A writer commits a position before its first record: whatever a partition without one holds is another client's.
+    The source may have nothing there, or lack the partition.
+
+    Returns:
+        They, at their positions, or at 0; and the partitions without a leader.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    kept = _preserved(ledger, topics)
+    if not kept:
+        return {}, frozenset()
+    # The logs first: a writer may go on meanwhile.
+    logs = _logs(flow, target, kept)
+    positions = {
+        tp: position.offset
+        for tp, position in read_positions(flow.target, flow.name).items()
+        if tp.topic in kept and position.remote_topic_id in ("", kept[tp.topic].topic_id)
+    }
+    found = {
+        tp: LedgerEnd(positions.get(tp, 0))
+        for tp, it in logs.items()
+        if it.end > max(it.start, positions.get(tp, 0))
+    }
+    every = (TopicPartition(it.name, at) for it in kept.values() for at in range(it.partitions))
+    return found, frozenset(every) - logs.keys()
+
+
+def replaced_ends(
+    cluster: WireCluster, ledger: LedgerTable, ends: Mapping[TopicPartition, LogEnds]
+) -> frozenset[TopicPartition]:
+    """The *target* partitions that have something else where the ledger has the last record.
+
+    Brokers tell in one request each up to which sequence number a producer has written, which counts its records.
+    Only where they know less of the partition's own, such as after a day, its last batch is read. What compaction or
+    retention has taken tells nothing.
+
+    Args:
+        cluster: the target, with no request on its way.
+        ledger: the flow's ledger, projected.
+        ends: as ``preserved_ends`` gives them.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    positions = ledger.positions()
+    own = {
+        tp: producer
+        for tp, end in ends.items()
+        if end.log.start < end.ledger_end.offset <= end.log.end
+        and tp in positions
+        and (producer := positions[tp].producer)
+    }
+    doubtful = own.keys() - retry(lambda: _whole(cluster, own)) if own else ()
+    return frozenset(
+        tp for tp in doubtful if _is_replaced(cluster, tp, ends[tp].ledger_end, own[tp])
+    )
+
+
+def _preserved(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Topic]:
+    """Those of remote topics whose offsets are preserved, by the flow's marks, by name."""
+    marks, released = ledger.marks(), ledger.released()
+    return {
+        topic.name: topic
+        for topic in topics
+        if (mark := marks.get(topic.name))
+        and mark.preserved
+        and mark.remote_topic_id == topic.topic_id
+        and topic.topic_id not in released
+    }
+
+
+def _logs(
+    flow: Flow, target: ClusterControl, topics: Mapping[str, Topic]
+) -> Mapping[TopicPartition, LogBounds]:
+    wait_s = flow.partition_wait_ms / 1000
+    return target.log_bounds(topics.values(), "read_uncommitted", wait_s=wait_s)
+
+
+def _whole(
+    cluster: WireCluster, own: Mapping[TopicPartition, ProducerState]
+) -> Collection[TopicPartition]:
+    """The partitions to which their own producers have written all that the ledger has, as their leaders know."""
+    with cluster.forgetting():
+        leaders = cluster.recent_leaders(own)
+        nodes = by_node({tp: it.node for tp, it in leaders.items() if it.node >= 0})
+        cluster.open(nodes)
+        answers = [
+            question.ask()
+            for node, some in nodes.items()
+            if (question := producers(cluster, node, some))
+        ]
+    return {
+        tp
+        for found in answers
+        for tp, states in found.items()
+        if any(is_past(own[tp], state.producer_id, state.last_sequence) for state in states)
+    }
+
+
+def is_past(producer: ProducerState, producer_id: int, last_sequence: int) -> bool:
+    """Whether a broker knows a producer that has written all records before its state in the ledger, or more."""
+    ahead = (last_sequence + 1 - producer.sequence) % _SEQUENCES
+    return producer_id == producer.producer_id and last_sequence >= 0 and ahead < _SEQUENCES // 2
+
+
+def _is_replaced(
+    cluster: WireCluster, partition: TopicPartition, end: LedgerEnd, own: ProducerState
+) -> bool:
+    try:
+        with retry_for(_TAIL_S):
+            batch, is_aborted = retry(
+                lambda: batch_and_fate_at(
+                    cluster, partition_log(cluster, partition), end.offset - 1
+                )
+            )
+    except Unanswered as error:
+        log.warning("%s", error)
+        return False
+    if batch is None:
+        return False
+    header = batch.header
+    return is_aborted or header.is_control or header.producer_id != own.producer_id

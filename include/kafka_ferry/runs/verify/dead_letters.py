@@ -1,0 +1,105 @@
+"""Reads back the dead letters of a run: what went to the dead letter topic is nowhere else on the target.
+
+Once, with the first proof of the ranges that they belong to: afterwards people may delete what they have dealt with.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.batches import MalformedBatch, read_records
+from kafka_ferry.batches.record_format.content import read_content
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.retry import retry, retry_for
+from kafka_ferry.verify.rows import DeadLetters
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import stored_batches
+
+if TYPE_CHECKING:
+    from kafka_ferry.batches import Batch
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerRange, RangeKey
+
+log = logging.getLogger(__name__)
+
+_COORDINATES: Final = (b"ferry.topic", b"ferry.partition", b"ferry.offset")
+# A topic that is gone does not come back.
+_WAIT_S: Final = 5.0
+
+Coordinates = tuple[bytes | None, ...]
+"""Topic, partition and offset of a record on the source, as the headers of its dead letter have them."""
+
+
+def look_up_letters(flow: Flow, ranges: Iterable[LedgerRange]) -> dict[RangeKey, DeadLetters]:
+    """What the dead letter topic has of the letters that the ledger names, by range; only of ranges with any.
+
+    Args:
+        flow: the flow.
+        ranges: what is proved for the first time.
+    """
+    asked = [entry for entry in ranges if entry.copied.letters]
+    if not asked:
+        return {}
+    letters = [letter for entry in asked for letter in entry.copied.letters]
+    first = min(letter.target for letter in letters)
+    end = max(letter.target + letter.records for letter in letters)
+    try:
+        start, there = _read(flow, first, end)
+    except FerryError as error:
+        log.warning("%s cannot be read: %s", flow.dead_letter_name, error)
+        return {entry.key: found_of(entry, 0, {}, str(error)) for entry in asked}
+    return {entry.key: found_of(entry, start, there) for entry in asked}
+
+
+def found_of(
+    entry: LedgerRange, start: int, there: Mapping[int, Coordinates], unread: str = ""
+) -> DeadLetters:
+    """What there is of a range's letters.
+
+    Args:
+        entry: the range.
+        start: the first offset of the dead letter topic.
+        there: by offset of the dead letter topic, whose record the letter there is.
+        unread: why it could not be read; "" if it was.
+    """
+    copied, missing, deleted = entry.copied, 0, 0
+    for source, target, records in copied.letters:
+        for number in range(records):
+            wanted = (copied.topic, str(copied.partition), str(source + number))
+            if target + number < start:
+                deleted += 1
+            elif there.get(target + number) != tuple(it.encode() for it in wanted):
+                missing += 1
+    return DeadLetters(missing, deleted, unread)
+
+
+def _read(flow: Flow, first: int, end: int) -> tuple[int, dict[int, Coordinates]]:
+    """Where the dead letter topic starts, and its letters of ``[first, end)``."""
+    partition = TopicPartition(flow.dead_letter_name, 0)
+    with retry_for(_WAIT_S), connected(flow.target) as cluster:
+
+        def read() -> tuple[int, dict[int, Coordinates]]:
+            known = partition_log(cluster, partition)
+            begin, stop = max(first, known.start), min(end, known.end)
+            batches = stored_batches(cluster, known, begin, stop) if begin < stop else iter(())
+            return known.start, {at: whose for batch in batches for at, whose in _letters(batch)}
+
+        return retry(read)
+
+
+def _letters(batch: Batch) -> Iterator[tuple[int, Coordinates]]:
+    if batch.header.is_control:
+        return
+    try:
+        for offset, _, _, content in read_records(batch):
+            headers = dict(read_content(content).headers)
+            yield (
+                offset,
+                tuple(map(headers.get, _COORDINATES)),
+            )
+    except MalformedBatch as error:
+        log.warning("%s", error)

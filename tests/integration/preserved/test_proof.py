@@ -25,7 +25,14 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import read_batches, write_log
 from tests.support.records.batches import a_batch
 from tests.support.records.builders import Record, create_topic, delete_before, produce
-from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_rows, make_flow, remote
+from tests.support.runs.flows import (
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_rows,
+    make_flow,
+    remote,
+)
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, recount_here, report_of, verified
 

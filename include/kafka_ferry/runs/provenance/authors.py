@@ -3,7 +3,8 @@
 A record stands in a transaction (``ledger.topic``), and a transaction takes a right to its transactional id. Whose id
 that was, the transaction coordinator knows: it gives a producer id to one transactional id only, and never again.
 Where it has forgotten the id (after a week without a transaction, by default), the records that were copied tell,
-which stand in the same transaction, or an earlier range that was proved.
+which stand in the same transaction or, with preserved offsets, are of the producer that the record names; or an
+earlier range that was proved.
 """
 
 from __future__ import annotations
@@ -114,10 +115,14 @@ def _names(flow: str, ranges: Iterable[LedgerRange]) -> list[str]:
 
 
 def _has_data(cluster: WireCluster, entry: LedgerRange) -> bool:
-    """Whether the first record of a range was written by the producer of its ledger record."""
+    """Whether the first record of a range was written by the producer of its ledger record.
+
+    Where offsets are preserved, by the partition's own producer: what it has not written, the range cannot have.
+    """
     copied = entry.copied
-    if not copied.segments or copied.adopted or copied.preserved:
+    if not copied.segments or copied.adopted:
         return False
+    writer = copied.producer.producer_id if copied.producer else entry.producer_id
     partition = TopicPartition(copied.remote_topic, copied.partition)
     log = retry(partial(partition_log, cluster, partition))
     first = copied.segments[0].target
@@ -127,7 +132,7 @@ def _has_data(cluster: WireCluster, entry: LedgerRange) -> bool:
     return (
         batch is not None
         and batch.header.base_offset <= first
-        and batch.header.producer_id == entry.producer_id
+        and batch.header.producer_id == writer
     )
 
 

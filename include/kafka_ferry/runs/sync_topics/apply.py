@@ -71,7 +71,8 @@ def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     if run.flow.sync_schemas != "none":
         from kafka_ferry.runs.sync_topics.schemas import mirror_schemas  # noqa: PLC0415  (no flow without needs it)
 
-        unapplied += mirror_schemas(run, plan)
+        plan, problems = mirror_schemas(run, plan)
+        unapplied += problems
     # A run of some topics does not know which of the others are missing.
     if plan.options.is_whole:
         unapplied += retire_topics(run, target, plan)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.model import Note, Plan
-from kafka_ferry.model.ranges import IdPart, parts_of
+from kafka_ferry.model.ranges import IdPart, Range, parts_of
 from kafka_ferry.model.schemas import SchemaChanges, SchemaRegistration, TranslatedIds
 from kafka_ferry.schemas.ids import FlowSchemas, store_schemas, stored_schemas
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
@@ -69,24 +69,27 @@ def planned_schemas(run: RunContext, plan: Plan) -> Plan:
     notes += _without_subjects(run.flow, rules, found.subjects)
     return replace(
         plan,
-        ranges=tuple(replace(it, schema_ids=rules.get(it.topic, "")) for it in plan.ranges),
+        ranges=_with_rules(plan, rules),
         schemas=changes,
         remarks=replace(plan.remarks, notes=(*plan.remarks.notes, *notes)),
     )
 
 
-def mirror_schemas(run: RunContext, plan: Plan) -> list[str]:
+def mirror_schemas(run: RunContext, plan: Plan) -> tuple[Plan, list[str]]:
     """Mirror the schemas of a plan's topics, and store their ids for the tasks that copy.
 
     Returns:
-        What could not be done, as sentences.
+        The plan, in which records get other ids also where the source has a subject that it did not have, or did not
+        name, when the run was planned; and what could not be done, as sentences.
 
     Raises:
         ConfigError, ClusterUnreachable, AccessDenied: as ``planned_schemas``.
     """
     found = _mirrored(run, plan, changes=True)
     store_schemas(run.state, found.known)
-    return found.mirror.problems
+    planned = {it.topic: parts_of(it.schema_ids) for it in plan.ranges if it.schema_ids}
+    rules = _rules(run.flow, plan, found.subjects, planned)
+    return replace(plan, ranges=_with_rules(plan, rules)), found.mirror.problems
 
 
 def keep_late_schemas(run: RunContext) -> None:
@@ -175,6 +178,10 @@ def _sentences(found: _Mirrored) -> Iterator[str]:
             f"The source's ids {listed} were mirrored before, and the registries do not both have those schemas "
             "under the same ids any more: records with such an id are looked up again while they are copied."
         )
+
+
+def _with_rules(plan: Plan, rules: Mapping[str, str]) -> tuple[Range, ...]:
+    return tuple(replace(it, schema_ids=rules.get(it.topic, "")) for it in plan.ranges)
 
 
 def _rules(

@@ -253,13 +253,17 @@ class Run:
         Raises:
             RangesFailed: if some partitions were not copied to their planned end; the others were.
             Fenced: if another run took over.
-            FerryError: if plans wait for an approval, and the stored one is not what ``sync_topics`` has left.
+            FerryError: if ``sync_topics`` has not ended; or if plans wait for an approval, and the stored one is not
+                what it has left.
         """
         if shard is None and (shards := self._shards()):
             return self._mirror_all(spark, shards)
         with self._folder.step(part_of("mirror", shard)), self._retry_time():
             plan = self._planned()
             work = plan.of_shard(shard) or plan.pins_of_shard(shard)
+            if work:
+                # A task that was marked as successful has made nothing, nor looked at what is there.
+                self._raise_unless_done("sync_topics", 0)
             if work and self.flow.approval != "never":
                 require_prepared(self._context, plan)
             copying = self._copying()

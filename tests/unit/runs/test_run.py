@@ -45,9 +45,17 @@ def mirror(run: Run, monkeypatch: pytest.MonkeyPatch) -> MirrorOf:
         monkeypatch.setattr(Copying, "copy", lambda *_: outcomes)
         monkeypatch.setattr(LedgerTable, "last_run", lambda _: {"run": newest, "writers": 32})
         run._folder.save_plan(plan)
+        with run._folder.step("sync_topics"):
+            pass
         run.mirror(NO_SPARK)
 
     return do
+
+
+def test_nothing_is_copied_where_sync_topics_was_only_marked(run: Run) -> None:
+    run._folder.save_plan(a_plan(ranges=(RANGE,)))
+    with pytest.raises(FerryError, match="The step sync_topics of the run run-1 has not ended"):
+        run.mirror(NO_SPARK)
 
 
 def failure(*, transient: bool = False, fenced: bool = False) -> Failure:

@@ -127,7 +127,9 @@ def range_to_evaluate(
             schema_ids=copied.schema_ids,
         ),
         tuple(part for it in copied.segments if (part := it.within(start, end))),
-        sum(copied.reasons.get(reason, 0) for reason in _NOT_THE_RULES),
+        copied.letters,
+        sum(copied.reasons.get(reason, 0) for reason in _NOT_THE_RULES)
+        - sum(it.records for it in copied.letters),
         f"{flow.rule_name(copied.topic)} for {copied.topic}-{copied.partition}",
     )
 

@@ -72,6 +72,9 @@ def stretches(run: str, ranges: Iterable[LedgerRange]) -> list[Stretch]:
     of_partition: dict[TopicPartition, list[Stretch]] = defaultdict(list)
     for entry in ranges:
         reasons = {reason for reason, offsets in entry.copied.reasons.items() if offsets}
+        letters = sum(it.records for it in entry.copied.letters)
+        if letters and letters == entry.copied.reasons.get(Reason.DEAD_LETTERED):
+            reasons.discard(Reason.DEAD_LETTERED)
         if reasons and reasons <= _BY_THE_SOURCE:
             of_partition[_source(entry.copied)] += _absent(run, entry)
     turns = [
@@ -110,7 +113,8 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
     """The stretches of a range, of a long one a part that the run's id chooses."""
     copied = entry.copied
     at = copied.start
-    present = [(it.source, it.source + it.records) for it in copied.segments]
+    known = sorted((*copied.segments, *copied.letters))
+    present = [(it.source, it.source + it.records) for it in known]
     for start, end in (*present, (copied.end, copied.end)):
         if at < start:
             whole = Stretch(entry, at, start)

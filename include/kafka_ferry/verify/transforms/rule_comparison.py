@@ -53,6 +53,7 @@ def compared(
     found: Iterable[tuple[int, bytes]],
     segments: Sequence[Segment],
     *,
+    letters: Sequence[Segment] = (),
     elsewhere: int = 0,
 ) -> RuleEvaluation:
     """What the comparison of a range finds.
@@ -62,9 +63,11 @@ def compared(
         given: what became of the range's source offsets, ascending.
         found: the source offsets and contents of records that the target holds, ascending.
         segments: what the ledger has of the range.
-        elsewhere: how many offsets have no record on the target for a reason that is not the rule's.
+        letters: what the ledger has of it in the dead letter topic.
+        elsewhere: how many offsets have no record on the target for another reason that is not the rule's.
     """
-    comparison = _Comparison(iter(found), segments, elsewhere)
+    lettered = frozenset(at for it in letters for at in range(it.source, _end(it)))
+    comparison = _Comparison(iter(found), segments, lettered, elsewhere)
     for one in given:
         comparison.add(one)
     return comparison.result(rule)
@@ -74,6 +77,7 @@ def compared(
 class _Comparison:
     found: Iterator[tuple[int, bytes]]
     segments: Sequence[Segment]
+    lettered: frozenset[int]
     elsewhere: int
     evaluated: int = 0
     unevaluated: int = 0
@@ -101,7 +105,8 @@ class _Comparison:
         if given.became == "failed":
             why = f"the rule fails for it: {given.why}"
             # It is among those that went to the dead letter topic.
-            self.elsewhere = max(0, self.elsewhere - (not claimed))
+            is_elsewhere = not (claimed or given.first in self.lettered)
+            self.elsewhere = max(0, self.elsewhere - is_elsewhere)
         for offset in claimed:
             self._differs(offset, f"is on the target, but {why}")
 
@@ -125,7 +130,8 @@ class _Comparison:
     def _compare(self, given: Given, *, is_claimed: bool) -> None:
         if not is_claimed:
             self.evaluated += 1
-            self.absent.append(given.first)
+            if given.first not in self.lettered:
+                self.absent.append(given.first)
             return
         content = self._content(given.first)
         if content is None:

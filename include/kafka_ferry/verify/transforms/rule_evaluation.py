@@ -44,14 +44,16 @@ class RangeToEvaluate:
         key: the range.
         range: the offsets.
         segments: where its records are on the target.
-        elsewhere: how many offsets of the ledger's range have no record on the target for a reason that is not
-            the rule's.
+        letters: where its dead letters are in their topic.
+        elsewhere: how many other offsets of the ledger's range have no record on the target for a reason that is
+            not the rule's.
         rule: the rule, in sentences.
     """
 
     key: RangeKey
     range: Range
     segments: tuple[Segment, ...]
+    letters: tuple[Segment, ...]
     elsewhere: int
     rule: str
 
@@ -86,7 +88,14 @@ def evaluate_again(
                 closing(source.given(one.range)) as given,
                 closing(_target_records(target, one)) as there,
             ):
-                evaluation = compared(one.rule, given, there, one.segments, elsewhere=one.elsewhere)
+                evaluation = compared(
+                    one.rule,
+                    given,
+                    there,
+                    one.segments,
+                    letters=one.letters,
+                    elsewhere=one.elsewhere,
+                )
             found.append((one.key, evaluation))
     return found
 

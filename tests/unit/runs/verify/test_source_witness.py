@@ -46,6 +46,13 @@ def test_what_has_no_record_for_the_sources_reasons(
     assert sorted(chosen(given)) == expected
 
 
+def test_dead_letters_whose_places_are_known_hide_nothing() -> None:
+    known = entry(0, 10, (0, 5), dead_lettered=2, control=3)
+    letters = known.copied.model_copy(update={"letters": (Segment(6, 40, 2),)})
+    assert chosen(known) == []
+    assert sorted(chosen(known._replace(copied=letters))) == [(0, 5, 6), (0, 8, 10)]
+
+
 def test_each_partition_has_its_turn_before_one_has_two_and_runs_ask_for_others() -> None:
     many = [entry(at, at + 10, (at, 9), control=1) for at in range(0, 1_000, 10)]
     one = entry(0, 10, (0, 9), partition=1, control=1)

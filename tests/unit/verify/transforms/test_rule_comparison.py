@@ -31,6 +31,13 @@ def rule_of(
     return compared("rule 1", iter(given), iter(found), SEGMENTS, elsewhere=elsewhere)
 
 
+def test_only_the_offsets_that_are_dead_letters_may_be_missing() -> None:
+    given = [*GIVEN[:2], kept(2, b"2"), Given(3, 4, "failed", why="where failed"), *GIVEN[3:]]
+    for letters, unlike in (([Segment(2, 7, 2)], 0), ([Segment(3, 7, 1)], 1)):
+        found = compared("rule 1", iter(given), iter(FOUND), SEGMENTS, letters=letters)
+        assert found.unlike_rule == unlike
+
+
 def test_a_target_that_has_what_the_rule_gives_is_alike() -> None:
     assert rule_of(GIVEN) == RuleEvaluation(evaluated=6)
 

@@ -123,7 +123,7 @@ def key_pair_of(key: Any, certificates: Sequence[x509.Certificate]) -> KeyPair:
     """The key with its own certificate and that one's issuers, as far as they are in ``certificates``.
 
     Raises:
-        PemError: none of them is the key's own.
+        PemError: none of them is the key's own, or the key of one cannot be read.
     """
     chain = [found for found in certificates if _public(found) == _public(key)][:1]
     if not chain:
@@ -137,7 +137,10 @@ def key_pair_of(key: Any, certificates: Sequence[x509.Certificate]) -> KeyPair:
 
 
 def _public(of: Any) -> bytes:
-    key = of.public_key()
+    try:
+        key = of.public_key()
+    except ValueError as error:
+        raise PemError(f"holds a certificate whose key cannot be read: {error}") from None
     return bytes(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
 

@@ -139,7 +139,7 @@ def key_pair_of(key: Any, certificates: Sequence[x509.Certificate]) -> KeyPair:
 def _public(of: Any) -> bytes:
     try:
         key = of.public_key()
-    except ValueError as error:
+    except UNREADABLE as error:
         raise PemError(f"holds a certificate whose key cannot be read: {error}") from None
     return bytes(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 

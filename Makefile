@@ -13,11 +13,11 @@ INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
 # All that a marker selects in some folders: some files at a time, then what must be alone. As tests/conftest.py has
-# them. Each of those side by side has brokers and a Spark of its own, which the tests of a file share: two keep two
-# processors busy, and three where most of them wait for brokers that were killed. The long files come first
-# (pyproject.toml), so that none waits for another.
+# them. Each of those side by side has brokers and a Spark of its own, which the tests of a file share: three keep two
+# processors busy, since each waits for its brokers at times. The long files come first (pyproject.toml), so that none
+# waits for another.
 define run_tests
-pytest -n $(3) --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(2); beside=$$?; \
+pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(1) and not alone" $(2); beside=$$?; \
   pytest -m "$(1) and alone" tests/system && exit $$beside
 endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
@@ -50,10 +50,10 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 	@python -m kafka_sandbox.clusters down
 
 test: setup ## Run each promise's test once, on real clusters, a real Spark and a real Airflow
-	@$(call run_tests,not long,,2)
+	@$(call run_tests,not long)
 
 test-long: setup ## Run what needs minutes, such as storms and old brokers, and what happens seldom
-	@$(call run_tests,long,tests/simulation tests/system tests/faults tests/integration,3)
+	@$(call run_tests,long,tests/simulation tests/system tests/faults tests/integration)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))

@@ -292,7 +292,6 @@ def test_a_certificate_for_another_host_is_told_at_once_unless_host_names_are_no
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"sasl.mechanism": "NTLM"}, "NTLM is not supported"),
         ({"ssl.truststore.location": "/nowhere/trust.pem"}, "/nowhere/trust.pem cannot be read"),
         ({"ssl.truststore.type": "JKS"}, "is PEM"),
     ],

@@ -68,7 +68,7 @@ def test_one_committed_record_after_aborted_ones_makes_it_foreign(pair: Pair) ->
     (refusal,) = plan_now(flow).remarks.refused
 
     assert (refusal.topic, refusal.partition) == (topic, None)
-    assert f"{remote(flow, topic)} on the target holds records" in refusal.reason
+    assert f"{remote(flow, topic)} on backup holds records" in refusal.reason
     assert "on.foreign.records: adopt" in refusal.advice
 
 

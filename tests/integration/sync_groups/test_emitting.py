@@ -313,7 +313,7 @@ def test_an_applications_own_topic_of_heartbeats_is_none_of_mirrormakers(
         flow = a_flow(pair.folder, pair.primary, pair.backup, [topic, "heart.*"], **COPIED)
         (refused,) = plan_now(flow, "run-3").remarks.refused
         assert refused.topic == "heartbeats"
-        assert f"{beats} on the target holds records" in refused.reason
+        assert f"{beats} on backup holds records" in refused.reason
     finally:
         delete_topic(pair.primary, "heartbeats")
 

@@ -313,7 +313,10 @@ def _cut_target(strike: Strike) -> Any:
 
 def _cut_internal(strike: Strike) -> Any:
     target = strike.target
-    moment = strike.random.choice(strike.history.moments or [0.0])
+    if not strike.history.moments:
+        # Cut back to nothing while the first run copies, nothing says that the topics were the flow's.
+        return strike.apply()
+    moment = strike.random.choice(strike.history.moments)
     which = strike.random.choice(("ledger", "positions", "both"))
     if which != "positions":
         for tp in target.partitions():

@@ -318,6 +318,9 @@ class History:
         until = self.random.randint(began + 1, now)
         return Window(self.random.choice((began, self.random.randint(began, until - 1))), until)
 
+    def _has_struck(self, power: str) -> bool:
+        return any(it.power == power for it in self.adversary.struck)
+
     @property
     def _is_hurt(self) -> bool:
         """Whether a run may refuse to go on."""
@@ -367,6 +370,8 @@ class History:
             is_whole = self.harmed_at < 0 and not self._is_hurt
             # A group that expires after the copy takes the positions along, and the next run restores them.
             is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
+            # Of two first runs that begin at the logs' ends, one may have planned what the other has begun.
+            is_blamed &= not (self.case.backfills and self._has_struck("second run"))
             if is_whole and is_blamed:
                 self._blame("d", f"{name} blames a copy that is whole: {said}")
         except Killed:

@@ -122,7 +122,8 @@ def _located(problem: Problem, places: KeyPlaces) -> Problem:
     reason = problem.reason
     if is_own and _DEMAND.match(reason) and _may_show(problem.key) and place.value:
         reason += "" if place.value in reason else f", and not {place.value}"
-        near = did_you_mean(place.value.strip("'"), _named(problem.reason))
+        value = place.value.strip("'")
+        near = did_you_mean(value, [it for it in _named(problem.reason) if it != value])
         if near and "Did you mean" not in reason:
             return problem._replace(reason=reason, advice=problem.advice or near, line=place.line)
     return problem._replace(reason=reason, line=place.line)

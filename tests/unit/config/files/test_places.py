@@ -108,6 +108,10 @@ def test_an_option_of_a_yaml_file(tmp_path: Path, more: str, said: str) -> None:
     assert f"{file}{said}" in refused(file) or (said in refused(file) and said[0] != ":")
 
 
+def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
+    assert refused(yaml_file(tmp_path, "schedule: 15m")).endswith("and not '15m'")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

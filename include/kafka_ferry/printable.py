@@ -17,8 +17,8 @@ _CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}]")
 _LINE_BREAK: Final = regex.compile(r"[\n\t\u2028\u2029]")
 
 
-# Enough to find whatever is to be masked in what is shown of it.
-_LOOKED_AT: Final = 64 * 1024
+LOOKED_AT: Final = 64 * 1024
+"""So many characters of what a program says are enough to find whatever is to be masked in what is shown of it."""
 
 
 def excerpt(said: str, longest: int = 300) -> str:
@@ -30,7 +30,7 @@ def excerpt(said: str, longest: int = 300) -> str:
         said: its words.
         longest: how many characters are shown.
     """
-    shown = printable(" ".join(said[:_LOOKED_AT].split()))
+    shown = printable(" ".join(said[:LOOKED_AT].split()))
     return shown[:longest].rstrip(".")
 
 

@@ -14,7 +14,7 @@ from kafka_ferry.config.client.property_names import REGISTRY_PREFIX
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.model.schemas import SchemaVersion
-from kafka_ferry.printable import excerpt
+from kafka_ferry.printable import LOOKED_AT, excerpt
 from kafka_ferry.schemas.answers import (
     id_of,
     known_as,
@@ -42,7 +42,6 @@ _TEXTS: Final = {
 _NOT_FOUND: Final = 404
 # What it says of a schema that it refuses has some lines.
 _LONGEST_SENTENCE: Final = 2_000
-_LOOKED_AT: Final = 64 * 1024
 _BEARER: Final = regex.compile(r"(?<=Bearer )[^\s'\"]+")
 _NO_ANSWER: Final = (-1, 408, 429, 500, 502, 503, 504)
 
@@ -286,7 +285,7 @@ class _ConfluentRegistry:
 
     def _shown(self, said: object) -> str:
         """What it says, which may send back what it was sent."""
-        shown = without(str(said)[:_LOOKED_AT], self._secrets)
+        shown = without(str(said)[:LOOKED_AT], self._secrets)
         # The token of an endpoint, where no header can hold it, is in the client's own error.
         return excerpt(_BEARER.sub(MASK, shown), _LONGEST_SENTENCE)
 

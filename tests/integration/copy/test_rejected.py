@@ -282,16 +282,22 @@ def put_another_there(pair: Pair, flow: Flow) -> None:
     produce(pair.backup.bootstrap, flow.dead_letter_name, [Record(value=b"foreign")] * 3)
 
 
+def with_a_letter(pair: Pair) -> Flow:
+    """A flow that has copied all but one record, which is in the dead letter topic."""
+    topic = pair.unique("letters")
+    flow = dead_letter_flow(pair, topic, joined=True)
+    prepare(CASES[0], topic, pair, flow)
+    assert failures(copy_now(flow)) == []
+    return flow
+
+
 @pytest.mark.parametrize("lose", [lose_all, put_another_there])
 @pytest.mark.short("lose_all")
 def test_a_dead_letter_that_is_not_there_fails_the_proof_since_it_is_nowhere_else(
     lose: Callable[[Pair, Flow], None], pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic = pair.unique("letters")
-    flow = dead_letter_flow(pair, topic, joined=True)
-    prepare(CASES[0], topic, pair, flow)
-    assert failures(copy_now(flow)) == []
+    flow = with_a_letter(pair)
     lose(pair, flow)
     with pytest.raises(VerificationFailed, match=r"1 record of letters.* not there"):
         verified(flow, "run-1")
@@ -301,10 +307,7 @@ def test_a_dead_letter_is_read_back_once_and_may_be_deleted_then(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
-    topic = pair.unique("letters")
-    flow = dead_letter_flow(pair, topic, joined=True)
-    prepare(CASES[0], topic, pair, flow)
-    assert failures(copy_now(flow)) == []
+    flow = with_a_letter(pair)
     report = verified(flow, "run-1")
     assert sum(row.ledger.reasons[Reason.DEAD_LETTERED] for row in report.proof.ranges) == 1
 

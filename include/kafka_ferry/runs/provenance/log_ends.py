@@ -14,7 +14,7 @@ without one is empty (``preserved_ends``).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ferry.ledger import LedgerEnd
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Topic
-    from kafka_ferry.model.cluster_state import LogBounds
+    from kafka_ferry.model.cluster_state import LogBounds, Mark
 
 
 class LogEnds(NamedTuple):
@@ -131,24 +131,29 @@ def ledger_ends(
         At 0 for partitions without any, of topics that the flow has created or found empty; other such partitions
         are left out.
     """
-    marks, released = ledger.marks(), ledger.released()
-    own = {topic.name for topic in emitted_topics(flow)}
-    of_topic = {
-        topic.name: mark
-        for topic in topics
-        if (mark := marks.get(topic.name)) and mark.remote_topic_id == topic.topic_id
-    }
+    released, marks = ledger.released(), marks_of(ledger, topics)
+    emitted = {topic.name for topic in emitted_topics(flow)}
     translated = [
         topic
         for topic in topics
-        if topic.name not in own
+        if topic.name not in emitted
         and topic.topic_id not in released
-        and not (topic.name in of_topic and of_topic[topic.name].preserved)
+        and not (topic.name in marks and marks[topic.name].preserved)
     ]
     created = {
         TopicPartition(topic.name, number): LedgerEnd()
         for topic in translated
-        if topic.name in of_topic and (of_topic[topic.name].created or of_topic[topic.name].empty)
+        if topic.name in marks and (marks[topic.name].created or marks[topic.name].empty)
         for number in range(topic.partitions)
     }
     return created | ledger.target_ends(translated, before=before)
+
+
+def marks_of(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Mark]:
+    """The flow's marks on remote topics, by name; none that is of an earlier topic of the name."""
+    marks = ledger.marks()
+    return {
+        topic.name: mark
+        for topic in topics
+        if (mark := marks.get(topic.name)) and mark.remote_topic_id == topic.topic_id
+    }

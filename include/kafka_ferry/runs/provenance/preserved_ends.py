@@ -17,7 +17,7 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.runs.provenance.log_ends import LogEnds
+from kafka_ferry.runs.provenance.log_ends import LogEnds, marks_of
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.partitions.partition_log import partition_log
@@ -122,14 +122,12 @@ def replaced_ends(
 
 def _preserved(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Topic]:
     """Those of remote topics whose offsets are preserved, by the flow's marks, by name."""
-    marks, released = ledger.marks(), ledger.released()
+    known = {topic.name: topic for topic in topics}
+    released, marks = ledger.released(), marks_of(ledger, known.values())
     return {
-        topic.name: topic
-        for topic in topics
-        if (mark := marks.get(topic.name))
-        and mark.preserved
-        and mark.remote_topic_id == topic.topic_id
-        and topic.topic_id not in released
+        name: known[name]
+        for name, mark in marks.items()
+        if mark.preserved and mark.remote_topic_id not in released
     }
 
 

@@ -97,9 +97,6 @@ def _letters(batch: Batch) -> Iterator[tuple[int, Coordinates]]:
     try:
         for offset, _, _, content in read_records(batch):
             headers = dict(read_content(content).headers)
-            yield (
-                offset,
-                tuple(map(headers.get, _COORDINATES)),
-            )
+            yield offset, tuple(map(headers.get, _COORDINATES))
     except MalformedBatch as error:
         log.warning("%s", error)

@@ -201,6 +201,8 @@ class Walk:
                 number = self._chance.randrange(_QUIET)
                 number = _QUIET if self._chance.random() < 0.03 else number
                 side.producer.produce(side.topics[side.name], value.encode(), partition=number)
+            # librdkafka may end what the broker has not seen begin: an error, fatal to the producer (its issue 4849).
+            side.producer.flush()
             is_aborted = self._chance.random() < 0.15
             (side.producer.abort_transaction if is_aborted else side.producer.commit_transaction)()
             what = "aborts" if is_aborted else "writes"

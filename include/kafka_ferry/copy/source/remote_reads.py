@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 
 from kafka_ferry.copy.source.cursor import Cursor
+from kafka_ferry.retry import is_over
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.absence import REMOTE_PATIENCE
 from kafka_ferry.wire.partitions.list_offsets import local_starts
@@ -42,7 +43,7 @@ class RemoteReads:
         """
         now = time.monotonic()
         since = cursor.failing_since if cursor.transient_failures else now
-        if now - since < self._wait_s:
+        if not is_over(now - since, self._wait_s):
             return self._wait_s
         if cursor.remote_to <= cursor.at:
             source = cursor.range.source

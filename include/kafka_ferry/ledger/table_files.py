@@ -91,8 +91,8 @@ class TableFiles:
         for are_small, group in groupby(parts, key=lambda part: part.is_small):
             if are_small:
                 rows = self._rows_of_small(tuple(group))
-                rows = rows if filter_ is None else _matching(rows, filter_)
-                tables.append(rows.select(columns) if columns else rows)
+                chosen = rows.select(columns) if columns else rows
+                tables.append(chosen if filter_ is None else chosen.filter(_mask(rows, filter_)))
             else:
                 tables += [self._rows_of(part, filter_, columns) for part in group]
         if not tables:
@@ -167,15 +167,18 @@ class TableFiles:
         return False
 
 
-def _matching(rows: pa.Table, filter_: pc.Expression) -> pa.Table:
-    """As ``Table.filter``, but on this thread: where rows are few, to wake others takes most of the time."""
+def _mask(rows: pa.Table, filter_: pc.Expression) -> pa.ChunkedArray:
+    """Which rows match, found on this thread: where they are few, to wake others takes most of the time.
+
+    ``Table.filter`` by an expression would also copy all columns, of which few are asked for.
+    """
     from pyarrow import acero  # noqa: PLC0415
 
     steps = (
         acero.Declaration("table_source", acero.TableSourceNodeOptions(rows)),
-        acero.Declaration("filter", acero.FilterNodeOptions(filter_)),
+        acero.Declaration("project", acero.ProjectNodeOptions([filter_], ["matches"])),
     )
-    return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+    return acero.Declaration.from_sequence(steps).to_table(use_threads=False)["matches"]
 
 
 def _interval(name: str) -> tuple[int, int]:

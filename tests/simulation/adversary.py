@@ -313,10 +313,7 @@ def _cut_target(strike: Strike) -> Any:
 
 def _cut_internal(strike: Strike) -> Any:
     target = strike.target
-    if not strike.history.moments:
-        # Cut back to nothing while the first run copies, nothing says that the topics were the flow's.
-        return strike.apply()
-    moment = strike.random.choice(strike.history.moments)
+    moment = strike.random.choice(strike.history.moments or [0.0])
     which = strike.random.choice(("ledger", "positions", "both"))
     if which != "positions":
         for tp in target.partitions():

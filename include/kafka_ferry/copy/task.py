@@ -46,7 +46,7 @@ def copy_for_flow(
     rate: RateLimit | None = None,
     changes: RecordChanges = NO_CHANGES,
     *,
-    since: int = 0,
+    since: int | None = None,
 ) -> list[Outcome]:
     """Copy ``ranges``, one or more, as ``flow`` says.
 
@@ -57,7 +57,8 @@ def copy_for_flow(
             all of one backfill, or none of any.
         rate: how fast to send, shared with the task's other ranges; None for no limit.
         changes: what changes their records.
-        since: the ledger offset from which on a newer run is looked for that has other writers.
+        since: the ledger offset from which on the run's beginning is, or that of a newer one, which may have other
+            writers; None where no run has begun for these ranges.
 
     Returns:
         An outcome for each range, in the order given.

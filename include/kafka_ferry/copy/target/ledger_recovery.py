@@ -70,7 +70,7 @@ class LedgerRecovery:
             topic_ids: the ids of the partitions' topics: what went into earlier topics does not count.
         """
         logs = retry(lambda: partition_logs(cluster, topic_ids))
-        if not any(log.start < log.end for log in logs.values()):
+        if not any(log.end for log in logs.values()):
             # Usually the partition was never written to.
             return {}
         positions = {}

@@ -43,7 +43,7 @@ from kafka_ferry.copy.target.transaction_members import TransactionMembers
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, Fenced, FerryError
-from kafka_ferry.ledger import CopiedRange, encode, ledger_topic, newest_claims
+from kafka_ferry.ledger import CopiedRange, LedgerError, encode, ledger_topic, newest_claims
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
@@ -165,10 +165,9 @@ class Transaction:
             looked_up = pool.submit(copy_context().run, self._look_up, by_target)
             self.producer.find_coordinators(self._group)
             self._open.take_over(written)
-            is_new = self._start_producer(void)
+            self._start_producer(void)
         leaders = looked_up.result()
-        if is_new:
-            self._require_assignment(by_target)
+        self._require_assignment(by_target)
         self.queues = {
             tp: queue_of(leaders[tp], range_)
             for tp, range_ in by_target.items()
@@ -211,15 +210,13 @@ class Transaction:
                 offset = reached.get(range_.source, range_.start)
                 self.verdicts.failed_transiently(range_, offset, LEADER_NOT_AVAILABLE)
 
-    def _start_producer(self, void: StartOver | None) -> bool:
-        """Fence the last holder of the writer number; returns whether that may have been another process."""
-        is_new = self.producer.producer_id < 0
+    def _start_producer(self, void: StartOver | None) -> None:
+        """Fence the last holder of the writer number."""
         try:
-            if is_new:
+            if self.producer.producer_id < 0:
                 self.producer.start()
             else:
                 self.producer.start_over()
-            return is_new
         except BrokerError as error:
             # A partition that accepts no records accepts no transaction marker either.
             error.message += f" It began with: {void.message}" if void else ""
@@ -228,12 +225,18 @@ class Transaction:
     def _require_assignment(self, targets: Iterable[TopicPartition]) -> None:
         settings = self.settings
         newest, given_back = newest_claims(
-            self.data, settings.flow, self._ledger.topic, settings.since
+            self.data, settings.flow, self._ledger.topic, settings.since or 0
         )
         if lost := sorted(given_back & {tp.topic for tp in targets}):
             raise Fenced(
                 f"{settings.flow} has given {', '.join(lost)} back to MirrorMaker 2.",
                 advice="Take it over again (ferry takeover --from mm2) before the next run.",
+            )
+        if newest is None and settings.since is not None:
+            raise LedgerError(
+                f"The topic {self._ledger.topic} on {settings.alias} no longer has the beginning of the run "
+                f"{settings.run}: its log was cut back, and what is copied already cannot be told.",
+                advice="Run the flow again: it compares the copies with what is left of the ledger.",
             )
         if newest and (newest.writers, newest.assignment) != settings.assignment:
             raise Fenced(

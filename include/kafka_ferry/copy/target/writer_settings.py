@@ -48,7 +48,8 @@ class WriterSettings:
         run: the run's id.
         number: the writer's number.
         assignment: the number of writers, and how partitions are assigned to them.
-        since: the ledger offset from which on a newer run is looked for that has another assignment.
+        since: the ledger offset from which on the run's beginning is, or that of a newer one, which may have another
+            assignment; None where no run has begun.
         timeout_ms: after so long without an end the broker aborts a transaction; less where it allows less.
         least_timeout_ms: the least that a transaction of the flow's length needs.
         wait_s: how long a partition may take no records, for transient reasons, before it fails.
@@ -69,7 +70,7 @@ class WriterSettings:
     number: int
     timeout_ms: int
     assignment: tuple[int, str] = (0, "")
-    since: int = 0
+    since: int | None = None
     least_timeout_ms: int = 1_000
     wait_s: float = RETRY_S
     recopy: bool = False
@@ -87,7 +88,7 @@ class WriterSettings:
         number: int,
         limits_by_topic: AskLimits = _defaults,
         *,
-        since: int = 0,
+        since: int | None = None,
     ) -> WriterSettings:
         """The settings of the writer ``number`` of ``flow``."""
         writers = writers_of(flow)

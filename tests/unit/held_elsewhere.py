@@ -132,7 +132,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
     "runs/mirror: mirror; "
     "spark: query recount",
-    "integration/situations/test_writers.py": "copy/target: ledger_recovery",
+    "integration/situations/test_writers.py": "copy/target: claims ledger_recovery",
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
     "record_digests takeover",

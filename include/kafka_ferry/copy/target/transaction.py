@@ -32,9 +32,15 @@ from kafka_ferry.batches import (
     for_producer,
     single_record,
 )
+from kafka_ferry.copy.target.claims import require_claims
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.copy.target.produce.partition_leaders import RECREATED, check_leaders, leaders_of
+from kafka_ferry.copy.target.produce.partition_leaders import (
+    ask_for_topics,
+    check_leaders,
+    check_topics,
+    leaders_of,
+)
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Pipeline
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
@@ -42,21 +48,19 @@ from kafka_ferry.copy.target.progress import Progress
 from kafka_ferry.copy.target.transaction_members import TransactionMembers
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
-from kafka_ferry.errors import BrokerError, Fenced, FerryError
-from kafka_ferry.ledger import CopiedRange, LedgerError, encode, ledger_topic, newest_claims
+from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.wire import Connection, PartitionLeader, borrowed
+from kafka_ferry.wire import PartitionLeader, borrowed
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
-    UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
     is_transient,
 )
 from kafka_ferry.wire.offset_parts import is_too_large, parts_of
-from kafka_ferry.wire.partition_leader import leaders_in, topics_request
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -167,7 +171,7 @@ class Transaction:
             self._open.take_over(written)
             self._start_producer(void)
         leaders = looked_up.result()
-        self._require_assignment(by_target)
+        require_claims(self.data, self.settings, {tp.topic for tp in by_target})
         self.queues = {
             tp: queue_of(leaders[tp], range_)
             for tp, range_ in by_target.items()
@@ -221,28 +225,6 @@ class Transaction:
             # A partition that accepts no records accepts no transaction marker either.
             error.message += f" It began with: {void.message}" if void else ""
             raise
-
-    def _require_assignment(self, targets: Iterable[TopicPartition]) -> None:
-        settings = self.settings
-        newest, given_back = newest_claims(
-            self.data, settings.flow, self._ledger.topic, settings.since or 0
-        )
-        if lost := sorted(given_back & {tp.topic for tp in targets}):
-            raise Fenced(
-                f"{settings.flow} has given {', '.join(lost)} back to MirrorMaker 2.",
-                advice="Take it over again (ferry takeover --from mm2) before the next run.",
-            )
-        if newest is None and settings.since is not None:
-            raise LedgerError(
-                f"The topic {self._ledger.topic} on {settings.alias} no longer has the beginning of the run "
-                f"{settings.run}: its log was cut back, and what is copied already cannot be told.",
-                advice="Run the flow again: it compares the copies with what is left of the ledger.",
-            )
-        if newest and (newest.writers, newest.assignment) != settings.assignment:
-            raise Fenced(
-                f"The run {newest.run} of {settings.flow} took over, with other writers "
-                f"({newest.writers} instead of {settings.assignment[0]})."
-            )
 
     def _topic_ids(self) -> dict[TopicPartition, str]:
         return {tp: queue.remote_topic_id for tp, queue in self.queues.items()}
@@ -303,44 +285,15 @@ class Transaction:
             StartOver: if the transaction cannot be committed, such as where a topic is another by now.
         """
         self.pump()
-        asked = self._ask_for_topics()
+        asked = ask_for_topics(self.data, self.queues)
         self._pipeline.receive_all()
-        self._check_topics(asked)
+        check_topics(asked, self.queues, self.verdicts)
         self._settle()
 
     def _settle(self) -> None:
         self.raise_if_void()
         for queue in self.queues.values():
             queue.settle()
-
-    def _ask_for_topics(self) -> Mapping[Connection, Sequence[TopicPartition]]:
-        """Ask each leader which topics it has, after the batches that it was sent for names."""
-        written: dict[int, list[TopicPartition]] = defaultdict(list)
-        for tp, queue in self.queues.items():
-            if queue.range and queue.remote_topic_id and (queue.sent or queue.tally):
-                written[queue.node].append(tp)
-        asked = {self.data.connection(node): some for node, some in written.items()}
-        for connection, partitions in asked.items():
-            connection.send(topics_request(sorted({tp.topic for tp in partitions})))
-        return asked
-
-    def _check_topics(self, asked: Mapping[Connection, Sequence[TopicPartition]]) -> None:
-        """Make the transaction void where a topic is not the one that was there when it began.
-
-        A broker removes a topic from its metadata before it deletes the log, and has the id of a new one before
-        it stores batches in it, or in the same update: what it says afterwards holds for the batches before.
-        """
-        for connection, partitions in asked.items():
-            leaders = leaders_in(connection.receive())
-            for tp in partitions:
-                range_, leader = self.queues[tp].range, leaders.get(tp)
-                assert range_ is not None
-                if leader is None:
-                    code = UNKNOWN_TOPIC_OR_PARTITION
-                    self.verdicts.failed_transiently(range_, range_.start, code)
-                elif leader.topic_id not in ("", self.queues[tp].remote_topic_id):
-                    self.verdicts.fail(range_, range_.start, RECREATED)
-                    self.verdicts.make_void(f"{tp}: {RECREATED}", excludes=True)
 
     def raise_if_void(self) -> None:
         """Raise ``StartOver`` if the transaction cannot be committed any more."""

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kafka_ferry.batches import TopicLimits
+from kafka_ferry.copy.target.produce.partition_queue import PartitionQueue
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import PartitionLeader, WireCluster
-from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, fault
+from kafka_ferry.wire import Connection, PartitionLeader, WireCluster
+from kafka_ferry.wire.error_codes import (
+    NOT_ENOUGH_REPLICAS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    fault,
+)
+from kafka_ferry.wire.partition_leader import leaders_in, topics_request
 
-RECREATED: Final = (
+_RECREATED: Final = (
     "the target's topic was deleted and recreated since it was planned; the next run handles it."
 )
 
@@ -51,13 +58,62 @@ def check_leaders(
             _check(range_, leaders[tp], limits.min_insync_replicas, verdicts)
 
 
+def ask_for_topics(
+    cluster: WireCluster, queues: Mapping[TopicPartition, PartitionQueue]
+) -> Mapping[Connection, Sequence[TopicPartition]]:
+    """Ask each leader which topics it has, after the batches that it was sent for names.
+
+    Args:
+        cluster: the target.
+        queues: what was sent to each partition.
+
+    Returns:
+        By connection, on which the answer comes after those to the batches, the partitions that it is about.
+    """
+    written: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp, queue in queues.items():
+        if queue.range and queue.remote_topic_id and (queue.sent or queue.tally):
+            written[queue.node].append(tp)
+    asked = {cluster.connection(node): some for node, some in written.items()}
+    for connection, partitions in asked.items():
+        connection.send(topics_request(sorted({tp.topic for tp in partitions})))
+    return asked
+
+
+def check_topics(
+    asked: Mapping[Connection, Sequence[TopicPartition]],
+    queues: Mapping[TopicPartition, PartitionQueue],
+    verdicts: Verdicts,
+) -> None:
+    """Make the transaction void where a topic is not the one that was there when it began.
+
+    A broker removes a topic from its metadata before it deletes the log, and has the id of a new one before
+    it stores batches in it, or in the same update: what it says afterwards holds for the batches before.
+
+    Args:
+        asked: as of ``ask_for_topics``, once all answers to batches are there.
+        queues: what was sent to each partition.
+        verdicts: is told.
+    """
+    for connection, partitions in asked.items():
+        leaders = leaders_in(connection.receive())
+        for tp in partitions:
+            range_, leader = queues[tp].range, leaders.get(tp)
+            assert range_ is not None
+            if leader is None:
+                verdicts.failed_transiently(range_, range_.start, UNKNOWN_TOPIC_OR_PARTITION)
+            elif leader.topic_id not in ("", queues[tp].remote_topic_id):
+                verdicts.fail(range_, range_.start, _RECREATED)
+                verdicts.make_void(f"{tp}: {_RECREATED}", excludes=True)
+
+
 def _check(
     range_: Range, leader: PartitionLeader, min_insync_replicas: int, verdicts: Verdicts
 ) -> None:
     if leader.node < 0:
         verdicts.failed_transiently(range_, range_.start, leader.error, _why_none(leader))
     elif range_.remote_topic_id not in ("", leader.topic_id):
-        verdicts.fail(range_, range_.start, RECREATED)
+        verdicts.fail(range_, range_.start, _RECREATED)
     elif leader.in_sync < min(min_insync_replicas, leader.replicas):
         # Not even an abort marker could be written: the partition would block all the others.
         verdicts.failed_transiently(range_, range_.start, NOT_ENOUGH_REPLICAS)

@@ -39,12 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _brokers() -> tuple[int, int]:
-    """Of source and target: three each in every second of the processes side by side, one each in the others.
+    """Of source and target: three each in every third of the processes side by side, one each in the others.
 
     So both are seen: tests that need three ask for ``three_brokers``.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    usual = (3, 1)[int(worker) % 2]
+    usual = (3, 1, 1)[int(worker) % 3]
     source, target = (
         int(os.environ.get(f"FERRY_{side}_BROKERS", usual)) for side in ("SOURCE", "TARGET")
     )

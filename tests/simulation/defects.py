@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-_PRODUCT: Final = Path(__file__).parents[2] / "include"
+PRODUCT: Final = Path(__file__).parents[2] / "include"
 
 
 class Defect(NamedTuple):
@@ -226,7 +226,7 @@ def find(defect: Defect, most: int, seconds: float, jobs: int) -> str:
     """Play histories under a defect until one is wrong; gives what came of it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        shutil.copytree(_PRODUCT / "kafka_ferry", copy / "kafka_ferry")
+        shutil.copytree(PRODUCT / "kafka_ferry", copy / "kafka_ferry")
         module = copy / "kafka_ferry" / defect.module
         text = module.read_text()
         if not defect.old or text.count(defect.old) != 1:

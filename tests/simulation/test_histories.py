@@ -14,6 +14,7 @@ from kafka_ferry.verify.expectations import judge
 from tests import PROJECT
 from tests.simulation import seams
 from tests.simulation.__main__ import kept
+from tests.simulation.defects import DEFECTS, PRODUCT, Defect
 from tests.simulation.history import Case, play
 
 SECONDS: Final = 60
@@ -41,6 +42,11 @@ def test_what_once_went_wrong_does_not_again(case: Case, why: str) -> None:
 def test_new_histories_show_nothing_wrong() -> None:
     done = simulate(SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda it: it.name)
+def test_each_defect_that_is_to_be_found_can_be_planted(defect: Defect) -> None:
+    assert (PRODUCT / "kafka_ferry" / defect.module).read_text().count(defect.old) == 1
 
 
 @pytest.mark.long

@@ -23,6 +23,7 @@ from kafka_ferry.spark import recount
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Recount, Verdict
 from kafka_ferry.verify.claim import RangeClaim
+from tests.support.runs.proof import judge_failures_alone
 from tests.unit.ledger.entries import a_copied_range
 
 NO_SPARK: Any = lambda: None  # noqa: E731
@@ -135,6 +136,7 @@ def asked(target: Target) -> dict[TopicPartition, int]:
 @pytest.fixture
 def target(monkeypatch: pytest.MonkeyPatch) -> Target:
     """The target, in the place of everything that would ask brokers."""
+    judge_failures_alone(monkeypatch)
     made = Target()
 
     class Control:

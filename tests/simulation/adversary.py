@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.cluster import SimCluster
+from tests.simulation.log import Stored
 from tests.simulation.requests import message, response_class_of
 from tests.simulation.world import Process
 
@@ -288,27 +289,57 @@ def _step_clock(strike: Strike) -> Any:
     return strike.apply()
 
 
-def _cut(strike: Strike, cluster: SimCluster) -> Any:
+def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[Stored]] | None:
+    """Lose the end of a partition's log; gives what is lost."""
     tp = strike.partition(
         cluster, lambda tp: bool(cluster.topics[tp.topic].logs[tp.partition].stored)
     )
-    if tp:
-        log = cluster.topics[tp.topic].logs[tp.partition]
-        lost = strike.random.choice(log.stored[-6:]).base
-        end, stable = log.end, log.stable
-        cluster.move_leader(tp, lose_from=lost)
-        strike.tell(
-            f"unclean election of {tp} on {cluster.alias}: [{log.end}, {end}) is lost (stable to {stable})"
-        )
-    return strike.apply()
+    if not tp:
+        return None
+    log = cluster.topics[tp.topic].logs[tp.partition]
+    lost = strike.random.choice(log.stored[-6:]).base
+    end, stable, stored = log.end, log.stable, log.stored
+    cluster.move_leader(tp, lose_from=lost)
+    if cluster is strike.source:
+        strike.history.replaced[tp] = strike.history.world.now
+    strike.tell(
+        f"unclean election of {tp} on {cluster.alias}: [{log.end}, {end}) is lost (stable to {stable})"
+    )
+    return tp, [it for it in stored if it.base >= lost]
 
 
 def _cut_source(strike: Strike) -> Any:
-    return _cut(strike, strike.source)
+    _cut(strike, strike.source)
+    return strike.apply()
+
+
+def _return_branch(strike: Strike) -> Any:
+    """The replica that has what another one lacked comes back, and leads, once that one is lost."""
+    history, source = strike.history, strike.source
+    if cut := _cut(strike, source):
+        tp, branch = cut
+        topic_id = source.topic_id(tp.topic)
+
+        def put_back() -> None:
+            log = source.log(tp)
+            is_there = log and log.start <= branch[0].base <= log.end
+            if history.adversary.is_over or not is_there or source.topic_id(tp.topic) != topic_id:
+                return
+            source.move_leader(tp, lose_from=branch[0].base)
+            assert log
+            if log.end == branch[0].base:
+                log.put_back(branch)
+                history.returned.add(tp)
+                history.replaced[tp] = history.world.now
+                history.tell(f"!! the lost branch of {tp} on {source.alias} leads: to {log.end}")
+
+        history.world.at(history.world.now + strike.random.choice((0.5, 30.0, 700.0)), put_back)
+    return strike.apply()
 
 
 def _cut_target(strike: Strike) -> Any:
-    return _cut(strike, strike.target)
+    _cut(strike, strike.target)
+    return strike.apply()
 
 
 def _cut_internal(strike: Strike) -> Any:
@@ -443,6 +474,7 @@ POWERS: Final[Mapping[str, Power]] = {
     "freeze broker": Power(_freeze),
     "step clock": Power(_step_clock),
     "cut source": Power(_cut_source, side="primary", hurts=_AT_SOURCE),
+    "return branch": Power(_return_branch, side="primary", hurts=_AT_SOURCE),
     "cut target": Power(_cut_target, side="backup", hurts=_STATE, touches_target=True),
     "cut internal": Power(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
     "lose group": Power(_lose_group, side="backup"),

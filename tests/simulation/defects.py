@@ -65,7 +65,7 @@ DEFECTS: Final = (
         "batches/epochs.py",
         "return min(older[-1].end, there.end)",
         "return there.end",
-        "cut source,move leader",
+        "return branch,move leader",
     ),
     Defect(
         "a log that goes past the ledger is not looked at",

@@ -139,7 +139,9 @@ class History:
         removed: values that retention or compaction took, on either side.
         order: by value, its partition, the how manieth it is, and its offset on the source.
         aborted: values of aborted transactions.
-        judging: the runs that are between reading back and their word.
+        replaced: when a partition of the source last lost its log's end to another branch.
+        returned: partitions of the source of which a lost branch came back: the target may hold it twice.
+        judging: the runs that are between reading back and their word, and since when.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
         moments: when runs ended.
@@ -152,7 +154,9 @@ class History:
     removed: set[bytes | None] = field(default_factory=set)
     order: dict[bytes, tuple[TopicPartition, int, int]] = field(default_factory=dict)
     aborted: set[bytes] = field(default_factory=set)
-    judging: set[str] = field(default_factory=set)
+    replaced: dict[TopicPartition, float] = field(default_factory=dict)
+    returned: set[TopicPartition] = field(default_factory=set)
+    judging: dict[str, float] = field(default_factory=dict)
     lost_marks: bool = False
     moments: list[float] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
@@ -356,7 +360,7 @@ class History:
             for step in _STEPS:
                 self._tier()
                 if step == "verify":
-                    self.judging.add(name)
+                    self.judging[name] = self.world.now
                 given: tuple[Any, ...] = ()
                 if step == "plan":
                     given = (RunOptions(window=window),)
@@ -382,7 +386,7 @@ class History:
         self.tell(f"{name}: {said}")
         if said == "verified":
             self._check(flow, name, began, window)
-        self.judging.discard(name)
+        self.judging.pop(name, None)
         return said
 
     def _blame(self, oracle: str, what: str) -> None:
@@ -486,6 +490,9 @@ class History:
                 continue
             if position.topic_id != self.source.topic_id(source.topic):
                 continue
+            if self.replaced.get(source, -1.0) >= self.judging[name]:
+                # The source's log was another one before the word was said: the next run has to see that.
+                continue
             must = [value for offset, value in log.shown() if offset < position.offset]
             if self.case.backfills and self._is_hurt:
                 # A backfill leaves what is not below the position to the flow's own runs, such as a new branch.
@@ -558,12 +565,12 @@ class History:
                     "a", f"{name} is verified, and {target} has {value!r}, which was aborted"
                 )
                 return
-            if known[1] <= last and not self.case.backfills:
+            if known[1] <= last and not self.case.backfills and source not in self.returned:
                 again = "twice" if have.count(value) > 1 else "out of order"
                 self._blame("a", f"{name} is verified, and {target} has {value!r} {again}")
                 return
             last = known[1]
-        if self.case.backfills and len({*have}) < len(have):
+        if self.case.backfills and len({*have}) < len(have) and source not in self.returned:
             self._blame("a", f"{name} is verified, and {target} has records twice")
 
 

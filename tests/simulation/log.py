@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -196,6 +196,16 @@ class Log:
         for stored in self.stored:
             self._note(stored, stored.batch.header.max_timestamp)
         self.aborted = aborted or self.aborted
+
+    def put_back(self, branch: Iterable[Stored]) -> None:
+        """Have batches again, of earlier leader epochs, that follow what is there."""
+        for stored in branch:
+            epoch = stored.batch.header.leader_epoch
+            if not self.epochs or self.epochs[-1][0] != epoch:
+                self.epochs.append((epoch, stored.base))
+            self.stored.append(stored)
+            self.end = stored.next
+            self._note(stored, stored.batch.header.max_timestamp)
 
     def move_start(self, to: int) -> None:
         """Delete the records before an offset."""

@@ -300,6 +300,16 @@ PARTITIONS: Final = Suite[PartitionRow](
             "The flow needs DELETE on the remote topic; the next run tries again.",
         ),
         Check(
+            "source-kept",
+            "the source's log is still the one that was copied",
+            "replaced",
+            lambda row: (
+                f"it has lost or replaced {count(row.replaced, 'offset')} before {row.position}, at the least"
+            ),
+            "Look for an unclean leader election on the source after it was copied. The next run says where the logs "
+            "part, and does what on.source.divergence and on.source.truncation say.",
+        ),
+        Check(
             "covered",
             "every planned offset is covered",
             "uncovered",

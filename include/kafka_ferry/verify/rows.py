@@ -355,6 +355,7 @@ class PartitionRow(Flat):
         beyond_position: how far the position and the end of the ledger's ranges are apart.
         log: what the target's log has around the ranges.
         preserved: whether records keep their offsets.
+        replaced: how many offsets before the position the source's log has lost or replaced since, at the least.
     """
 
     FORMER: ClassVar = {"uncommitted": "unsealed"}
@@ -369,6 +370,7 @@ class PartitionRow(Flat):
     beyond_position: int = 0
     log: RemoteLog = RemoteLog()
     preserved: bool = False
+    replaced: int = 0
 
     @property
     def uncovered(self) -> int:

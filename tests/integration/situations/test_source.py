@@ -13,8 +13,10 @@ import pytest
 from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
+from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.model import Plan
 from kafka_ferry.model.waits import Waits
+from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import set_quota
@@ -40,6 +42,7 @@ from tests.support.runs.flows import (
     remote,
 )
 from tests.support.runs.pair import Pair
+from tests.support.runs.proof import NO_SPARK, recount_here
 
 
 def intervals(flow: Flow) -> list[tuple[int, int]]:
@@ -402,6 +405,16 @@ def cuts(
             produce(source.bootstrap, cut.topic, named("new", cut.new))
         yield made
     source.wipe()
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_log_that_was_cut_back_after_it_was_copied_is_not_proved(
+    length: str, cuts: dict[tuple[str, str, str], Cut], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    flow = cuts["fail", length, "before the plan"].flow
+    with pytest.raises(VerificationFailed, match="lost or replaced 10 offsets before 30"):
+        Run(flow, "run-1").verify(NO_SPARK)
 
 
 @pytest.mark.parametrize("offsets", BEGUN)

@@ -48,6 +48,7 @@ CHECKS: Final = (
     "before",
     "reach",
     "start",
+    "source-kept",
     "covered",
     "described",
     "partitions",

@@ -30,6 +30,7 @@ from kafka_ferry.runs.verify.evaluate_again import (
 )
 from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
 from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
+from kafka_ferry.runs.verify.source_logs import with_replaced
 from kafka_ferry.runs.verify.source_witness import ask_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import PartitionRecount, judge, partition_rows, topic_rows
@@ -444,7 +445,7 @@ def _partition_rows(
     preserved = {range_.remote_topic for range_ in plan.ranges if range_.preserved}
     preserved |= {row.remote_topic for row in recounted.present if row.preserved}
     positions = read_positions(flow.target, flow.name)
-    return partition_rows(
+    rows = partition_rows(
         # Positions in topics that may not be described are not shown.
         [row for row in recounted.present if row.remote_topic not in due.refused],
         # A remote topic that is lost is one fault, and its partitions are no others.
@@ -457,3 +458,4 @@ def _partition_rows(
         ),
         verified,
     )
+    return with_replaced(flow, rows, positions)

@@ -99,7 +99,7 @@ def test_a_file_of_the_flow_or_of_all_flows_is_judged_after_our_own(
     named = "expect_column_sum_to_be_between(column='copied', min_value=100"
     assert strict.name.startswith(named)
     assert verdict.failures == (f"found 90 (expected: {strict.name})",)
-    assert [check.success for check in verdict.expectations if not check.source] == [True] * 37
+    assert [check.success for check in verdict.expectations if not check.source] == [True] * 38
 
 
 def test_json_says_the_same_as_yaml(flow: Flow, tmp_path: Path) -> None:

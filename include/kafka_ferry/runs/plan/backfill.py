@@ -17,7 +17,7 @@ from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.plan import selection_of
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
+from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill, separate_topic
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.runs.plan.first_starts import first_offsets
@@ -77,10 +77,9 @@ def _facts(
 
 def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
     """The backfill topics that the target has, whatever the flow's options say now."""
-    asked = flow.model_copy(update={"backfill_topic": "separate"})
     remote = {*selection_of(flow, state).names.values(), *state.target.topics}
     # A broker refuses to describe what no topic can be called.
-    names = {*filter(is_topic_name, (destination(asked, name) for name in remote))}
+    names = {*filter(is_topic_name, map(separate_topic, remote))}
     return dict(ClusterControl(flow.target).topics(names)) if names else {}
 
 

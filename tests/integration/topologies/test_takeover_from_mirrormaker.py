@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
@@ -515,6 +516,40 @@ def test_a_broker_that_gives_nothing_does_not_say_that_there_is_nothing(
     assert f"gives nothing of {remote(flow, topic)}-0 from 0 on, although its log ends at 30" in (
         found.reason
     )
+
+
+def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfilled_nor_passed_by_a_group(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic, mirror_maker = pair.unique("spread"), pair.unique("mirror-maker")
+    group, caught_up = pair.unique("application"), pair.unique("caught-up")
+    now = int(time.time() * 1000)
+    sent = [Record(value=b"%d" % i, timestamp=now + i, partition=i % 2) for i in range(10)]
+    for broker in (pair.primary, pair.backup):
+        create_topic(broker.bootstrap, topic, partitions=2)
+    pair.produce(topic, sent)
+    # The other way round.
+    copies = [replace(it, partition=1 - (it.partition or 0)) for it in sent]
+    produce(pair.backup.bootstrap, topic, copies)
+    first, second = (TopicPartition(topic, number) for number in range(2))
+    commit(pair.primary, mirror_maker, {first: 5, second: 5})
+    commit(pair.primary, group, {first: 6, second: 2})
+    commit(pair.primary, caught_up, {first: 6, second: 5})
+    flow = pair.flow(
+        [topic],
+        replication_policy_class="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    )
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
+    assert taken.state == "taken over", taken.reason
+    pair.produce(topic, [Record(value=b"new", timestamp=now, partition=i) for i in range(2)])
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+
+    # What the group has not read of the second partition lies in the first one.
+    assert Run(flow, "backfill").plan(RunOptions(window=Window(0, 2**62))).ranges == ()
+    found = {it.name: it.state for it in failover(flow, [group, caught_up]).groups}
+    assert found == {group: "stuck", caught_up: "ready"}
 
 
 def read_topics(cluster: KafkaCluster) -> set[str]:

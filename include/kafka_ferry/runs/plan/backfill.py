@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
@@ -103,6 +103,7 @@ def _settled(
     # A rewind voids what was copied after it.
     wanted &= (pc.field("end") > min(firsts.values())) | (pc.field("rewound_from") >= 0)
     columns = ["topic", "partition", "start", "end", "rewound_from", "since", "until"]
+    columns += ["segments", "compared"]
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
     for row in ledger.read(wanted, columns).to_pylist():
         source = TopicPartition(row["topic"], row["partition"])
@@ -129,10 +130,13 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
     return outcomes
 
 
-def accounted(row: Mapping[str, int | None]) -> Accounted:
+def accounted(row: Mapping[str, Any]) -> Accounted:
     """What a row of the ledger's table settles."""
     since, until, rewound_from = row["since"], row["until"], row["rewound_from"]
     start, end = row["start"], row["end"]
+    if row["compared"] and not row["segments"]:
+        # Another mirror has put it into other partitions: a takeover has found all of it, and no places.
+        start = 0
     assert start is not None and end is not None
     window = None if since is None or until is None else Window(since, until)
     return Accounted(start, end, window, is_rewind=(rewound_from or -1) >= 0)

@@ -294,8 +294,10 @@ class LedgerTable:
         if before is not None:
             wanted &= pc.field("ledger_offset") < before
         keys = ["remote_topic", "remote_topic_id", "partition"]
-        rows = self.read(wanted, [*keys, "target_end", "at", "adopted"])
-        is_own = pc.equal(pc.fill_null(rows["adopted"], 0), 0)
+        rows = self.read(wanted, [*keys, "target_end", "at", "adopted", "compared"])
+        # What was compared at a takeover is the other mirror's, also where no record could be matched.
+        compared = pc.fill_null(pc.list_value_length(rows["compared"]), 0)
+        is_own = pc.equal(pc.add(pc.fill_null(rows["adopted"], 0), compared), 0)
         own = pc.if_else(is_own, rows["target_end"], pa.scalar(-1, pa.int64()))
         grouped = rows.append_column("own_end", own).group_by(keys)
         ids = {topic.name: topic.topic_id for topic in topics}
@@ -314,6 +316,11 @@ class LedgerTable:
         """The remote topic of each source topic that was ever copied, the newest where it has changed."""
         rows = self.read(pc.field("type") == "transaction", ["topic", "remote_topic"])
         return dict(zip(rows["topic"].to_pylist(), rows["remote_topic"].to_pylist(), strict=True))
+
+    def backfilled(self) -> frozenset[str]:
+        """The remote topics that backfills have written to."""
+        rows = self.read(pc.field("type") == "backfill", ["remote_topic"])
+        return frozenset(rows["remote_topic"].to_pylist())
 
     def rules(self) -> dict[str, str]:
         """By source topic that was ever copied, the fingerprint of the rule of its newest records; "" for none."""

@@ -65,7 +65,8 @@ class Mark:
         preserved: whether records keep their offsets in it, for as long as it exists.
         created: whether the flow has created it.
         given_back: whether the flow has given it to MirrorMaker 2, and not taken it over since.
-        empty: whether it was there before, and no client had written a record to it when the flow marked it.
+        empty: whether nothing may be in a partition of which the ledger has nothing, although the flow has not created
+            the topic: it held no record when the flow marked it, or a takeover has compared all that it held.
     """
 
     topic: str

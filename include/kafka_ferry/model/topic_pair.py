@@ -141,11 +141,12 @@ class Pair:
             return position
         return None
 
-    def own_mark(self, *, given_back: bool = False) -> Mark:
+    def own_mark(self, *, given_back: bool = False, is_compared: bool = False) -> Mark:
         """The flow's mark on a remote topic that another mirror has filled; both topics are there.
 
         Args:
             given_back: whether the flow has given the topic to MirrorMaker 2.
+            is_compared: whether the ledger is to have all that the remote topic holds.
         """
         assert self.source
         assert self.remote
@@ -157,5 +158,5 @@ class Pair:
             preserved=False,
             created=self.mark.created if self.mark else False,
             given_back=given_back,
-            empty=self.mark.empty if self.mark else False,
+            empty=is_compared or (self.mark is not None and self.mark.empty),
         )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = "index.html"
 _TRANSFORM: Final = "transform"
-_NOT_TOLD: Final = ("topics", "fingerprint")
+_NOT_TOLD: Final = ("topics", "fingerprint", "copied")
 _CHECKER: Final = "check_certificates.py"
 
 Span = tuple[int, int]

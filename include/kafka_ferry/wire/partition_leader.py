@@ -25,6 +25,7 @@ class PartitionLeader:
         in_sync: how many of them are in sync.
         epoch: the leader epoch, -1 where it is not known.
         offline: the brokers that are down, or whose disk with a replica of it has failed.
+        cluster_id: the cluster that says so; "" where it does not name itself.
     """
 
     node: int
@@ -34,6 +35,7 @@ class PartitionLeader:
     in_sync: int = 0
     epoch: int = -1
     offline: tuple[int, ...] = ()
+    cluster_id: str = ""
 
 
 def topics_request(topics: Iterable[str]) -> Any:
@@ -57,6 +59,7 @@ def leaders_in(metadata: Any) -> dict[TopicPartition, PartitionLeader]:
                 len(entry.isr_nodes),
                 entry.leader_epoch,
                 tuple(entry.offline_replicas or ()),
+                metadata.cluster_id or "",
             )
     return leaders
 

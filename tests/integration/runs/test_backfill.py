@@ -16,7 +16,7 @@ from kafka_ferry.copy import Outcome, fence_writers, restore_positions
 from kafka_ferry.copy.target.backfill_progress import Backfilled
 from kafka_ferry.copy.target.transactional_writer import backfill_writer
 from kafka_ferry.copy.target.writer_settings import WriterSettings
-from kafka_ferry.errors import Fenced
+from kafka_ferry.errors import Fenced, VerificationFailed
 from kafka_ferry.groups.routes import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
@@ -309,6 +309,34 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
     ordinary(flow, "ordinary")
     assert backfill(flow, day(1), "again").counts.records == 0
     assert texts(pair.backup, remote(flow, orders)) == texts(pair.primary, orders)
+
+
+def test_what_others_write_to_a_separate_topic_fails_the_next_backfill_and_the_flows_own_runs(
+    pair: Pair, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    three_days(pair.primary, orders)
+    flow = pair.flow([orders], auto_offset_reset="latest", backfill_topic="separate")
+    late = f"{remote(flow, orders)}.backfill"
+    backfill(flow, day(0), "first")
+    backfill(flow, day(1), "second")
+    write(pair.primary, orders, ("new", at(9)))
+    ordinary(flow, "ordinary")
+
+    write(pair.backup, late, ("another client's", at(9)))
+
+    with pytest.raises(
+        VerificationFailed, match=f"1 record on the target after .*{late}-0|{late}-0 .*1 record on"
+    ):
+        verified_now(flow, "nothing-new")
+    with pytest.raises(VerificationFailed, match=f"1 record of another producer in {late}-0"):
+        backfill(flow, day(2), "third")
+
+
+def verified_now(flow: Flow, run: str) -> RunReport:
+    """The report of a run that had nothing to copy."""
+    assert not plan_now(flow, run).ranges
+    return verified(flow, run)
 
 
 @pytest.mark.long

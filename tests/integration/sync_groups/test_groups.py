@@ -327,6 +327,28 @@ def test_a_group_of_that_name_on_another_cluster_sets_nothing_back(
     assert committed(backup, group) == {(there, 0): 8}
 
 
+def test_what_groups_have_committed_on_another_cluster_than_the_planned_one_moves_nothing(
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
+) -> None:
+    """Brokers without ids of topics may give the same names to others."""
+    flow = syncing(topic)
+    commit(primary, group, {(topic, 0): 8})
+    run = copied(flow, "run-1")
+    # The source's alias leads elsewhere by now.
+    elsewhere = {**flow.source.properties, "bootstrap.servers": backup.bootstrap}
+    moved = flow.source.model_copy(update={"properties": elsewhere})
+
+    with pytest.raises(FerryError, match=r"was .* when the run was planned: no group was moved"):
+        Run(flow.model_copy(update={"source": moved}), "run-1").sync_groups()
+
+    assert committed(backup, group) == {}
+    assert only(run.sync_groups()).action == "written"
+
+
 def test_no_group_passes_what_is_verified(
     flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:

@@ -20,7 +20,7 @@ from kafka_ferry.groups.outlook import GroupOutlook, Outlook
 from kafka_ferry.groups.outlook_text import outlook_lines
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.runs import Run
+from kafka_ferry.runs import Repair, Run
 from kafka_ferry.runs.failover.failback import failback
 from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
@@ -390,6 +390,12 @@ def test_a_group_that_would_miss_records_there_is_stuck(
     # What it has not read is gone on the source as well.
     delete_before(pair.primary, this.orders, 4)
     assert the_group(failover(this.there)).state == "ready"
+    # Nothing is known to be copied to a topic that was given up, whatever its positions were.
+    write(pair.primary, this.orders, "b", range(12))
+    repair = Repair(this.there)
+    repair.give_up(repair.look([remote]))
+    given_up = the_group(failover(this.there))
+    assert (given_up.state, given_up.not_copied) == ("stuck", -1)
 
 
 @pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.long)])

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,17 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.mirrormaker2.connect_offsets import ConnectOffset, offsets_topic
+from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
+    ConnectOffset,
+    key_of,
+    offsets_topic,
+    value_of,
+)
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
@@ -52,7 +58,7 @@ from tests.support.runs.flows import (
     remote,
 )
 from tests.support.runs.pair import Pair
-from tests.support.runs.proof import NO_SPARK, recount_here
+from tests.support.runs.proof import NO_SPARK, recount_here, verified
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -361,6 +367,73 @@ def test_what_was_not_verified_is_not_built_upon(
     assert [offset.next for offset in stored(flow)] == [6]
 
 
+@pytest.mark.parametrize("is_exactly_once", [False, True], ids=["at-least-once", "exactly-once"])
+def test_what_others_write_after_a_takeover_is_named_where_nothing_is_new(
+    is_exactly_once: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.unique("after")
+    flow = pair.flow([topic])
+    now = int(time.time() * 1000)
+    records = [Record(value=b"%d" % i, timestamp=now, partition=0) for i in range(5)]
+    for broker, name in ((pair.primary, topic), (pair.backup, remote(flow, topic))):
+        create_topic(broker.bootstrap, name, partitions=2)
+    pair.produce(topic, records)
+    produce(
+        *(pair.backup.bootstrap, remote(flow, topic), records),
+        **({"transactional_id": topic} if is_exactly_once else {}),
+    )
+    positions_of_mirrormaker_2(pair.backup, flow, {topic: 5})
+    assert take_over(flow, settle_s=0)[topic].state == "taken over"
+    assert plan_now(flow).ranges == ()
+    assert verified(flow, "run-1").state == "verified"
+
+    # The second partition was empty when it was compared.
+    for number in range(2):
+        produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"x", partition=number)])
+
+    assert plan_now(flow, "run-2").remarks.refused == ()
+    with pytest.raises(VerificationFailed) as failed:
+        Run(flow, "run-2").verify(NO_SPARK)
+    copy = remote(flow, topic)
+    assert [f"{copy}-{it} on the target: 1 record" in str(failed.value) for it in (0, 1)] == [
+        True
+    ] * 2
+    pair.produce(topic, [Record(value=b"new", partition=1)])
+    assert failures(copy_now(flow, "run-3")) == []
+    with pytest.raises(VerificationFailed, match=f"1 record of another producer in {copy}-1"):
+        Run(flow, "run-3").verify(NO_SPARK)
+
+
+def test_what_was_copied_since_the_hand_back_and_is_deleted_there_is_not_copied_twice(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.unique("expired")
+    flow = left_by_mirrormaker_2(pair, topic, 5, 5)
+    copy = remote(flow, topic)
+    assert take_over(flow, settle_s=0)[topic].state == "taken over"
+    assert [it.state for it in hand_back(flow)] == ["up to date"]
+    records = [Record(value=b"%d" % i, timestamp=int(time.time() * 1000)) for i in range(5, 11)]
+    pair.produce(topic, records)
+    produce(pair.backup.bootstrap, copy, records)
+    position = key_of(TopicPartition(topic, 0), flow.source.alias), value_of(11)
+    produce(pair.backup.bootstrap, offsets_topic(flow.source.alias), [Record(*position)])
+    delete_before(pair.backup, copy, 11)
+
+    refused = take_over(flow, settle_s=0)[topic]
+
+    assert refused.state == "refused"
+    assert (
+        "the source still has 6 of these records, which would be copied a second time"
+        in refused.reason
+    )
+    assert "given to MirrorMaker 2" in str(plan_now(flow).remarks.refused)
+    # Once the source has deleted them too, nothing can be copied twice.
+    delete_before(pair.primary, topic, 11)
+    assert take_over(flow, settle_s=0)[topic].state == "up to date"
+
+
 def test_a_groups_offset_that_mirrormaker_2_has_translated_in_a_replay_skips_nothing(
     pair: Pair,
 ) -> None:
@@ -445,6 +518,40 @@ def test_a_broker_that_gives_nothing_does_not_say_that_there_is_nothing(
     )
 
 
+def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfilled_nor_passed_by_a_group(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic, mirror_maker = pair.unique("spread"), pair.unique("mirror-maker")
+    group, caught_up = pair.unique("application"), pair.unique("caught-up")
+    now = int(time.time() * 1000)
+    sent = [Record(value=b"%d" % i, timestamp=now + i, partition=i % 2) for i in range(10)]
+    for broker in (pair.primary, pair.backup):
+        create_topic(broker.bootstrap, topic, partitions=2)
+    pair.produce(topic, sent)
+    # The other way round.
+    copies = [replace(it, partition=1 - (it.partition or 0)) for it in sent]
+    produce(pair.backup.bootstrap, topic, copies)
+    first, second = (TopicPartition(topic, number) for number in range(2))
+    commit(pair.primary, mirror_maker, {first: 5, second: 5})
+    commit(pair.primary, group, {first: 6, second: 2})
+    commit(pair.primary, caught_up, {first: 6, second: 5})
+    flow = pair.flow(
+        [topic],
+        replication_policy_class="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    )
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
+    assert taken.state == "taken over", taken.reason
+    pair.produce(topic, [Record(value=b"new", timestamp=now, partition=i) for i in range(2)])
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+
+    # What the group has not read of the second partition lies in the first one.
+    assert Run(flow, "backfill").plan(RunOptions(window=Window(0, 2**62))).ranges == ()
+    found = {it.name: it.state for it in failover(flow, [group, caught_up]).groups}
+    assert found == {group: "stuck", caught_up: "ready"}
+
+
 def read_topics(cluster: KafkaCluster) -> set[str]:
     return set(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).topics)
 
@@ -487,7 +594,9 @@ def mirror_maker_1(
 
 @pytest.mark.long
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "spread"])
-def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(keyed: bool, pair: Pair) -> None:
+def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
+    keyed: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic, group = pair.unique("first"), pair.unique("mirror-maker")
     records = [Record(key=b"%d" % (i % 20) if keyed else None, value=b"%d" % i) for i in range(300)]
     for broker in (pair.primary, pair.backup):
@@ -516,6 +625,13 @@ def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(keyed: bool, pa
     want = sorted(r.value or b"" for rs in seen(pair.primary, topic).values() for r in rs)
     have = sorted(r.value or b"" for rs in seen(pair.backup, topic).values() for r in rs)
     assert have == want
+    if not keyed:
+        recount_here(monkeypatch)
+        Run(flow, "run-1").verify(NO_SPARK)
+        produce(pair.backup.bootstrap, topic, [Record(value=b"x", partition=0)])
+        assert plan_now(flow, "run-2").ranges == ()
+        with pytest.raises(VerificationFailed, match=f"{topic}-0 on the target: 1 record"):
+            Run(flow, "run-2").verify(NO_SPARK)
 
 
 def test_the_command_shows_what_it_would_take_over_and_refuses_to_guess(

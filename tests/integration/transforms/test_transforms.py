@@ -64,8 +64,37 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert {row["transform"] for row in ledger_rows(flow)} == {rule.fingerprint()}
     (certificate,) = find_certificates(flow).all
     (certified,) = json.loads(certificate.header.rules["transform"])
-    assert certified["fingerprint"] == rule.fingerprint()
+    assert (certified["fingerprint"], certified["copied"]) == (rule.fingerprint(), [topic])
+    assert certified["where"] == rule.where
     assert certificate.header.reasons == {"filtered": 200}
+
+
+def test_a_certificate_names_the_rules_by_which_records_were_copied_and_not_those_of_the_file(
+    pair: Pair, spark: SparkSource
+) -> None:
+    topic = pair.topic("changed", [Record(value=b"a"), Record(value=b"b")])
+    kept = pair.topic("kept", [Record(value=b"c")])
+    options = {"certificates_enabled": True}
+    rules = [{"topics": [topic], "where": "value = 'a'"}, {"topics": [kept], "where": "true"}]
+    first = pair.flow([topic, kept], transform=rules, **options)
+    run = Run(first, "run-1")
+    run.plan()
+    run.sync_topics()
+    run.mirror(spark)
+    run.verify(spark)
+    run.sync_groups()
+    used = [first.fingerprint_of(it) for it in (topic, kept)]
+
+    now = pair.flow([topic], transform=[{"topics": [topic], "where": "value = 'b'"}], **options)
+    Run(now, "run-1").publish()
+
+    (certificate,) = find_certificates(now).all
+    said = {it["fingerprint"]: it for it in json.loads(certificate.header.rules["transform"])}
+    assert [said[it]["copied"] for it in used] == [[topic], [kept]]
+    assert {it["unknown"] for it in said.values()} == {
+        "the flow's file has changed since, and no longer has this rule"
+    }
+    assert json.loads(certificate.header.rules["topics"]) == [topic, kept]
 
 
 def a_customer(number: int) -> bytes:

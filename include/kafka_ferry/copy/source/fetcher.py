@@ -226,7 +226,14 @@ class RangeFetcher:
 
     def _meet(self, cursor: Cursor, leader: PartitionLeader) -> None:
         range_ = cursor.range
-        if leader.topic_id and leader.topic_id != range_.topic_id:
+        if leader.cluster_id and range_.origins and leader.cluster_id not in range_.origins:
+            # Where brokers give topics no ids, nothing else tells another cluster's topic of the same name.
+            message = (
+                f"{self._cluster.alias} is the cluster {leader.cluster_id}, and was another one when the run was "
+                "planned: look at its bootstrap.servers."
+            )
+            self._fail(cursor, message, transient=False)
+        elif leader.topic_id and leader.topic_id != range_.topic_id:
             message = (
                 f"the source's topic {range_.topic} was deleted and recreated since it was planned; "
                 "the next run handles it."

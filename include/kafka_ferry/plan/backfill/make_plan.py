@@ -37,7 +37,17 @@ _SEPARATE: Final = ".backfill"
 
 def destination(flow: Flow, remote_topic: str) -> str:
     """The topic on the target that a backfill of ``remote_topic`` writes to."""
-    return remote_topic + _SEPARATE if flow.backfill_topic == "separate" else remote_topic
+    return separate_topic(remote_topic) if flow.backfill_topic == "separate" else remote_topic
+
+
+def separate_topic(remote_topic: str) -> str:
+    """The topic on the target that only backfills of ``remote_topic`` write to."""
+    return remote_topic + _SEPARATE
+
+
+def is_separate(remote_topic: str) -> bool:
+    """Whether a topic of the target has the name of one that only backfills write to."""
+    return remote_topic.endswith(_SEPARATE)
 
 
 @dataclass(frozen=True, slots=True)

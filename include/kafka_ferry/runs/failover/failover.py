@@ -281,11 +281,22 @@ def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> Firs
 
 
 def copied_through(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
-    """By source partition, the offset up to which its records are on the target."""
-    topics = {remote: topic for topic, remote in ledger.topics().items()}
+    """By source partition, the offset up to which its records are on the target.
+
+    Nothing is said of partitions whose topic was deleted or recreated on either side, or given up, since then.
+
+    Raises:
+        FerryError: if one of the clusters does not answer.
+    """
+    topics, released = {remote: it for it, remote in ledger.topics().items()}, ledger.released()
     positions = ledger.positions() | read_positions(flow.target, flow.name)
+    source = ClusterControl(flow.source).topic_ids(topics.values(), only_visible=True)
+    target = ClusterControl(flow.target).topic_ids(topics, only_visible=True)
     return {
         TopicPartition(topics[tp.topic], tp.partition): position.offset
         for tp, position in positions.items()
         if tp.topic in topics
+        and position.topic_id in ("", source.get(topics[tp.topic], ""))
+        and position.remote_topic_id in ("", target.get(tp.topic, ""))
+        and position.remote_topic_id not in released
     }

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
@@ -17,7 +17,7 @@ from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.plan import selection_of
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
+from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill, separate_topic
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.runs.plan.first_starts import first_offsets
@@ -77,10 +77,9 @@ def _facts(
 
 def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
     """The backfill topics that the target has, whatever the flow's options say now."""
-    asked = flow.model_copy(update={"backfill_topic": "separate"})
     remote = {*selection_of(flow, state).names.values(), *state.target.topics}
     # A broker refuses to describe what no topic can be called.
-    names = {*filter(is_topic_name, (destination(asked, name) for name in remote))}
+    names = {*filter(is_topic_name, map(separate_topic, remote))}
     return dict(ClusterControl(flow.target).topics(names)) if names else {}
 
 
@@ -104,6 +103,7 @@ def _settled(
     # A rewind voids what was copied after it.
     wanted &= (pc.field("end") > min(firsts.values())) | (pc.field("rewound_from") >= 0)
     columns = ["topic", "partition", "start", "end", "rewound_from", "since", "until"]
+    columns += ["segments", "compared"]
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
     for row in ledger.read(wanted, columns).to_pylist():
         source = TopicPartition(row["topic"], row["partition"])
@@ -130,10 +130,13 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
     return outcomes
 
 
-def accounted(row: Mapping[str, int | None]) -> Accounted:
+def accounted(row: Mapping[str, Any]) -> Accounted:
     """What a row of the ledger's table settles."""
     since, until, rewound_from = row["since"], row["until"], row["rewound_from"]
     start, end = row["start"], row["end"]
+    if row["compared"] and not row["segments"]:
+        # Another mirror has put it into other partitions: a takeover has found all of it, and no places.
+        start = 0
     assert start is not None and end is not None
     window = None if since is None or until is None else Window(since, until)
     return Accounted(start, end, window, is_rewind=(rewound_from or -1) >= 0)

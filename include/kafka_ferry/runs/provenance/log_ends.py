@@ -8,6 +8,8 @@ tells, in one request to each broker, whether it has lost what the ledger has, o
     log      ... 57 58                     ends at 59: cut
     log      ... 57 58 59 M 61 62 M        ends at 64: something was written that the ledger does not have
 
+After what a takeover has compared, which another mirror has written, comes no marker, and nothing at all.
+
 Only of topics with translated offsets: where offsets are preserved, the log's end is the position, and a partition
 without one is empty (``preserved_ends``).
 """
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.backfill.make_plan import is_separate
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ class LogEnds(NamedTuple):
     def is_quiet(self) -> bool:
         """Whether nothing but a transaction's marker can lie after the ledger's end."""
         end, start = self.ledger_end.offset, self.log.start
-        has_marker = end > 0 and start <= end
+        has_marker = self.ledger_end.is_own and start <= end
         return self.log.end <= max(end, start) + has_marker
 
 
@@ -128,8 +131,8 @@ def ledger_ends(
         before: the ledger offset before which its entries count; None for all.
 
     Returns:
-        At 0 for partitions without any, of topics that the flow has created or found empty; other such partitions
-        are left out.
+        At 0 for partitions without any, of topics that the flow has created, has found empty or has compared when it
+        took them over, and of those for backfills, which it creates or finds empty; other such partitions are left out.
     """
     released, marks = ledger.released(), marks_of(ledger, topics)
     emitted = {topic.name for topic in emitted_topics(flow)}
@@ -143,10 +146,15 @@ def ledger_ends(
     created = {
         TopicPartition(topic.name, number): LedgerEnd()
         for topic in translated
-        if topic.name in marks and (marks[topic.name].created or marks[topic.name].empty)
+        if _is_known_whole(topic.name, marks.get(topic.name))
         for number in range(topic.partitions)
     }
     return created | ledger.target_ends(translated, before=before)
+
+
+def _is_known_whole(name: str, mark: Mark | None) -> bool:
+    """Whether the flow knows of all that a remote topic held before it wrote there."""
+    return is_separate(name) if mark is None else mark.created or mark.empty
 
 
 def marks_of(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Mark]:

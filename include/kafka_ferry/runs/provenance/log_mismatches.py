@@ -243,10 +243,11 @@ def _is_replaced(
     """Whether another batch lies where the ledger has the last record that was copied.
 
     The log was cut back then, and has grown past the ledger's end since: its end tells nothing of that. Whatever
-    compaction or retention has taken tells nothing either.
+    compaction or retention has taken tells nothing either, nor does what another mirror has written last: that may be
+    a marker, or aborted.
     """
     last = end.ledger_end.offset - 1
-    if not end.log.start <= last < end.log.end:
+    if not (end.ledger_end.is_own and end.log.start <= last < end.log.end):
         return False
     try:
         with retry_for(_TAIL_S):

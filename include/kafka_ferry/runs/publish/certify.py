@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
 
 from kafka_ferry.certificates import (
     Certificate,
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.run_folder import Reconciliation
     from kafka_ferry.verify import ExpectationResult, RangeRow
+
+_CHANGED_RULE: Final = "the flow's file has changed since, and no longer has this rule"
 
 log = logging.getLogger(__name__)
 
@@ -176,9 +180,9 @@ def _header(
         source=CertifiedCluster(alias=flow.source.alias, cluster_id=plan.source_cluster_id),
         target=CertifiedCluster(alias=flow.target.alias, cluster_id=plan.target_cluster_id),
         rules={
-            **{name: _text(value) for name, value in json.loads(selection_of(flow)).items()},
+            **{name: _text(value) for name, value in _selection(run).items()},
             "isolation.level": flow.isolation_level,
-            **_transforms(flow),
+            **_transforms(run, rows),
             **_schema_ids(plan),
         },
         checks={it.key or it.name: _outcome(it) for it in expectations},
@@ -191,11 +195,39 @@ def _header(
     )
 
 
-def _transforms(flow: Flow) -> dict[str, str]:
-    """The flow's transform rules, each with its fingerprint; they name secrets and hold none."""
+def _selection(run: RunContext) -> dict[str, Any]:
+    """Which topics the run selected when it began to copy; the flow's file may have changed since."""
+    rows = run.ledger.read(
+        (pc.field("type") == "run") & (pc.field("run") == run.run_id), ["topics"]
+    )
+    begun = [text for text in rows["topics"].to_pylist() if text]
+    found: dict[str, Any] = json.loads(begun[-1] if begun else selection_of(run.flow))
+    return found
+
+
+def _transforms(run: RunContext, rows: Sequence[RangeRow]) -> dict[str, str]:
+    """The transform rules by which ranges were copied, by the ledger, each with its topics and its fingerprint.
+
+    A rule names secrets and holds none. What a rule said that the flow's file no longer has is not known.
+    """
+    keys = {(row.ledger.ledger_offset, row.topic, row.partition, row.start) for row in rows}
+    offsets = [offset for offset, *_ in keys]
+    run.project_ledger()
+    # By the topic: others may be able to write to the table in the state folder.
+    entries = run.ledger.ranges_in_topic(min(offsets), max(offsets) + 1)
+    topics = defaultdict[str, set[str]](set)
+    for copied in (entry.copied for entry in entries if entry.key in keys):
+        if copied.transform:
+            topics[copied.transform].add(copied.topic)
+    now = {run.flow.rule_fingerprint(rule): rule for rule in run.flow.transform}
     rules = [
-        {"fingerprint": flow.rule_fingerprint(it), **it.model_dump(mode="json", exclude_none=True)}
-        for it in flow.transform
+        {"fingerprint": fingerprint, "copied": sorted(names)}
+        | (
+            now[fingerprint].model_dump(mode="json", exclude_none=True)
+            if fingerprint in now
+            else {"topics": sorted(names), "unknown": _CHANGED_RULE}
+        )
+        for fingerprint, names in sorted(topics.items())
     ]
     return {"transform": _text(rules)} if rules else {}
 

@@ -49,7 +49,8 @@ def sync_groups(run: RunContext) -> GroupMoves:
     write = flow.sync_group_offsets_enabled
     run.project_ledger()
     if write or flow.emit_checkpoints_enabled:
-        moves = move_groups(flow, ledger, run=run.run_id, write=write)
+        planned = run.folder.plan().source_cluster_id
+        moves = move_groups(flow, ledger, run=run.run_id, write=write, cluster_id=planned)
         if deletes_offsets(flow) and not moves.failures:
             moves = _delete_gone(run, moves)
     else:
@@ -91,6 +92,7 @@ def move_groups(
     write: bool,
     only: Collection[str] = (),
     home: bool = False,
+    cluster_id: str = "",
 ) -> GroupMoves:
     """Translate groups' offsets, as far as verified, and commit them on the target.
 
@@ -101,11 +103,19 @@ def move_groups(
         write: whether to commit anything.
         only: names of groups, regardless of ``groups``; all that the flow selects where empty.
         home: whether offsets in topics that came from the target are moved too, not only named.
+        cluster_id: the cluster that the source has to be; "" for any.
 
     Raises:
-        FerryError: if a cluster, or its list of topics, cannot be read at all.
+        FerryError: if a cluster, or its list of topics, cannot be read at all; or if the source is another cluster.
     """
     found = _read(flow, ledger, only, write=write, home=home)
+    if cluster_id and found.source_cluster_id not in ("", cluster_id):
+        # Where brokers give topics no ids, nothing else tells another cluster's topics of the same names.
+        raise FerryError(
+            f"{flow.source.alias} is the cluster {found.source_cluster_id}, and was {cluster_id} when the run was "
+            "planned: no group was moved.",
+            advice=f"Look at bootstrap.servers of {flow.source.alias}. The next run plans for what is there.",
+        )
     if write and found.groups:
         found = commit_moves(flow, ledger, found, run=run)
     return found

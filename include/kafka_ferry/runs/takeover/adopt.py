@@ -115,7 +115,7 @@ def adopt_topic(
             source_cluster_id=state.source.cluster_id,
         )
     )
-    mark_owned(flow, run, pair)
+    mark_owned(flow, run, aligned)
     # Before the ranges, with which the groups' offsets are translated from then on.
     for entry in refuted:
         append_entry(flow, entry)
@@ -159,10 +159,10 @@ def _read_back(
         yield range_.model_copy(update={"digest": found.digest})
 
 
-def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
+def mark_owned(flow: Flow, run: str, aligned: Aligned) -> None:
     """Mark a topic that is on both sides as the flow's own, unless it is."""
-    mark = pair.own_mark()
-    if pair.mark != mark:
+    mark = aligned.pair.own_mark(is_compared=aligned.is_whole)
+    if aligned.pair.mark != mark:
         append_entry(flow, OwnershipEntry(flow=flow.name, run=run, at=now_ms(), marks=(mark,)))
 
 

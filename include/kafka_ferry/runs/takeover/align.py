@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
-
-import pyarrow.compute as pc
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
 from kafka_ferry.groups.alignment.spread import spread
-from kafka_ferry.ledger import LedgerTable, copied_rows
+from kafka_ferry.ledger import LedgerEnd, LedgerTable
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
@@ -35,7 +33,8 @@ class Aligned:
         handover: the result, for people; ``refused`` if the topic cannot be taken over.
         found: by partition, what can be taken over; empty if nothing can, or nothing is left.
         sources: the source's records of these partitions.
-        targets: the target's, as far as each of them was matched.
+        targets: the target's, as far as each of them was compared.
+        is_whole: whether the ledger has all that the remote topic holds, once it has what was found.
     """
 
     pair: Pair
@@ -43,6 +42,7 @@ class Aligned:
     found: Mapping[int, Alignment]
     sources: Mapping[int, LogRecords]
     targets: Mapping[int, LogRecords]
+    is_whole: bool = False
 
 
 class Aligner:
@@ -91,18 +91,19 @@ class Aligner:
     def _in_order(self, pair: Pair) -> Aligned:
         assert pair.source
         assert pair.remote
-        known = _known_ends(self._ledger, pair) if pair.positions else {}
+        known = self._known_ends(pair)
         found = dict[int, Alignment]()
         sources, targets = dict[int, LogRecords](), dict[int, LogRecords]()
         for number in range(pair.remote.partitions):
             position = pair.position(number)
-            since = known.get(number, 0) if position else 0
+            reached = known.get(number, LedgerEnd()) if position else LedgerEnd()
             target_tp = TopicPartition(pair.remote_topic, number)
-            compacted = _is_compacted(pair)
-            target = self._copies(target_tp, since=since, with_keys=compacted)
-            if position and not len(target):
-                continue
             source_tp = TopicPartition(pair.topic, number)
+            compacted = _is_compacted(pair)
+            target = self._copies(target_tp, since=reached.offset, with_keys=compacted)
+            if position and not len(target):
+                self._require_nothing_gone(source_tp, position.offset, target, reached)
+                continue
             if number >= pair.source.partitions:
                 if len(target):
                     raise Misaligned(
@@ -122,14 +123,47 @@ class Aligner:
                 raise Misaligned(f"partition {number}: {error}") from None
             if alignment:
                 found[number], sources[number], targets[number] = alignment, source, target
-        return self._aligned(pair, found, sources, targets)
+        return replace(self._aligned(pair, found, sources, targets), is_whole=True)
+
+    def _known_ends(self, pair: Pair) -> dict[int, LedgerEnd]:
+        """For each partition of ``pair``, up to where the ledger knows all records of the remote topic."""
+        if not (pair.positions and pair.remote):
+            return {}
+        ends = self._ledger.target_ends([pair.remote])
+        return {tp.partition: end for tp, end in ends.items()}
+
+    def _require_nothing_gone(
+        self, source: TopicPartition, offset: int, target: LogRecords, reached: LedgerEnd
+    ) -> None:
+        """Check that the other mirror has copied nothing after the flow's position that the target has deleted since.
+
+        Args:
+            source: the partition on the source.
+            offset: the flow's position.
+            target: the target's records after those that the ledger has: none.
+            reached: where these end; the marker of the flow's own transaction follows.
+
+        Raises:
+            Misaligned: it has: the flow would copy that a second time.
+        """
+        said, deleted = self._positions.get(source), target.start - reached.offset - reached.is_own
+        if said is None or said <= offset or deleted <= 0:
+            return
+        records = read_log(self._source, source, since=offset)
+        again = int((~records.aborted[: records.below(said)]).sum())
+        if again:
+            raise Misaligned(
+                f"partition {source.partition}: the position of the other mirror is {said}, this flow's is {offset}, "
+                f"and what was written to the target in between is deleted there: the source still has {again} of "
+                "these records, which would be copied a second time"
+            )
 
     def _spread(self, pair: Pair) -> Aligned:
         """The same where the mirror did not keep the source's partitions."""
         assert pair.source
         assert pair.remote
         if pair.positions:
-            is_unmatched = not any(_known_ends(self._ledger, pair).values())
+            is_unmatched = not self._known_ends(pair)
             if is_unmatched and self._is_past(pair):
                 return self._aligned(pair, {}, {}, {})
             return _refused(pair, "some of its partitions are this flow's own already.")
@@ -143,10 +177,16 @@ class Aligner:
         ]
         asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
         found = spread(sources, targets, asked)
+        for number, (source, target) in enumerate(zip(sources.values(), targets, strict=False)):
+            if len(target):
+                # Of others' records: what is copied of this partition goes after them.
+                found.setdefault(number, Alignment(source.start, source.start))
         reason = (
             "its records are in other partitions than on the source, so they cannot be matched."
         )
-        return self._aligned(pair, found, sources, {}, reason)
+        compared = dict(enumerate(targets[: len(sources)]))
+        aligned = self._aligned(pair, found, sources, compared, reason)
+        return replace(aligned, is_whole=not any(map(len, targets[len(sources) :])))
 
     def _is_past(self, pair: Pair) -> bool:
         """Whether the flow is nowhere before the other mirror's positions: that one has copied nothing since."""
@@ -194,20 +234,6 @@ class Aligner:
             reason = f"no record is left to compare in {_named(trusted)}: the position there is only trusted."
         handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
         return Aligned(pair, handover, found, sources, targets)
-
-
-def _known_ends(ledger: LedgerTable, pair: Pair) -> dict[int, int]:
-    """For each partition of ``pair``, the target offset up to which the ledger knows all records."""
-    wanted = copied_rows() & (pc.field("remote_topic") == pair.remote_topic)
-    rows = ledger.read(wanted, ["partition", "remote_topic_id", "segments", "compared"])
-    ends: dict[int, int] = {}
-    remote_id = pair.remote.topic_id if pair.remote else ""
-    for row in rows.to_pylist():
-        if row["remote_topic_id"] == remote_id:
-            last = [one["target"] + one["records"] for one in row["segments"][-1:]]
-            last += [one["end"] for one in row["compared"] or ()]
-            ends[row["partition"]] = max([ends.get(row["partition"], 0), *last])
-    return ends
 
 
 def _why_not(pair: Pair) -> str:

@@ -136,7 +136,7 @@ class Takeover:
     def _adopted(self, aligned: Aligned, state: ClusterState, run: str) -> TopicHandover:
         if not aligned.found:
             if _is_given_back(aligned):
-                mark_owned(self._flow, run, aligned.pair)
+                mark_owned(self._flow, run, aligned)
             return aligned.handover
         try:
             adopt_topic(self._flow, self._ledger, run, aligned, state, self._mirrored)

@@ -13,6 +13,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
+from kafka_ferry.plan.backfill.make_plan import separate_topic
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends_and_leaderless
@@ -325,7 +326,7 @@ class _Due:
         topics: the existing remote topics of the ranges and the plan, by name.
         refused: the errors of those that the target refuses to describe.
         boundaries: up to where the ledger had written before, of the partitions with ranges: nothing else may
-            lie between there and the ranges. None for a backfill.
+            lie between there and the ranges. Of a backfill only those of topics that no other run writes to.
         is_anything: whether the ledger has anything to verify, even if only where partitions begin.
     """
 
@@ -349,12 +350,18 @@ def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: boo
     ranges = list(filter(_holds_offsets, found))
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
+    if has_ledger and not plan.options.window:
+        planned |= ledger.backfilled() & set(map(separate_topic, planned))
     topics, refused = target.readable_topics({entry.target.topic for entry in ranges} | planned)
     since = 0 if everything else proved
-    boundaries: Boundaries = {}
-    if not plan.options.window:
-        ends = ledger_ends(run.flow, ledger, topics.values(), before=since)
-        boundaries = {tp: ends[tp] for tp in {entry.target for entry in ranges} & ends.keys()}
+    seamless, before = [*topics.values()], since
+    if plan.options.window:
+        shared = {choice.remote_topic for choice in plan.choices}
+        seamless = [it for it in seamless if it.name not in shared]
+        # Another run may have proved some of its ranges.
+        before = min([since, *(entry.ledger_offset for entry in ranges)])
+    ends = ledger_ends(run.flow, ledger, seamless, before=before) if has_ledger else {}
+    boundaries = {tp: ends[tp] for tp in {entry.target for entry in ranges} & ends.keys()}
     return _Due(
         through, proved, since, ranges, topics, refused, boundaries, is_anything=bool(found)
     )

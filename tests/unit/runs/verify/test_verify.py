@@ -55,6 +55,9 @@ class Ledger:
     def marks(self) -> dict[str, Mark]:
         return {}
 
+    def backfilled(self) -> frozenset[str]:
+        return frozenset()
+
     def target_ends(
         self, _: Iterable[Topic], *, before: int | None = None
     ) -> dict[TopicPartition, LedgerEnd]:

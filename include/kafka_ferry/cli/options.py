@@ -115,13 +115,16 @@ def run_options(
 ) -> RunOptions:
     """The run's options, from the command line's."""
     listed = (pattern.strip() for text in topics or () for pattern in text.split(","))
-    return RunOptions(
+    options = RunOptions(
         topics=tuple(filter(None, listed)),
         dry_run=dry_run,
         verify_all=verify_all,
         max_bytes_per_s=rate_limit,
         approve_removals=yes,
     )
+    # A wrong pattern is told before any cluster is asked.
+    _ = options.topic_filter
+    return options
 
 
 def place_of(text: str) -> tuple[TopicPartition, int]:

@@ -23,7 +23,7 @@ def same_names(one: Flow, other: Flow) -> Iterator[str]:
     if one.name == other.name:
         yield f"{other.name} is in two files: give one of its clusters another alias, or their runs refuse each other."
         return
-    if _brokers(one).isdisjoint(_brokers(other)) or _is_meant(one, other):
+    if one.target.brokers.isdisjoint(other.target.brokers) or _is_meant(one, other):
         return
     first, second = policy_of(one), policy_of(other)
     names = dict.fromkeys(filter(is_topic_name, (*one.topics, *other.topics)))
@@ -43,11 +43,6 @@ _ADVICE: Final = (
     "rename one with topics.rename, take the policy that puts the source's alias before it, or set "
     "on.foreign.records: adopt in both if they are to share it."
 )
-
-
-def _brokers(flow: Flow) -> set[str]:
-    servers = str(flow.target.properties.get("bootstrap.servers", ""))
-    return {server.strip() for server in servers.split(",")}
 
 
 def _is_meant(*flows: Flow) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.broker import Broker, free_port
 from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.records.builders import Record
 from tests.support.records.groups import commit_alone
 from tests.support.runs.command_line import ferry, ferry_process
@@ -117,7 +118,8 @@ def test_a_wrong_file_is_named_with_key_and_reason(
 
 def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: KafkaCluster) -> None:
     """MirrorMaker 2 situation 16: there topics named a.a.a.x without end."""
-    result = ferry("plan", "--config", write_flow(folder, primary, primary, ["orders"]))
+    other_name = ProxyAddress(primary.bootstrap.replace("127.0.0.1", "localhost"))
+    result = ferry("plan", "--config", write_flow(folder, primary, other_name, ["orders"]))
 
     assert result.returncode == 9
     assert "are one cluster" in result.stderr

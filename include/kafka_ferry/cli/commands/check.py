@@ -11,6 +11,7 @@ import typer
 from kafka_ferry.cli.flows import flows_of, ignored_keys
 from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
 from kafka_ferry.cli.terminal import messages, out, show_json
+from kafka_ferry.config.files.load import doubt_texts
 from kafka_ferry.plan.same_names import same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
@@ -65,6 +66,7 @@ def _notes(file: Path, flow: Flow) -> Iterator[str]:
         yield f"{file}: {key} has no effect here: {why}"
     if file.suffix == ".properties" and "schedule" not in flow.model_fields_set:
         yield f"{file}: {flow.name} runs {flow.schedule} in Airflow, since the file has no schedule"
+    yield from doubt_texts(file, flow)
     for note in unused_registries(flow):
         yield f"{file}: {note}"
 

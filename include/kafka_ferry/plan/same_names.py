@@ -20,9 +20,6 @@ def same_names(one: Flow, other: Flow) -> Iterator[str]:
     Raises:
         ConfigError: as ``policy_of``.
     """
-    if one.name == other.name:
-        yield f"{other.name} is in two files: give one of its clusters another alias, or their runs refuse each other."
-        return
     if one.target.brokers.isdisjoint(other.target.brokers) or _is_meant(one, other):
         return
     first, second = policy_of(one), policy_of(other)

@@ -33,7 +33,6 @@ def of(source: str, *topics: str, **options: Any) -> Flow:
             of("eu", "o", topics_rename={"o": "shop"}),
             "both write shop",
         ),
-        (of("us", "a"), of("us", "b"), "is in two files"),
     ],
 )
 def test_names_that_both_write(one: Flow, other: Flow, said: str) -> None:

@@ -12,6 +12,7 @@ from kafka_ferry.cli.flows import flows_of, ignored_keys
 from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
 from kafka_ferry.cli.terminal import messages, out, show_json
 from kafka_ferry.config.files.load import doubt_texts
+from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, config_error
 from kafka_ferry.plan.same_names import same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
@@ -47,8 +48,9 @@ def check(
     as_json: CheckJsonOption = False,
 ) -> None:
     """Check flows' files, and ask no broker. Exits with 0 if a run would accept them."""
-    named = [*(config or ()), *(files or ())] or [FLOW_FILE]
-    found = [(file, one) for file in named for one in flows_of(file, flow, clusters)]
+    named = {it.absolute(): it for it in [*(config or ()), *(files or ())] or [FLOW_FILE]}
+    found = [(file, one) for file in named.values() for one in flows_of(file, flow, clusters)]
+    _refuse_twins(found)
     notes = {one.name: [*_notes(file, one)] for file, one in found}
     for (_, one), (file, other) in combinations(found, 2):
         notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]
@@ -59,6 +61,23 @@ def check(
         out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}")
     for note in dict.fromkeys(said for some in notes.values() for said in some):
         messages.print(note)
+
+
+def _refuse_twins(found: Sequence[tuple[Path, Flow]]) -> None:
+    """Refuse a flow that two files hold.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    first: dict[str, Path] = {}
+    for file, flow in found:
+        if flow.name in first:
+            reason = (
+                f"holds {flow.name}, as {first[flow.name]} does: their runs would refuse each other"
+            )
+            advice = "Leave one out, or give one of its clusters another alias."
+            raise config_error(str(file), Problem(WHOLE_FILE, reason, advice))
+        first[flow.name] = file
 
 
 def _notes(file: Path, flow: Flow) -> Iterator[str]:

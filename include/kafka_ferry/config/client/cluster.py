@@ -238,6 +238,9 @@ class Cluster(BaseModel):
     )
 
     file: str = Field(default="", description="The file that the cluster was read from.")
+    section: str = Field(
+        default="", description="What precedes its keys in that file: source, target, or its alias."
+    )
     is_resolved: bool = Field(
         default=False,
         description="Whether it is one that ``resolved`` gives, which names only what was allowed.",
@@ -303,9 +306,11 @@ class Cluster(BaseModel):
         return found
 
     def servers_option(self, role: Role) -> str:
-        """Which of the properties names the bootstrap servers of a client of this kind."""
+        """Which key of which file names the bootstrap servers of a client of this kind."""
         own = f"{role}.bootstrap.servers"
-        return own if own in self.properties else "bootstrap.servers"
+        option = own if own in self.properties else "bootstrap.servers"
+        key = f"{self.section or self.alias}.{option}"
+        return f"{key} in {self.file}" if self.file else key
 
     def control_properties(self, role: Role) -> ClientProperties:
         """The configuration of a client of this kind on the control plane, by Java names.
@@ -367,6 +372,7 @@ class Cluster(BaseModel):
             alias=self.alias,
             properties=ClientProperties(properties),
             file=self.file,
+            section=self.section,
             is_resolved=True,
         )
 

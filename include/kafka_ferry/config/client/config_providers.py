@@ -292,7 +292,7 @@ class Providers:
         if not found:
             return None
         name, is_sure = found["name"], bool(found["name"])
-        reason = f"{found[0] if is_sure else 'what looks like a variable'} is no reference, and is taken as it is"
+        reason = f"{found[0] if is_sure else 'what looks like a variable'} is no reference, and would be taken as it is"
         declare = "" if "env" in self._providers else f" {self._how_to_declare('env')}"
         return Problem(key, reason, f"Write ${{env:{name or 'NAME'}}}.{declare}")
 

@@ -222,7 +222,13 @@ def _cluster(
             else:
                 properties[key] = text
     alias = {"alias": data["alias"]} if "alias" in data else {}
-    return {**alias, "properties": properties, "file": file, "providers": providers.told}
+    return {
+        **alias,
+        "properties": properties,
+        "file": file,
+        "section": side,
+        "providers": providers.told,
+    }
 
 
 def _java_text(value: object) -> str | None:

@@ -22,6 +22,9 @@ from kafka_ferry.errors import ConfigError, InputError
 _DOT_IS_ALL: Final = "(?s)"
 _IN_BRACKETS: Final = regex.compile(r"\[[^\[\]]*\]")
 _COMMENT: Final = regex.compile(r"[#\s]")
+_BLANK: Final = r"\x20 is a blank"
+_BLANK_AND_SIGN: Final = r"\x20 is a blank and \x23 is '#'"
+_QUOTES: Final = r"\x22 and \x27 are quotes"
 _QUOTED: Final = regex.compile(r"""["'].*|.*["']""", regex.DOTALL)
 # What can stand for itself in an expression, and in no topic's name.
 _IN_NO_TOPIC: Final = "/%\"'@;~&"
@@ -142,9 +145,9 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
     for pattern in patterns:
         if _QUOTED.fullmatch(pattern):
             bare = ", ".join(filter(None, (it.strip("\"' ") for it in patterns)))
-            escaped = r" (in a group's id, \x22 and \x27 are quotes)" if any_text else ""
             raise PatternError(
-                f"{pattern!r} holds quotes, which are part of the value here: leave them out, {bare!r}{escaped}"
+                f"{pattern!r} holds quotes, which are part of the value here: leave them out, {bare!r}"
+                f"{_escapes(any_text, _QUOTES)}"
             )
         if not any_text and (reason := _impossible(pattern)):
             raise PatternError(f"{pattern!r} {reason}")
@@ -152,12 +155,12 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
         if len(words) > 1 and "#" not in pattern:
             raise PatternError(
                 f"{pattern!r} holds a blank, as no topic's name does: put a comma between names, "
-                rf"{', '.join(words)!r} (in a group's id, \x20 is a blank)"
+                f"{', '.join(words)!r}{_escapes(any_text, _BLANK)}"
             )
         if _COMMENT.search(pattern):
             raise PatternError(
                 f"{pattern!r} holds a blank or '#', as no topic's name does: a comment needs a line of its own "
-                r"in a properties file (in a group's id, \x20 is a blank and \x23 is '#')"
+                f"in a properties file{_escapes(any_text, _BLANK_AND_SIGN)}"
             )
     listed = ", ".join(patterns)
     if len(patterns) > 1 and _IN_BRACKETS.fullmatch(listed):
@@ -165,6 +168,10 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
             f"{listed!r} is one character of these, as a regular expression: leave the brackets out"
         )
     compile_patterns(patterns)
+
+
+def _escapes(any_text: bool, said: str) -> str:
+    return f" (in a group's id, {said})" if any_text else ""
 
 
 def meant_by_star(pattern: str) -> str:

@@ -236,9 +236,9 @@ def test_a_login(tmp_path: Path, old: str, new: str, said: str) -> None:
     [
         (
             "${KAFKA_PW}",
-            "${KAFKA_PW} is no reference, and is taken as it is. Write ${env:KAFKA_PW}. Add env to config.providers.",
+            "${KAFKA_PW} is no reference, and would be taken as it is. Write ${env:KAFKA_PW}. Add env to",
         ),
-        ("$KAFKA_PW", "what looks like a variable is no reference, and is taken as it is."),
+        ("$KAFKA_PW", "what looks like a variable is no reference, and would be taken as it is."),
         ("{{ var.value.pw }}", "what looks like a variable is no reference"),
         ("$(KAFKA_PW)", "what looks like a variable is no reference"),
     ],

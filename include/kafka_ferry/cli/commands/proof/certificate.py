@@ -16,6 +16,7 @@ from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, Tim
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
+from kafka_ferry.config.types.values import whole_number
 from kafka_ferry.errors import InputError
 from kafka_ferry.plan import policy_of
 from kafka_ferry.verify.counts import and_heartbeats, count, records_text
@@ -33,8 +34,19 @@ app = typer.Typer(
     no_args_is_help=True, help="List, show and check the certificates of what runs have proved."
 )
 
+
+def _serial(text: object) -> int:
+    number = whole_number(str(text), least=1, most=2**63 - 1)
+    if number is None:
+        raise typer.BadParameter(
+            f"must be a whole number from 1 on, and not {str(text)!r}; ferry certificate list shows them"
+        )
+    return number
+
+
 SerialArgument = Annotated[
-    int | None, typer.Argument(min=1, help="Which one; by default the newest.", metavar="SERIAL")
+    int | None,
+    typer.Argument(parser=_serial, help="Which one; by default the newest.", metavar="SERIAL"),
 ]
 PublicKeyOption = Annotated[
     Path | None,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.plan.topics.replication_policy import policy_of
 
@@ -34,6 +35,20 @@ def same_names(one: Flow, other: Flow) -> Iterator[str]:
             f"{one.name} and {other.name} write the same name wherever both of their sources have a topic that "
             f"topics selects: {_ADVICE}"
         )
+
+
+def own_names(flow: Flow) -> Iterator[Problem]:
+    """The problem with each name that the flow's file gives to two of the topics that it names.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    first: dict[str, str] = {}
+    for name in filter(is_topic_name, dict.fromkeys((*flow.topics, *flow.topics_rename))):
+        remote = policy_of(flow).remote_topic(name)
+        if flow.topic_filter.matches(name) and first.setdefault(remote, name) != name:
+            reason = f"{first[remote]} and {name} would both be {remote} on {flow.target.alias}"
+            yield Problem("topics.rename", reason, "Give each a name of its own.")
 
 
 _ADVICE: Final = (

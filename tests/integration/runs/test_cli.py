@@ -137,8 +137,7 @@ def test_a_cluster_that_is_down_is_named_after_as_long_as_the_flow_says(
     done = ferry_process(step, "--config", file)
 
     assert done.returncode == 3
-    alias = folder.name if down == "source" else "backup"
-    assert f"Check {alias}.bootstrap.servers" in done.stderr
+    assert f"Check {down}.bootstrap.servers in {file}" in done.stderr
     assert "Traceback" not in done.stderr
     # Not the minute that it is by default, nor the 15 seconds of a request.
     assert time.monotonic() - began < 12

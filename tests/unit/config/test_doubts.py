@@ -35,6 +35,10 @@ LOGIN = (
             "topics: []\nheartbeats.replication.enabled: true",
             ":7: topics: is empty: nothing but heartbeats is copied",
         ),
+        (
+            "metrics.prometheus.push.credentials.file: /no/such",
+            ":7: metrics.prometheus.push.credentials.file: /no/such is not on this machine. A run needs it.",
+        ),
     ],
 )
 def test_a_doubt_about_a_yaml_file(tmp_path: Path, more: str, said: str) -> None:
@@ -55,6 +59,18 @@ def test_a_login_that_is_never_used(tmp_path: Path) -> None:
         "SASL_SSL or SASL_PLAINTEXT."
     )
     assert pattern.startswith(f"{file}:7: primary->backup.topics: 'o*' is a regular expression")
+
+
+def test_a_store_that_this_machine_lacks(tmp_path: Path) -> None:
+    here = tmp_path / "here.pem"
+    here.touch()
+    file = properties_file(
+        tmp_path,
+        f"primary.ssl.truststore.location = {here}\nbackup.admin.ssl.keystore.location = /no/such\n",
+    )
+    assert doubt_texts(file, load_flow(file)) == [
+        f"{file}:6: backup.admin.ssl.keystore.location: /no/such is not on this machine. A run needs it."
+    ]
 
 
 @pytest.mark.parametrize("more", ["", "topics: [o.*, '[a-z]*', '(ab)*', '\\w*']", "groups: []"])

@@ -11,9 +11,9 @@ import typer
 from kafka_ferry.cli.flows import flows_of, ignored_keys
 from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
 from kafka_ferry.cli.terminal import messages, out, show_json
-from kafka_ferry.config.files.load import doubt_texts
+from kafka_ferry.config.files.load import doubt_texts, refuse
 from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, config_error
-from kafka_ferry.plan.same_names import same_names
+from kafka_ferry.plan.same_names import own_names, same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def check(
     named = {it.absolute(): it for it in [*(config or ()), *(files or ())] or [FLOW_FILE]}
     found = [(file, one) for file in named.values() for one in flows_of(file, flow, clusters)]
     _refuse_twins(found)
+    for file, one in found:
+        refuse(file, [*own_names(one)])
     notes = {one.name: [*_notes(file, one)] for file, one in found}
     for (_, one), (file, other) in combinations(found, 2):
         notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]

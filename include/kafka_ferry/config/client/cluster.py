@@ -188,10 +188,10 @@ def _wrong_login(properties: Mapping[str, str], role: str) -> Iterator[Problem]:
         )
     if not protocol.upper().startswith("SASL_"):
         return
-    if mechanism and mechanism not in MECHANISMS:
+    if f"{role}sasl.mechanism" in properties and mechanism not in MECHANISMS:
         near = did_you_mean(mechanism.upper(), MECHANISMS)
         yield Problem(f"{role}sasl.mechanism", f"must be one of {', '.join(MECHANISMS)}", near)
-    elif is_whole and (keys or f"{role}security.protocol" in properties):
+    if is_whole and (keys or f"{role}security.protocol" in properties):
         yield from (it._replace(key=f"{role}{it.key}") for it in wrong_credentials(own))
 
 
@@ -276,7 +276,7 @@ class Cluster(BaseModel):
     @property
     def origin(self) -> str:
         """Where the cluster is described, for errors."""
-        return f"{self.file}: {self.alias}" if self.file else self.alias
+        return f"{self.file}: {self.section or self.alias}" if self.file else self.alias
 
     def client_properties(self, role: Role) -> ClientProperties:
         """The configuration of a client of this kind, by Java names.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kafka_ferry.config.doubts import doubts
+from kafka_ferry.config.doubts import doubts, missing_files
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files import mm2_properties, yaml_file
 from kafka_ferry.config.files.places import (
@@ -84,7 +84,22 @@ def no_flow(path: str | Path, clusters: Sequence[str] = ()) -> ConfigError:
     into = f" into {', '.join(clusters)}" if clusters else ""
     is_yaml = suffix != ".properties"
     advice = "" if is_yaml else mm2_properties.enabling(content, file, clusters)
+    if clusters and (others := [it.name for it in load_flows(path)]):
+        advice = f"It enables {', '.join(others)}; what counts is the cluster after the arrow."
     return config_error(file, Problem(WHOLE_FILE, f"enables no flow{into}", advice))
+
+
+def refuse(path: str | Path, problems: Sequence[Problem]) -> None:
+    """Refuse a flow for what is wrong with its file, with the lines; does nothing where nothing is.
+
+    Raises:
+        ConfigError: there are problems.
+    """
+    if problems:
+        file, content, suffix = _content(path)
+        places = properties_places if suffix == ".properties" else yaml_places
+        with located(file, lambda: places(content)):
+            raise config_error(file, *problems)
 
 
 def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
@@ -95,7 +110,7 @@ def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
     """
     file, content, suffix = _content(path)
     places = properties_places if suffix == ".properties" else yaml_places
-    return [*located_texts(file, places(content), flow, doubts(flow))]
+    return [*located_texts(file, places(content), flow, [*doubts(flow), *missing_files(flow)])]
 
 
 def _permitted(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:

@@ -165,7 +165,8 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
     listed = ", ".join(patterns)
     if len(patterns) > 1 and _IN_BRACKETS.fullmatch(listed):
         raise PatternError(
-            f"{listed!r} is one character of these, as a regular expression: leave the brackets out"
+            f"{listed!r} is one character of these, as a regular expression: leave the brackets out, "
+            f"{listed[1:-1]!r}"
         )
     compile_patterns(patterns)
 

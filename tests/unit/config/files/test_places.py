@@ -183,6 +183,11 @@ def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
             "AWS_MSK_IAM, GSSAPI, and not 'SCRAM-SHA256'. Did you mean 'SCRAM-SHA-256'?",
         ),
         (
+            f"SCRAM-SHA-256\n  sasl.jaas.config: {SCRAM};",
+            f"scram-sha-256\n  sasl.jaas.config: {SCRAM}",
+            "Did you mean 'SCRAM-SHA-256'?\nFILE:6: source.sasl.jaas.config: it lacks a semicolon",
+        ),
+        (
             "SASL_SSL",
             "SASL_SLS",
             ":4: source.security.protocol: must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, and not "
@@ -227,7 +232,7 @@ def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
 )
 def test_a_login(tmp_path: Path, old: str, new: str, said: str) -> None:
     file = yaml_file(tmp_path, start=LOGIN.replace(old, new))
-    assert said in refused(file)
+    assert said.replace("FILE", str(file)) in refused(file)
     assert "hunter2" not in refused(file)
 
 
@@ -294,7 +299,7 @@ def test_bootstrap_servers(tmp_path: Path, servers: str, said: str) -> None:
         ("topics.blaklist=a", "Did you mean 'topics.exclude'?"),
         (
             "topics = [a, b]",
-            ":5: topics: '[a, b]' is one character of these, as a regular expression: leave the brackets out",
+            ":5: topics: '[a, b]' is one character of these, as a regular expression: leave the brackets out, 'a, b'",
         ),
         (
             "clusters = primary; backup",
@@ -355,6 +360,9 @@ def test_the_flow_that_a_file_does_not_enable_is_named(tmp_path: Path) -> None:
     assert str(no_flow(file)).endswith("enables no flow. Write primary->backup.enabled = true.")
     assert str(no_flow(file, ["primary"])).endswith(
         "enables no flow into primary. Write backup->primary.enabled = true."
+    )
+    assert str(no_flow(properties_file(tmp_path), ["primary"])).endswith(
+        "It enables primary->backup; what counts is the cluster after the arrow."
     )
 
 

@@ -52,7 +52,7 @@ def check(
     found = [(file, one) for file in named.values() for one in flows_of(file, flow, clusters)]
     _refuse_twins(found)
     for file, one in found:
-        refuse(file, [*own_names(one)])
+        refuse(file, one, own_names(one))
     notes = {one.name: [*_notes(file, one)] for file, one in found}
     for (_, one), (file, other) in combinations(found, 2):
         notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,8 +11,8 @@ from kafka_ferry.config.doubts import doubts, missing_files
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files import mm2_properties, yaml_file
 from kafka_ferry.config.files.places import (
+    in_file,
     located,
-    located_texts,
     properties_places,
     yaml_places,
 )
@@ -89,17 +89,14 @@ def no_flow(path: str | Path, clusters: Sequence[str] = ()) -> ConfigError:
     return config_error(file, Problem(WHOLE_FILE, f"enables no flow{into}", advice))
 
 
-def refuse(path: str | Path, problems: Sequence[Problem]) -> None:
+def refuse(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> None:
     """Refuse a flow for what is wrong with its file, with the lines; does nothing where nothing is.
 
     Raises:
         ConfigError: there are problems.
     """
-    if problems:
-        file, content, suffix = _content(path)
-        places = properties_places if suffix == ".properties" else yaml_places
-        with located(file, lambda: places(content)):
-            raise config_error(file, *problems)
+    if placed := _placed(path, flow, problems):
+        raise config_error(str(path), *placed)
 
 
 def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
@@ -108,9 +105,14 @@ def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
     Raises:
         ConfigError: the file cannot be read any more.
     """
-    file, content, suffix = _content(path)
-    places = properties_places if suffix == ".properties" else yaml_places
-    return [*located_texts(file, places(content), flow, [*doubts(flow), *missing_files(flow)])]
+    doubtful = _placed(path, flow, [*doubts(flow), *missing_files(flow)])
+    return [str(config_error(str(path), it)) for it in doubtful]
+
+
+def _placed(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> list[Problem]:
+    _, content, suffix = _content(path)
+    places = (properties_places if suffix == ".properties" else yaml_places)(content)
+    return [in_file(problem, flow, places) for problem in problems]
 
 
 def _permitted(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -60,13 +60,10 @@ def located(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
         raise config_error(file, *sorted(placed, key=lambda it: it.line or sys.maxsize)) from None
 
 
-def located_texts(
-    file: str, places: KeyPlaces, flow: Flow, problems: Iterable[Problem]
-) -> Iterator[str]:
-    """Each problem of a flow in a sentence, with the line and the name that its key has in the file."""
-    for problem in problems:
-        key = next((it for it in _names_of(problem.key, flow) if it in places), problem.key)
-        yield str(config_error(file, _located(problem._replace(key=key), places)))
+def in_file(problem: Problem, flow: Flow, places: KeyPlaces) -> Problem:
+    """A problem of a flow with the line and the name that its key has in the flow's file."""
+    key = next((it for it in _names_of(problem.key, flow) if it in places), problem.key)
+    return _located(problem._replace(key=key), places)
 
 
 def _names_of(key: str, flow: Flow) -> Iterator[str]:

@@ -276,7 +276,7 @@ def test_what_leads_nowhere_is_named_when_a_client_is_made(tmp_path: Path, secre
     assert first == (
         f"{file}: source: bootstrap.servers: ${{env:FERRY_TEST_HOST}} is not set in the environment of this process"
     )
-    assert "primary: ssl.key.password: ${dir:" in second
+    assert "source: ssl.key.password: ${dir:" in second
     assert SECRET not in str(caught.value)
 
 

@@ -276,7 +276,7 @@ class Cluster(BaseModel):
     @property
     def origin(self) -> str:
         """Where the cluster is described, for errors."""
-        return f"{self.file}: {self.section or self.alias}" if self.file else self.alias
+        return f"{self.file}: {self.alias}" if self.file else self.alias
 
     def client_properties(self, role: Role) -> ClientProperties:
         """The configuration of a client of this kind, by Java names.

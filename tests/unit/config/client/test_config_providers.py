@@ -274,9 +274,9 @@ def test_what_leads_nowhere_is_named_when_a_client_is_made(tmp_path: Path, secre
         load_flow(file).source.client_properties("consumer")
     first, second = str(caught.value).splitlines()
     assert first == (
-        f"{file}: source: bootstrap.servers: ${{env:FERRY_TEST_HOST}} is not set in the environment of this process"
+        f"{file}: primary: bootstrap.servers: ${{env:FERRY_TEST_HOST}} is not set in the environment of this process"
     )
-    assert "source: ssl.key.password: ${dir:" in second
+    assert "primary: ssl.key.password: ${dir:" in second
     assert SECRET not in str(caught.value)
 
 
@@ -285,7 +285,7 @@ def test_what_a_reference_stands_for_must_be_right_too(
 ) -> None:
     monkeypatch.setenv("FERRY_TEST_HOST", "no host at all")
     flow = load_flow(yaml_file(tmp_path, start=a_yaml(secrets)))
-    with pytest.raises(ConfigError, match=r"source: bootstrap\.servers: must list brokers"):
+    with pytest.raises(ConfigError, match=r"primary: bootstrap\.servers: must list brokers"):
         flow.source.client_properties("consumer")
 
 

@@ -42,6 +42,19 @@ def test_a_plan_lists_what_would_be_done_and_changes_nothing(pair: Pair) -> None
     )
 
 
+def test_a_run_of_the_command_line_is_repeated_by_its_id(pair: Pair) -> None:
+    topic = pair.topic("repeated", [Record(value=b"x")] * 3)
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic])
+
+    first = ferry_process("run", "--config", file, "--json")
+    run_id = json.loads(first.stdout)["run"]
+    again = ferry_process("run", "--config", file, "--run-id", run_id, "--json")
+
+    assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    report = json.loads(again.stdout)
+    assert (report["run"], report["records"]) == (run_id, 3)
+
+
 @pytest.mark.parametrize(
     "command",
     [("plan",), ("run",), ("failback", "--copy-only"), ("failback", "--dry-run", "--json")],

@@ -14,6 +14,13 @@ _MOMENT: Final = regex.compile(
     r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)?"
 )
 
+_DAY_OR_MOMENT: Final = "must be a day or a moment, such as 2026-11-01 or 2026-11-01T06:00Z"
+NO_SUCH_DAY: Final = "which is in no calendar"
+
+
+class NoSuchDay(ValueError):
+    """A text in the form of a day or a moment that is none, such as the 30th of February."""
+
 
 def now_ms() -> int:
     """Milliseconds since 1970."""
@@ -67,6 +74,7 @@ def read_day_or_moment(text: str) -> date | datetime:
     Its other forms are no dates here: 20261101 is a number as well, and 2026-W01-1 is a day of 2025.
 
     Raises:
+        NoSuchDay: it has the form of one, and there is no such day or hour.
         ValueError: it is neither.
     """
     text = text.strip()
@@ -75,9 +83,9 @@ def read_day_or_moment(text: str) -> date | datetime:
             return date.fromisoformat(text)
         if _MOMENT.fullmatch(text):
             return datetime.fromisoformat(text)
-    except ValueError:  # no such day, or no such hour
-        pass
-    raise ValueError("must be a day or a moment, such as 2026-11-01 or 2026-11-01T06:00Z")
+    except ValueError:
+        raise NoSuchDay(f"{_DAY_OR_MOMENT}, and not '{text}', {NO_SUCH_DAY}") from None
+    raise ValueError(_DAY_OR_MOMENT)
 
 
 def read_moment(text: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from typer.core import TyperCommand, TyperOption
 
 from kafka_ferry.cli.terminal import is_plain
+from kafka_ferry.config.files.load import SUFFIXES
 
 # Of pydantic, in whose words typer tells of a wrong value.
 _WORDS: Final = {
@@ -33,6 +34,15 @@ class Command(TyperCommand):
                     param.metavar = f"<{shown[5:-1]}>"
         return list(params)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer, and of an argument too many it says which option was meant."""
+        given = list(args)
+        ctx.allow_extra_args = True
+        left: list[str] = super().parse_args(ctx, args)
+        if ctx.args and not ctx.resilient_parsing:
+            ctx.fail(_one_too_many(ctx, given))
+        return left
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help; without any style where NO_COLOR asks for none."""
         if is_plain():
@@ -41,6 +51,22 @@ class Command(TyperCommand):
 
             rich_utils.COLOR_SYSTEM = None
         super().format_help(ctx, formatter)
+
+
+def _one_too_many(ctx: Any, given: Sequence[str]) -> str:
+    """The error about the first argument that a command does not take, and the option that may be meant."""
+    extra, options = ctx.args[0], {name for param in ctx.command.params for name in param.opts}
+    before = next((it for it in given[: given.index(extra)][-2:-1] if it in options), "")
+    meant = ""
+    if extra.endswith(SUFFIXES) and "--config" in options:
+        meant = f"--config {extra}"
+    elif "->" in extra and "--flow" in options:
+        meant = f"--flow '{extra}'"
+    elif before:
+        meant = f"{before} {given[given.index(before) + 1].rstrip(',')},{extra}"
+    elif "--topics" in options:
+        meant = f"--topics {extra}"
+    return f"{extra!r} belongs to no option." + (f" Did you mean {meant}?" if meant else "")
 
 
 def with_value(error: Any, arguments: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import typer
 from kafka_ferry.cli.options import FLOW_FILE
 from kafka_ferry.cli.terminal import show_error
 from kafka_ferry.config import Flow, load_flow, load_flows
+from kafka_ferry.config.files.load import no_flow
 from kafka_ferry.errors import ConfigError, FerryError, FlowsFailed
 
 _Result = TypeVar("_Result")
@@ -42,9 +43,7 @@ def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> 
     targets = tuple(alias.strip() for value in clusters or () for alias in value.split(","))
     flows = load_flows(_file(config), targets)
     if not flows:
-        into = f" into {', '.join(targets)}" if targets else ""
-        advice = "Set source->target.enabled = true."
-        raise ConfigError(str(config), "file", f"enables no flow{into}", advice=advice)
+        raise no_flow(config, targets)
     return flows
 
 
@@ -60,13 +59,10 @@ def _file(config: Path) -> Path:
     return config.absolute()
 
 
-def with_timeout(flows: Iterable[Flow], seconds: int | None) -> tuple[Flow, ...]:
-    """The flows of a command that a person waits for, with the time for clusters that do not answer."""
-
-    def limit_ms(flow: Flow) -> int:
-        return min(_PATIENCE_MS, flow.admin_timeout_ms) if seconds is None else seconds * 1000
-
-    return tuple(flow.model_copy(update={"admin_timeout_ms": limit_ms(flow)}) for flow in flows)
+def with_timeout(flow: Flow, seconds: int | None) -> Flow:
+    """The flow of a command that a person waits for, with the time for clusters that do not answer."""
+    limit_ms = min(_PATIENCE_MS, flow.admin_timeout_ms) if seconds is None else seconds * 1000
+    return flow.model_copy(update={"admin_timeout_ms": limit_ms})
 
 
 @dataclass(frozen=True)

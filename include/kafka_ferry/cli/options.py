@@ -8,7 +8,9 @@ from typing import Annotated, Final
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.values import Bytes
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.model import RunOptions, TopicPartition
 
 
@@ -113,15 +115,22 @@ def run_options(
     rate_limit: int = 0,
     yes: bool = False,
 ) -> RunOptions:
-    """The run's options, from the command line's."""
-    listed = (pattern.strip() for text in topics or () for pattern in text.split(","))
-    return RunOptions(
-        topics=tuple(filter(None, listed)),
+    """The run's options, from the command line's; a wrong pattern is told before any cluster is asked."""
+    listed = tuple(it for text in topics or () for it in split_list(text))
+    if topics and not listed:
+        raise typer.BadParameter("names no topic; without it, all count", param_hint="--topics")
+    options = RunOptions(
+        topics=listed,
         dry_run=dry_run,
         verify_all=verify_all,
         max_bytes_per_s=rate_limit,
         approve_removals=yes,
     )
+    try:
+        _ = options.topic_filter
+    except ConfigError as error:
+        raise typer.BadParameter(error.reason, param_hint="--topics") from None
+    return options
 
 
 def place_of(text: str) -> tuple[TopicPartition, int]:

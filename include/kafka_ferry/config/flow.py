@@ -30,8 +30,21 @@ from kafka_ferry.config.options.verify import VerifyOptions
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter, checked_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
-from kafka_ferry.config.types.problems import NAME_PATTERN, Problem, did_you_mean
-from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number, whole_number
+from kafka_ferry.config.types.problems import (
+    NAME_PATTERN,
+    Problem,
+    cluster_error,
+    did_you_mean,
+)
+from kafka_ferry.config.types.values import (
+    KIB,
+    MIB,
+    Bytes,
+    Names,
+    Number,
+    is_topic_name,
+    whole_number,
+)
 
 __all__ = [
     "OPTIONS",
@@ -49,6 +62,8 @@ __all__ = [
 IsolationLevelName = Literal["read_committed", "read_uncommitted"]
 OffsetsMode = Literal["translated", "preserved", "auto"]
 MirrorStart = Literal["log-start"] | int
+MAY_BE_ONE_CLUSTER: Final = "may be one cluster"
+"""In the context of a validation: source and target may be the same brokers, since nothing is copied."""
 _POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
 _POLICY_SETTING: Final = "replication.policy."
 _POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
@@ -242,17 +257,23 @@ class Flow(
         "topics_exclude",
         "topics_optional",
         "config_properties_exclude",
-        "groups",
-        "groups_exclude",
     )
     @classmethod
     def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         checked_patterns(patterns)
         return patterns
 
+    @field_validator("groups", "groups_exclude")
+    @classmethod
+    def _group_patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        checked_patterns(patterns, any_text=True)
+        return patterns
+
     @field_validator("state_dir")
     @classmethod
-    def _names_no_user(cls, folder: str) -> str:
+    def _is_a_place(cls, folder: str) -> str:
+        if "$" in folder:
+            raise ValueError("must be a path as it is: no variable is looked up in it")
         if "://" in folder and "@" in folder.partition("://")[2].partition("/")[0]:
             raise ValueError(
                 "must not hold a user's name, key or secret, since it is shown: use the object store's own "
@@ -291,8 +312,34 @@ class Flow(
     def _another_cluster(cls, target: Cluster, info: ValidationInfo) -> Cluster:
         source = info.data.get("source")
         if source is not None and source.alias == target.alias:
-            raise ValueError("must have an alias other than the source's")
+            raise cluster_error([Problem("alias", "must be an alias other than the source's")])
+        may_be_one = info.context is not None and info.context.get(MAY_BE_ONE_CLUSTER)
+        if source is not None and not may_be_one and (shared := source.brokers & target.brokers):
+            reason = (
+                f"names {min(shared)}, as the source does: a cluster is never mirrored into itself"
+            )
+            advice = "Correct the one that is wrong."
+            raise cluster_error([Problem("bootstrap.servers", reason, advice)])
         return target
+
+    @model_validator(mode="after")
+    def _leaves_some(self) -> Flow:
+        """Refuses a flow that can copy nothing, and groups of which none can move."""
+        problems = [
+            Problem(
+                f"{chosen}.exclude", f"leaves out all that {chosen} names: {', '.join(names[:3])}"
+            )
+            for chosen, names, exclude, selects in (
+                ("topics", self.topics, self.topics_exclude, self.topic_filter),
+                ("groups", self.groups, self.groups_exclude, self.group_filter),
+            )
+            if names and all(_is_excluded(it, exclude, selects) for it in names)
+        ]
+        if not self.topics and not self.heartbeats_replication_enabled:
+            problems.append(Problem("topics", "must name a topic, or any of them: '.*'"))
+        if problems:
+            raise cluster_error(problems)
+        return self
 
     @model_validator(mode="after")
     def _knows_the_registries(self) -> Flow:
@@ -358,6 +405,13 @@ class Flow(
         if "://" in self.state_dir:
             return self.state_dir
         return str(at_home(self.state_dir))
+
+
+def _is_excluded(pattern: str, exclude: tuple[str, ...], selects: NameFilter) -> bool:
+    """Whether a pattern can be seen to select nothing: only of names and of the same patterns is that known."""
+    if pattern in exclude or ".*" in exclude:
+        return True
+    return is_topic_name(pattern) and not selects.matches(pattern)
 
 
 def names_of(source: str, target: str) -> tuple[str, str]:

@@ -68,7 +68,7 @@ def as_ferry_error(raised: KafkaException, alias: str, doing: str, *needed: Righ
     if error.code() in _UNREACHABLE:
         return ClusterUnreachable(
             message,
-            advice=f"Check {alias}.bootstrap.servers and security.protocol, and that its brokers run.",
+            advice="Check its bootstrap.servers and security.protocol, and that its brokers run.",
         )
     if error.code() in _DENIED:
         advice = advice_on(error.code(), needed)

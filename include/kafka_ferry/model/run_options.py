@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kafka_ferry.config.types.name_filter import NameFilter
+from kafka_ferry.config.types.name_filter import NameFilter, PatternError, checked_patterns
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.model.rate import Rate
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class RunOptions:
         """
         if not self.topics:
             return None
+        try:
+            checked_patterns(self.topics)
+        except PatternError as error:
+            raise ConfigError("the run's options", "topics", str(error)) from None
         return NameFilter(self.topics, (), file="the run's options")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.doubts import doubts
 from kafka_ferry.model.changes import (
     Acl,
     AclChange,
@@ -192,6 +193,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     }
     yield from unused_options(flow, selection, astray)
     yield from unused_registries(flow)
+    yield from (Note("", f"{it.key}: {it.reason}. {it.advice}".rstrip()) for it in doubts(flow))
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.plan.topics.replication_policy import policy_of
 
@@ -20,10 +21,7 @@ def same_names(one: Flow, other: Flow) -> Iterator[str]:
     Raises:
         ConfigError: as ``policy_of``.
     """
-    if one.name == other.name:
-        yield f"{other.name} is in two files: give one of its clusters another alias, or their runs refuse each other."
-        return
-    if _brokers(one).isdisjoint(_brokers(other)) or _is_meant(one, other):
+    if one.target.brokers.isdisjoint(other.target.brokers) or _is_meant(one, other):
         return
     first, second = policy_of(one), policy_of(other)
     names = dict.fromkeys(filter(is_topic_name, (*one.topics, *other.topics)))
@@ -39,15 +37,24 @@ def same_names(one: Flow, other: Flow) -> Iterator[str]:
         )
 
 
+def own_names(flow: Flow) -> Iterator[Problem]:
+    """The problem with each name that the flow's file gives to two of the topics that it names.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    first: dict[str, str] = {}
+    for name in filter(is_topic_name, dict.fromkeys((*flow.topics, *flow.topics_rename))):
+        remote = policy_of(flow).remote_topic(name)
+        if flow.topic_filter.matches(name) and first.setdefault(remote, name) != name:
+            reason = f"{first[remote]} and {name} would both be {remote} on {flow.target.alias}"
+            yield Problem("topics.rename", reason, "Give each a name of its own.")
+
+
 _ADVICE: Final = (
     "rename one with topics.rename, take the policy that puts the source's alias before it, or set "
     "on.foreign.records: adopt in both if they are to share it."
 )
-
-
-def _brokers(flow: Flow) -> set[str]:
-    servers = str(flow.target.properties.get("bootstrap.servers", ""))
-    return {server.strip() for server in servers.split(",")}
 
 
 def _is_meant(*flows: Flow) -> bool:

@@ -449,6 +449,8 @@ class Run:
             yield
 
     def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
+        # A wrong pattern is told before any cluster is asked.
+        _ = options.topic_filter
         if self.flow.certificates_enabled:
             from kafka_ferry.runs.publish.certify import signing_key
 

@@ -11,6 +11,7 @@ import pytest
 from kafka_ferry.model import TopicPartition
 from kafka_sandbox.broker import Broker, free_port
 from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.records.builders import Record
 from tests.support.records.groups import commit_alone
 from tests.support.runs.command_line import ferry, ferry_process
@@ -39,6 +40,19 @@ def test_a_plan_lists_what_would_be_done_and_changes_nothing(pair: Pair) -> None
     assert not (pair.folder / "state").exists() or not list(
         (pair.folder / "state").rglob("plan.json")
     )
+
+
+def test_a_run_of_the_command_line_is_repeated_by_its_id(pair: Pair) -> None:
+    topic = pair.topic("repeated", [Record(value=b"x")] * 3)
+    file = write_flow(pair.folder, pair.primary, pair.backup, [topic])
+
+    first = ferry_process("run", "--config", file, "--json")
+    run_id = json.loads(first.stdout)["run"]
+    again = ferry_process("run", "--config", file, "--run-id", run_id, "--json")
+
+    assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    report = json.loads(again.stdout)
+    assert (report["run"], report["records"]) == (run_id, 3)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +131,8 @@ def test_a_wrong_file_is_named_with_key_and_reason(
 
 def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: KafkaCluster) -> None:
     """MirrorMaker 2 situation 16: there topics named a.a.a.x without end."""
-    result = ferry("plan", "--config", write_flow(folder, primary, primary, ["orders"]))
+    other_name = ProxyAddress(primary.bootstrap.replace("127.0.0.1", "localhost"))
+    result = ferry("plan", "--config", write_flow(folder, primary, other_name, ["orders"]))
 
     assert result.returncode == 9
     assert "are one cluster" in result.stderr
@@ -135,8 +150,7 @@ def test_a_cluster_that_is_down_is_named_after_as_long_as_the_flow_says(
     done = ferry_process(step, "--config", file)
 
     assert done.returncode == 3
-    alias = folder.name if down == "source" else "backup"
-    assert f"Check {alias}.bootstrap.servers" in done.stderr
+    assert f"Check {down}.bootstrap.servers in {file}" in done.stderr
     assert "Traceback" not in done.stderr
     # Not the minute that it is by default, nor the 15 seconds of a request.
     assert time.monotonic() - began < 12

@@ -46,8 +46,8 @@ def flow() -> Flow:
     )
     secret = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
     source, target = (
-        Cluster(alias=alias, properties={"bootstrap.servers": "127.0.0.1:1", **secret})
-        for alias in "ab"
+        Cluster(alias=alias, properties={"bootstrap.servers": f"127.0.0.1:{port}", **secret})
+        for alias, port in (("a", 1), ("b", 2))
     )
     return Flow(source=source, target=target, topics=("x",))
 

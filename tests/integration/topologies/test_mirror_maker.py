@@ -116,7 +116,7 @@ def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_i
     create_topic(east.bootstrap, alone, partitions=1)
     produce(east.bootstrap, alone, records("alone", 5, 1))
     create_topic(pair.primary.bootstrap, other, partitions=1)
-    login = f'sasl.jaas.config={LOGIN} username="ferry" password="{SECRET}";\n'
+    login = f'security.protocol=PLAINTEXT\nsasl.jaas.config={LOGIN} username="ferry" password="{SECRET}";\n'
     sources = [
         mirror_maker.file("west.properties", pair.primary, EARLIEST + login),
         mirror_maker.file("east.properties", east, EARLIEST),
@@ -227,6 +227,7 @@ def test_each_file_names_a_cluster_of_its_own(
     sources = [mirror_maker.file("west.properties", primary)]
     target = mirror_maker.file("target.properties", backup)
     again = mirror_maker.file("again.properties", primary)
+    again.write_text(again.read_text().replace("127.0.0.1", "localhost"))
     if twice == "two sources":
         sources.append(again)
     else:

@@ -436,7 +436,7 @@ def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs:
         (GOOD.replace("left", "l") + "timetable: '@daily'", "bad.yaml:12: timetable: "),
         (
             GOOD.replace("left", "l") + "schedule: 99 * * * *",
-            "bad.yaml:12: schedule: is not a cron expression",
+            "bad.yaml:12: schedule: has '99' as its minute",
         ),
         (
             GOOD.replace("left", "l") + "start.date: 2024-02-30",

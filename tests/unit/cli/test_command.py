@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.runs.command_line import ferry
+from tests.support.runs.flows import write_flow
 
 
 def test_help_has_no_words_of_python() -> None:
@@ -20,3 +24,72 @@ def test_no_style_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in ferry("plan", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            ["plan", "flow.yaml"],
+            "'flow.yaml' belongs to no option. Did you mean --config flow.yaml?",
+        ),
+        (["run", "a->b"], "'a->b' belongs to no option. Did you mean --flow 'a->b'?"),
+        (["lag", "orders"], "Did you mean --topics orders?"),
+        (
+            ["plan", "--topics", "orders,", "payments"],
+            "'payments' belongs to no option. Did you mean --topics orders,payments?",
+        ),
+        (["certificate", "list", "3"], "'3' belongs to no option."),
+        (
+            ["certificate", "show", "abc"],
+            "from 1 on, and not 'abc'; ferry certificate list shows them",
+        ),
+        (["certificate", "show", "0"], "from 1 on, and not '0'"),
+        (
+            ["backfill", "--since", "2026-02-30", "--until", "2026-03-01"],
+            "--since 2026-02-30 is in no calendar.",
+        ),
+    ],
+)
+def test_an_argument_that_is_wrong_is_told_with_what_is_meant(call: list[str], said: str) -> None:
+    done = ferry(*call)
+    assert done.returncode == 9
+    assert said in done.stderr
+
+
+def test_a_run_that_does_not_exist_is_not_repeated(tmp_path: Path) -> None:
+    file = write_flow(
+        tmp_path, ProxyAddress("localhost:1"), ProxyAddress("localhost:2"), ["orders"]
+    )
+    for call in (
+        ["run"],
+        ["backfill", "--since", "2026-01-01", "--until", "2026-01-02"],
+        ["verify"],
+    ):
+        done = ferry(*call, "--config", file, "--run-id", "nope")
+        assert done.returncode == 9
+        assert "has no run nope: there is none of that id in" in done.stderr
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["plan"],
+        ["run"],
+        ["backfill", "--since", "2026-01-01", "--until", "2026-01-02"],
+        ["where", "--topic", "orders", "--partition", "0", "--offset", "1"],
+        ["verify"],
+        ["certificate", "list"],
+        ["translate", "--group", "g"],
+    ],
+)
+def test_a_cluster_that_does_not_answer_is_tried_as_long_as_asked(
+    call: list[str], tmp_path: Path
+) -> None:
+    file = write_flow(
+        tmp_path, ProxyAddress("localhost:1"), ProxyAddress("localhost:2"), ["orders"]
+    )
+    done = ferry(*call, "--config", file, "--timeout", "1")
+    assert done.returncode == 3
+    assert f".bootstrap.servers in {file}, and that its brokers run." in done.stderr

@@ -8,6 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.runs.command_line import ferry_in_terminal
 from tests.support.runs.flows import write_flow
 
@@ -29,7 +30,9 @@ class Silent:
 
 def test_a_command_that_is_interrupted_says_so_and_exits_as_a_shell_expects(tmp_path: Path) -> None:
     broker = Silent()
-    file = write_flow(tmp_path, broker, broker, ["orders"])  # type: ignore[arg-type]
+    file = write_flow(
+        tmp_path, ProxyAddress(broker.bootstrap), ProxyAddress("localhost:1"), ["orders"]
+    )
     run = ferry_in_terminal(
         "plan", "--config", file, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -29,7 +29,8 @@ primary->backup.enabled = true
 
 def a_cluster(alias: str = "primary", **properties: str) -> Cluster:
     dotted = {name.replace("__", "."): value for name, value in properties.items()}
-    return Cluster(alias=alias, properties={"bootstrap.servers": "source:9092", **dotted})
+    host = "source" if alias == "primary" else alias
+    return Cluster(alias=alias, properties={"bootstrap.servers": f"{host}:9092", **dotted})
 
 
 def a_flow(**options: Any) -> Flow:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.plan.same_names import same_names
+from kafka_ferry.plan.same_names import own_names, same_names
 from tests.unit.plan.builders import a_flow
 
 KEPT = {"replication_policy_class": "IdentityReplicationPolicy"}
@@ -33,10 +33,26 @@ def of(source: str, *topics: str, **options: Any) -> Flow:
             of("eu", "o", topics_rename={"o": "shop"}),
             "both write shop",
         ),
-        (of("us", "a"), of("us", "b"), "is in two files"),
     ],
 )
 def test_names_that_both_write(one: Flow, other: Flow, said: str) -> None:
     sentences = [*same_names(one, other)]
     assert len(sentences) == bool(said)
     assert said in "".join(sentences)
+
+
+@pytest.mark.parametrize(
+    ("flow", "said"),
+    [
+        (
+            of("us", "orders", "shop", topics_rename={"orders": "shop"}, **KEPT),
+            "orders and shop would both be shop",
+        ),
+        (of("us", ".*", topics_rename={"a": "us.b", "b": "c"}), ""),
+        (of("us", "orders", topics_rename={"orders": "shop", "shop": "x"}, **KEPT), ""),
+    ],
+)
+def test_two_topics_of_a_flow_with_one_name(flow: Flow, said: str) -> None:
+    problems = [*own_names(flow)]
+    assert len(problems) == bool(said)
+    assert said in "".join(it.reason for it in problems)

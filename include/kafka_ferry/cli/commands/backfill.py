@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from kafka_ferry.cli.commands.run import RunIdOption, run_flows
+from kafka_ferry.cli.commands.run import RunIdOption, require_known, run_flows
 from kafka_ferry.cli.flows import flows_of
 from kafka_ferry.cli.options import (
     ClustersOption,
@@ -16,10 +16,11 @@ from kafka_ferry.cli.options import (
     FlowOption,
     JsonOption,
     RateLimitOption,
+    TimeoutOption,
     TopicsOption,
     run_options,
 )
-from kafka_ferry.clock import read_moment
+from kafka_ferry.clock import NoSuchDay, read_moment
 from kafka_ferry.errors import InputError
 from kafka_ferry.model import Window
 
@@ -42,12 +43,15 @@ def backfill(
     *,
     dry_run: DryRunOption = False,
     rate_limit: RateLimitOption = 0,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Copy the records of a time window, by timestamp, that the target does not have; moves no position."""
     asked = run_options(topics, dry_run=dry_run, rate_limit=rate_limit)
     asked = replace(asked, window=window_of(since, until))
-    run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
+    flows = flows_of(config, flow, clusters)
+    require_known(flows, run_id)
+    run_flows(flows, run_id, asked, as_json=as_json, timeout=timeout)
 
 
 def window_of(since: str, until: str) -> Window:
@@ -73,7 +77,6 @@ def moment_ms(option: str, text: str) -> int:
     """
     try:
         return read_moment(text)
-    except ValueError:
-        raise InputError(
-            f"{option} {text} is not a moment.", advice=f"Write {MOMENT_FORMS}."
-        ) from None
+    except ValueError as error:
+        why = " is in no calendar" if isinstance(error, NoSuchDay) else " is not a moment"
+        raise InputError(f"{option} {text}{why}.", advice=f"Write {MOMENT_FORMS}.") from None

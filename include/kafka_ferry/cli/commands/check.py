@@ -11,7 +11,9 @@ import typer
 from kafka_ferry.cli.flows import flows_of, ignored_keys
 from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
 from kafka_ferry.cli.terminal import messages, out, show_json
-from kafka_ferry.plan.same_names import same_names
+from kafka_ferry.config.files.load import doubt_texts, refuse
+from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, config_error
+from kafka_ferry.plan.same_names import own_names, same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
 if TYPE_CHECKING:
@@ -46,8 +48,11 @@ def check(
     as_json: CheckJsonOption = False,
 ) -> None:
     """Check flows' files, and ask no broker. Exits with 0 if a run would accept them."""
-    named = [*(config or ()), *(files or ())] or [FLOW_FILE]
-    found = [(file, one) for file in named for one in flows_of(file, flow, clusters)]
+    named = {it.absolute(): it for it in [*(config or ()), *(files or ())] or [FLOW_FILE]}
+    found = [(file, one) for file in named.values() for one in flows_of(file, flow, clusters)]
+    _refuse_twins(found)
+    for file, one in found:
+        refuse(file, one, own_names(one))
     notes = {one.name: [*_notes(file, one)] for file, one in found}
     for (_, one), (file, other) in combinations(found, 2):
         notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]
@@ -60,11 +65,29 @@ def check(
         messages.print(note)
 
 
+def _refuse_twins(found: Sequence[tuple[Path, Flow]]) -> None:
+    """Refuse a flow that two files hold.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    first: dict[str, Path] = {}
+    for file, flow in found:
+        if flow.name in first:
+            reason = (
+                f"holds {flow.name}, as {first[flow.name]} does: their runs would refuse each other"
+            )
+            advice = "Leave one out, or give one of its clusters another alias."
+            raise config_error(str(file), Problem(WHOLE_FILE, reason, advice))
+        first[flow.name] = file
+
+
 def _notes(file: Path, flow: Flow) -> Iterator[str]:
     for key, why in ignored_keys([flow]):
         yield f"{file}: {key} has no effect here: {why}"
     if file.suffix == ".properties" and "schedule" not in flow.model_fields_set:
         yield f"{file}: {flow.name} runs {flow.schedule} in Airflow, since the file has no schedule"
+    yield from doubt_texts(file, flow)
     for note in unused_registries(flow):
         yield f"{file}: {note}"
 

@@ -52,9 +52,9 @@ def lag(
     """Show how far each partition of the target is behind its source, or groups behind their logs there."""
     from kafka_ferry.runs.state.step_time import step_time
 
-    flows = with_timeout(flows_of(config, flow, clusters), timeout)
-    several = len(flows) > 1
     options = run_options(topics)
+    flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
+    several = len(flows) > 1
     refused: list[FerryError] = []
 
     def told(flow: Flow) -> object:

@@ -42,11 +42,12 @@ def plan(
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
-    flows = with_timeout(flows_of(config, flow, clusters), timeout)
+    options = run_options(topics)
+    flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
 
     def planned(flow: Flow) -> Plan:
         with terminal_spark(f"rules of {flow.name}", 1) as spark:
-            found = Run(flow, "plan").plan(run_options(topics), save=False, spark=spark)
+            found = Run(flow, "plan").plan(options, save=False, spark=spark)
         if not as_json:
             show_plan(found, verbose=verbose)
         return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kafka_ferry.cli.commands.plan import plan_json
-from kafka_ferry.cli.flows import Attempts, flows_of, for_each
+from kafka_ferry.cli.flows import Attempts, flows_of, for_each, with_timeout
 from kafka_ferry.cli.options import (
     ApproveOption,
     ClustersOption,
@@ -19,6 +19,7 @@ from kafka_ferry.cli.options import (
     FlowOption,
     JsonOption,
     RateLimitOption,
+    TimeoutOption,
     TopicsOption,
     VerifyAllOption,
     run_options,
@@ -28,9 +29,12 @@ from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.cli.terminal import messages, show_json
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model import ORDINARY, RunOptions
 from kafka_ferry.report.plan_text import summary
+
+if TYPE_CHECKING:
+    from kafka_ferry.runs import Run
 
 RunIdOption = Annotated[
     str | None, typer.Option("--run-id", help="The run to repeat; without it, a new one.")
@@ -48,13 +52,36 @@ def run(
     verify_all: VerifyAllOption = False,
     rate_limit: RateLimitOption = 0,
     yes: ApproveOption = False,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Plan, create topics, copy, verify, sync groups and publish. Exits with 0 only if all of it is proved."""
     asked = run_options(
         topics, dry_run=dry_run, verify_all=verify_all, rate_limit=rate_limit, yes=yes
     )
-    run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
+    flows = flows_of(config, flow, clusters)
+    require_known(flows, run_id)
+    run_flows(flows, run_id, asked, as_json=as_json, timeout=timeout)
+
+
+def require_known(flows: Sequence[Flow], run_id: str | None) -> None:
+    """Check that one of the flows has the run that is to be repeated; there need not be any.
+
+    Raises:
+        InputError: none has.
+    """
+    from kafka_ferry.runs import Run
+
+    unknown: InputError | None = None
+    for flow in flows if run_id else ():
+        try:
+            Run.known(flow, run_id or "")
+        except InputError as error:
+            unknown = unknown or error
+        else:
+            return
+    if unknown:
+        raise unknown
 
 
 def run_flows(
@@ -64,6 +91,7 @@ def run_flows(
     *,
     as_json: bool = False,
     tasks: int | None = None,
+    timeout: int | None = None,
 ) -> None:
     """Run one flow after the other, and show each report.
 
@@ -73,19 +101,23 @@ def run_flows(
         asked: each run's options.
         as_json: whether to print the reports as JSON instead; a list for several flows.
         tasks: how many Spark tasks run at a time; None for as many as Spark is set up for.
+        timeout: how many seconds to try a cluster that does not answer while the run is planned, as ``with_timeout``.
 
     Raises:
         FerryError: the error of the only flow.
         FlowsFailed: some of several flows failed; the others ran.
     """
+    from kafka_ferry.runs import Run
+
     told: list[dict[str, Any]] = []
     this_run = run_id or run_id_now("cli")
 
     def ran(flow: Flow) -> None:
         if asked.dry_run:
-            told.append(_plan_flow(flow, this_run, asked, as_json=as_json))
+            told.append(_plan_flow(with_timeout(flow, timeout), this_run, asked, as_json=as_json))
         else:
-            _run_flow(flow, this_run, asked, told, as_json=as_json, tasks=tasks)
+            planner = Run(with_timeout(flow, timeout), this_run)
+            _run_flow(planner, flow, asked, told, as_json=as_json, tasks=tasks)
 
     attempts: Attempts[None] = for_each(flows, ran)
     if as_json:
@@ -105,8 +137,8 @@ def _plan_flow(flow: Flow, run_id: str, asked: RunOptions, *, as_json: bool) -> 
 
 
 def _run_flow(
+    planner: Run,
     flow: Flow,
-    run_id: str,
     asked: RunOptions,
     told: list[dict[str, Any]],
     *,
@@ -118,9 +150,10 @@ def _run_flow(
     from kafka_ferry.spark.session import terminal_spark
     from kafka_ferry.verify.expectations.gx import import_in_background
 
-    this = Run(flow, run_id)
+    # Nobody waits for long at its beginning; once it copies, it waits as long as in Airflow.
+    this, run_id = Run(flow, planner.run_id), planner.run_id
     with terminal_spark(f"ferry {flow.name}", tasks) as spark:
-        made = this.plan(asked, spark=spark)
+        made = planner.plan(asked, spark=spark)
         if made.ranges:
             spark.begin()
         planned = this.sync_topics(made.digest)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.flows import one_flow, with_timeout
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, TimeoutOption
 from kafka_ferry.cli.terminal import out, show_table, warn
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition
@@ -81,6 +81,7 @@ def translate(
     spark_checkpoint: SparkCheckpointOption = None,
     to: ToOption = None,
     clamp: ClampOption = False,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the corresponding offsets on the other cluster; change nothing. Exits with 2 if one has no answer.
@@ -96,12 +97,12 @@ def translate(
             raise typer.BadParameter(
                 "Give --spark-checkpoint with --to, and without --group or --offset."
             )
-        this_flow = one_flow(config, flow)
+        this_flow = with_timeout(one_flow(config, flow), timeout)
         write_checkpoint(this_flow, spark_checkpoint, to, clamp=clamp, as_json=as_json)
         return
     if not (asked or group):
         raise typer.BadParameter("Give --group, --offset or --spark-checkpoint.")
-    chosen = one_flow(config, flow)
+    chosen = with_timeout(one_flow(config, flow), timeout)
     with step_time(chosen):
         this = Translator(chosen, reverse=reverse)
         answers = this.offsets(asked) if asked else []

@@ -21,11 +21,11 @@ from kafka_ferry.config.client.airflow_connection import connection_properties
 from kafka_ferry.config.client.config_providers import Providers
 from kafka_ferry.config.client.jaas import (
     JAAS,
-    LOGIN_FORM,
     MECHANISMS,
     JaasError,
     is_delegation_token,
     parse_login,
+    wrong_credentials,
 )
 from kafka_ferry.config.client.kerberos import with_inline_key_tab
 from kafka_ferry.config.client.keystores import without_stores
@@ -176,18 +176,23 @@ def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
 
 def _wrong_login(properties: Mapping[str, str], role: str) -> Iterator[Problem]:
     """What is wrong with the form of a login, and with the name of its mechanism."""
-    protocol = properties.get("security.protocol", "")
-    if not properties.get(f"{role}security.protocol", protocol).upper().startswith("SASL_"):
+    own = {key: value for key, value in properties.items() if not key.startswith(ROLE_PREFIXES)}
+    own |= {k.removeprefix(role): it for k, it in properties.items() if role and k.startswith(role)}
+    is_whole = not properties.get(AIRFLOW_CONNECTION)
+    protocol, mechanism = own.get("security.protocol", ""), own.get("sasl.mechanism", "")
+    keys = [key for key in ("sasl.mechanism", JAAS) if f"{role}{key}" in properties]
+    if is_whole and keys and not protocol:
+        reason = f"is required where there is {keys[0]}: without it, no client logs in"
+        yield Problem(
+            f"{role}security.protocol", reason, "Set it to SASL_SSL, or to PLAINTEXT if none is to."
+        )
+    if not protocol.upper().startswith("SASL_"):
         return
-    mechanism = properties.get(f"{role}sasl.mechanism", "")
-    if mechanism and mechanism not in MECHANISMS:
+    if f"{role}sasl.mechanism" in properties and mechanism not in MECHANISMS:
         near = did_you_mean(mechanism.upper(), MECHANISMS)
         yield Problem(f"{role}sasl.mechanism", f"must be one of {', '.join(MECHANISMS)}", near)
-    if f"{role}{JAAS}" in properties:
-        try:
-            parse_login(properties[f"{role}{JAAS}"])
-        except JaasError as error:
-            yield Problem(f"{role}{JAAS}", str(error), LOGIN_FORM)
+    if is_whole and (keys or f"{role}security.protocol" in properties):
+        yield from (it._replace(key=f"{role}{it.key}") for it in wrong_credentials(own))
 
 
 def _wrong_broker(server: str) -> str:
@@ -233,6 +238,9 @@ class Cluster(BaseModel):
     )
 
     file: str = Field(default="", description="The file that the cluster was read from.")
+    section: str = Field(
+        default="", description="What precedes its keys in that file: source, target, or its alias."
+    )
     is_resolved: bool = Field(
         default=False,
         description="Whether it is one that ``resolved`` gives, which names only what was allowed.",
@@ -256,6 +264,14 @@ class Cluster(BaseModel):
     def airflow_connection(self) -> str | None:
         """The Airflow connection that says where the cluster is, or how to log in to it."""
         return self.properties.get(AIRFLOW_CONNECTION) or None
+
+    @property
+    def brokers(self) -> frozenset[str]:
+        """The bootstrap servers that the file names for any client, as ``host:port``; references are not among them."""
+        keys = ("bootstrap.servers", *(f"{role}bootstrap.servers" for role in ROLE_PREFIXES))
+        listed = ",".join(self.properties.get(key, "") for key in keys).lower()
+        named = (it.strip().rpartition("//")[2] for it in listed.split(","))
+        return frozenset(it for it in named if it and "$" not in it)
 
     @property
     def origin(self) -> str:
@@ -290,9 +306,11 @@ class Cluster(BaseModel):
         return found
 
     def servers_option(self, role: Role) -> str:
-        """Which of the properties names the bootstrap servers of a client of this kind."""
+        """Which key of which file names the bootstrap servers of a client of this kind."""
         own = f"{role}.bootstrap.servers"
-        return own if own in self.properties else "bootstrap.servers"
+        option = own if own in self.properties else "bootstrap.servers"
+        key = f"{self.section or self.alias}.{option}"
+        return f"{key} in {self.file}" if self.file else key
 
     def control_properties(self, role: Role) -> ClientProperties:
         """The configuration of a client of this kind on the control plane, by Java names.
@@ -354,6 +372,7 @@ class Cluster(BaseModel):
             alias=self.alias,
             properties=ClientProperties(properties),
             file=self.file,
+            section=self.section,
             is_resolved=True,
         )
 

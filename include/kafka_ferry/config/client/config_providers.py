@@ -35,6 +35,11 @@ is not set: authors of flows there need not be allowed to read the workers' envi
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _REFERENCE: Final = regex.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
+# ${NAME}, $(NAME), {{ name }}; and $NAME where it is all of a value or of a quoted part.
+_SHELLS_OWN: Final = regex.compile(
+    r"\$\{(?<name>[A-Z_][A-Z0-9_]*)\}|\$\{\w+\}|\$\(\w+\)|\{\{.*?\}\}|(?<![^\"])\$[A-Z_][A-Z0-9_]*(?![^\"])"
+)
+
 
 class _Unresolved(Exception):
     """Why a reference cannot be resolved; the message never holds anything that was read."""
@@ -276,7 +281,20 @@ class Providers:
             if name not in self._providers:
                 reason = f"{found[0]} has a provider that the file does not declare"
                 return Problem(key, reason, self._how_to_declare(name))
-        return None
+        return self._shells_own(key, value) if of_client else None
+
+    def _shells_own(self, key: str, value: str) -> Problem | None:
+        """What is wrong with a value in which a shell or a template would look something up, and nothing does here.
+
+        Only what can be no part of a password is shown.
+        """
+        found = _SHELLS_OWN.search(value)
+        if not found:
+            return None
+        name, is_sure = found["name"], bool(found["name"])
+        reason = f"{found[0] if is_sure else 'what looks like a variable'} is no reference, and would be taken as it is"
+        declare = "" if "env" in self._providers else f" {self._how_to_declare('env')}"
+        return Problem(key, reason, f"Write ${{env:{name or 'NAME'}}}.{declare}")
 
     def _how_to_declare(self, name: str) -> str:
         if self._yaml:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import regex
 
 from kafka_ferry.config.client.login_values import CARRIED
+from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.errors import ConfigError
 
 _TOKEN: Final = regex.compile(
@@ -129,6 +130,26 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
         return Credentials(mechanism, *_name_and_password(login, mechanism), _is_token(login))
     except JaasError as error:
         raise ConfigError(file, JAAS, f"{error}.", advice=LOGIN_FORM) from None
+
+
+def wrong_credentials(properties: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with the login in Java client properties whose protocol has one, before any file is read."""
+    mechanism = properties.get("sasl.mechanism", GSSAPI)
+    form = LOGIN_FORM.replace("<login module>", LOGIN_MODULES.get(mechanism, "<login module>"))
+    if JAAS not in properties:
+        if mechanism in LOGIN_MODULES:
+            yield Problem(JAAS, f"is required with {mechanism}", form)
+        return
+    try:
+        login = parse_login(properties[JAAS])
+        if mechanism in LOGIN_MODULES:
+            _name_and_password(login, mechanism)
+    except JaasError as error:
+        yield Problem(JAAS, str(error), form)
+        return
+    meant = [name for name, module in LOGIN_MODULES.items() if login.is_of(module)]
+    if "sasl.mechanism" not in properties and meant:
+        yield Problem("sasl.mechanism", f"is required: {login.module} is for {' or '.join(meant)}")
 
 
 def jaas_config(mechanism: str, username: str, password: str) -> str:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from kafka_ferry.config.client.cluster import Cluster
 from kafka_ferry.config.files.mm1_properties import MirrorClient, Remark, read_source
-from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.flow import MAY_BE_ONE_CLUSTER, Flow
 from kafka_ferry.config.types.problems import config_error, problems_of
 
 
@@ -37,7 +37,9 @@ def flow_of_clients(
     clusters = _cluster(clients[0], source_alias), _cluster(clients[1], "target")
     values = {"source": clusters[0], "target": clusters[1], "file": str(source)}
     try:
-        flow = Flow.model_validate(values | {"replication.policy.class": policy})
+        flow = Flow.model_validate(
+            values | {"replication.policy.class": policy}, context={MAY_BE_ONE_CLUSTER: True}
+        )
     except ValidationError as error:
         problems = problems_of(error, lambda path: ".".join(map(str, path)))
         raise config_error("the command line", *problems) from None

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from kafka_ferry.config.doubts import doubts, missing_files
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files import mm2_properties, yaml_file
-from kafka_ferry.config.files.places import located, properties_places, yaml_places
+from kafka_ferry.config.files.places import (
+    in_file,
+    located,
+    properties_places,
+    yaml_places,
+)
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.permissions import check_flow
 from kafka_ferry.config.types.problems import (
@@ -19,7 +25,7 @@ from kafka_ferry.config.types.problems import (
     did_you_mean,
     unknown_target,
 )
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import ConfigError, FerryError
 
 SUFFIXES: Final = (".properties", ".yaml", ".yml")
 
@@ -66,6 +72,47 @@ def _parse(
             if target not in clusters:
                 return ()
         return _permitted((yaml_file.parse_flow(content, file),))
+
+
+def no_flow(path: str | Path, clusters: Sequence[str] = ()) -> ConfigError:
+    """The error about a file that enables no flow, or none into ``clusters``.
+
+    Raises:
+        ConfigError: the file cannot be read any more.
+    """
+    file, content, suffix = _content(path)
+    into = f" into {', '.join(clusters)}" if clusters else ""
+    is_yaml = suffix != ".properties"
+    advice = "" if is_yaml else mm2_properties.enabling(content, file, clusters)
+    if clusters and (others := [it.name for it in load_flows(path)]):
+        advice = f"It enables {', '.join(others)}; what counts is the cluster after the arrow."
+    return config_error(file, Problem(WHOLE_FILE, f"enables no flow{into}", advice))
+
+
+def refuse(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> None:
+    """Refuse a flow for what is wrong with its file, with the lines; does nothing where nothing is.
+
+    Raises:
+        ConfigError: there are problems.
+    """
+    if placed := _placed(path, flow, problems):
+        raise config_error(str(path), *placed)
+
+
+def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
+    """What of a flow's file is valid and hardly meant, in a sentence each, with the line.
+
+    Raises:
+        ConfigError: the file cannot be read any more.
+    """
+    doubtful = _placed(path, flow, [*doubts(flow), *missing_files(flow)])
+    return [str(config_error(str(path), it)) for it in doubtful]
+
+
+def _placed(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> list[Problem]:
+    _, content, suffix = _content(path)
+    places = (properties_places if suffix == ".properties" else yaml_places)(content)
+    return [in_file(problem, flow, places) for problem in problems]
 
 
 def _permitted(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
@@ -120,8 +167,7 @@ def load_flow(path: str | Path, name: str | None = None) -> Flow:
     """
     flows = _parse(path, name=name)
     if not flows:
-        advice = "Set source->target.enabled = true."
-        raise config_error(str(path), Problem(WHOLE_FILE, "enables no flow", advice))
+        raise no_flow(path)
     names = [flow.name for flow in flows]
     if name is None:
         if len(flows) > 1:

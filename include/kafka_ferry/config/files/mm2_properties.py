@@ -7,6 +7,7 @@ what ``MirrorConnectorConfig`` makes of it for each client.
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import Final
@@ -30,6 +31,7 @@ from kafka_ferry.config.files.mm2_transforms import (
     remote_topic_of,
     transform_rules,
 )
+from kafka_ferry.config.files.places import properties_twins
 from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.config.types.name_filter import split_list
@@ -43,11 +45,15 @@ from kafka_ferry.config.types.problems import (
 )
 
 _ALIASES: Final = "List the clusters' aliases, with commas between them: primary, backup."
+_YES: Final = ("yes", "on", "1", "t", "y")
+_NO: Final = ("no", "off", "0", "f", "n")
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
 _NO_FLOW: Final = (
     "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
     "enable it"
 )
+# What a consumer's or producer's file has, and no flow's.
+_OF_A_CLIENT: Final = frozenset({"group.id", "zookeeper.connect", "metadata.broker.list", "acks"})
 # MirrorMaker 2 has these as properties of the source's consumer, a flow as its own options.
 _OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
 # Keys without references: all others are properties of a cluster's clients.
@@ -82,6 +88,13 @@ def parse_flows(
     settings, unknown = sort_by_scope(raw, aliases)
     unknown = [_ended_early(problem, raw) for problem in unknown]
     problems += unknown
+    settings.ignored[""] += properties_twins(content)
+    for twin in sorted(it for it, many in Counter(split_list(raw["clusters"])).items() if many > 1):
+        if unknown:
+            problems.append(
+                Problem("clusters", f"lists {twin!r} twice", "Is one of the two another?")
+            )
+        settings.ignored[""].append((f"the second {twin} in clusters", "it is one cluster"))
     reader = _Reader(file, settings, providers, problems)
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
     pairs = [pair for pair in pairs if reader.enabled(*pair)]
@@ -140,8 +153,14 @@ def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[st
         raise config_error(file, problem)
     aliases = split_list(named)
     if not aliases:
-        is_yaml = "source" in raw and not raw["source"]
-        advice = "Is the file YAML? Then its name has to end in .yaml." if is_yaml else _ALIASES
+        advice = _ALIASES
+        if "source" in raw and not raw["source"]:
+            advice = "Is the file YAML? Then its name has to end in .yaml."
+        elif _OF_A_CLIENT.intersection(raw):
+            advice = (
+                "Is it the file of a client of MirrorMaker 1? Then: ferry mirror-maker --consumer.config "
+                "consumer.properties --producer.config producer.properties --include 'orders.*'."
+            )
         raise config_error(file, Problem("clusters", "is required", advice))
     for alias in aliases:
         if not regex.fullmatch(r"[A-Za-z0-9._-]+", alias):
@@ -149,6 +168,21 @@ def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[st
                 file, Problem("clusters", f"{alias!r} is not a valid alias", _ALIASES)
             )
     return list(dict.fromkeys(aliases))
+
+
+def enabling(content: bytes, file: str, targets: Sequence[str] = ()) -> str:
+    """What to write into a file that enables no flow.
+
+    Args:
+        content: the file's content.
+        file: its path.
+        targets: the clusters that the flow has to be into, where there are any.
+    """
+    pairs = permutations(parse_aliases(content, file), 2)
+    source, target = next(
+        (it for it in pairs if not targets or it[1] in targets), ("source", "target")
+    )
+    return f"Write {source}->{target}.enabled = true."
 
 
 class _Reader:
@@ -195,7 +229,10 @@ class _Reader:
         if wrong := self._providers.wrong(key, value, of_client=False):
             self.problems.append(wrong)
         elif value not in ("true", "false"):
-            self.problems.append(Problem(key, "must be true or false"))
+            advice = "Write 'true'." if value in _YES else "Write 'false'." if value in _NO else ""
+            self.problems.append(Problem(key, "must be true or false", advice))
+            # So the flow is read, and what else is wrong with it is told too.
+            return True
         return value == "true"
 
     def flow(self, source: str, target: str) -> Flow | None:

@@ -151,7 +151,7 @@ def _unknown(key: str, aliases: Sequence[str], readings: Sequence[tuple[str, str
     if not scope:
         for alias in _aliases_meant(key):
             if alias not in aliases:
-                advice = did_you_mean(alias, aliases) or f"It lists {', '.join(aliases)}."
+                advice = did_you_mean(alias, aliases) or f"clusters lists {', '.join(aliases)}."
                 return Problem(key, f"alias {alias!r} is not in clusters", advice)
     if _kind(scope) == "cluster":
         if name in OPTIONS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import yaml
 
 from kafka_ferry.config.client.cluster import is_secret
 from kafka_ferry.config.files.yaml_document import NoDocument, compose, read_document
+from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import Problem, config_error, did_you_mean
 from kafka_ferry.errors import ConfigError
@@ -54,7 +56,23 @@ def located(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
             raise
         problems = error.problems or ((error.key, error.reason, error.advice),)
         there = places()
-        raise config_error(file, *(_located(Problem(*it), there) for it in problems)) from None
+        placed = [_located(Problem(*it), there) for it in problems]
+        raise config_error(file, *sorted(placed, key=lambda it: it.line or sys.maxsize)) from None
+
+
+def in_file(problem: Problem, flow: Flow, places: KeyPlaces) -> Problem:
+    """A problem of a flow with the line and the name that its key has in the flow's file."""
+    key = next((it for it in _names_of(problem.key, flow) if it in places), problem.key)
+    return _located(problem._replace(key=key), places)
+
+
+def _names_of(key: str, flow: Flow) -> Iterator[str]:
+    """The names that a key of a flow may have in its file; the one that counts comes first."""
+    side, _, rest = key.partition(".")
+    aliases = {"source": flow.source.alias, "target": flow.target.alias}
+    yield f"{flow.name}.{key}"
+    yield f"{aliases.get(side, side)}.{rest}"
+    yield key
 
 
 def yaml_places(content: bytes) -> KeyPlaces:
@@ -69,17 +87,35 @@ def yaml_places(content: bytes) -> KeyPlaces:
 
 def properties_places(content: bytes) -> KeyPlaces:
     """The places of a properties file; of equal keys the last, which counts. None where it cannot be read."""
-    found: dict[str, KeyPlace] = {}
+    return dict(_entries(content))
+
+
+def _entries(content: bytes) -> Iterator[tuple[str, KeyPlace]]:
     line = 1
     try:
         parts = [*javaproperties.parse(content.removeprefix(BOM_UTF8))]
     except javaproperties.InvalidUEscapeError:
-        return {}
+        return
     for part in parts:
         if isinstance(part, javaproperties.KeyValue):
-            found[part.key] = KeyPlace(line, _quoted(part.value.strip()))
+            yield part.key, KeyPlace(line, _quoted(part.value.strip()))
         line += len(_LINE.findall(part.source))
-    return found
+
+
+def properties_twins(content: bytes) -> list[tuple[str, str]]:
+    """Each key of a properties file that a later line gives again, with its line, and why it has no effect."""
+    given: dict[str, list[KeyPlace]] = {}
+    for key, place in _entries(content):
+        given.setdefault(key, []).append(place)
+    return [
+        (f"{key} in line {first.line}", f"line {last.line} gives it again{_as(key, last)}")
+        for key, (*others, last) in given.items()
+        for first in others
+    ]
+
+
+def _as(key: str, place: KeyPlace) -> str:
+    return f", as {place.value}" if place.value and _may_show(key) else ""
 
 
 def _below(node: yaml.Node, path: str) -> Iterator[tuple[str, KeyPlace]]:
@@ -100,7 +136,7 @@ def _value(node: yaml.Node) -> str:
     if isinstance(node, yaml.ScalarNode):
         return _quoted(node.value)
     if isinstance(node, yaml.SequenceNode):
-        return "a list"
+        return "a list" if node.value else "an empty list"
     names = [repr(key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
     return f"a mapping with {', '.join(names[:3])}" if names else "a mapping"
 

@@ -166,13 +166,14 @@ def _values_below(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _refuse_twins(node: yaml.MappingNode) -> None:
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.value != "<<":
             if key.value in seen:
-                reason = f"is given twice, again in line {key.start_mark.line + 1}"
-                raise NoDocument(Problem(key.value, reason))
-            seen.add(key.value)
+                reason = f"is given twice, in line {seen[key.value]} too"
+                line = key.start_mark.line + 1
+                raise NoDocument(Problem(key.value, reason, "Keep the right one.", line))
+            seen[key.value] = key.start_mark.line + 1
 
 
 def _impossible(kind: Any, root: yaml.Node) -> Problem:

@@ -53,8 +53,6 @@ def parse_flow(content: bytes, file: str) -> Flow:
     providers = _providers(whole, problems)
     data = {key: value for key, value in whole.items() if not str(key).startswith(PROVIDERS)}
     problems += _wrong_references(data, providers)
-    if problems:
-        raise config_error(file, *problems)
     problems += [problem for key, value in data.items() if (problem := _refused(key, value))]
     values: dict[str, Any] = {key: data[key] for key in OPTIONS if key in data}
     values["policy_settings"] = _policy_settings(data, problems)
@@ -66,7 +64,10 @@ def parse_flow(content: bytes, file: str) -> Flow:
     try:
         flow = Flow.model_validate({**values, "file": file, "ignored": ignored})
     except ValidationError as error:
-        raise config_error(file, *problems, *problems_of(error, _dotted)) from None
+        # What a wrong reference or a nested key causes is told once.
+        told = {problem.key for problem in problems}
+        others = (it for it in problems_of(error, _dotted) if it.key not in told)
+        raise config_error(file, *problems, *others) from None
     if problems:
         raise config_error(file, *problems)
     return flow
@@ -139,6 +140,8 @@ def _dotted(path: Sequence[str]) -> str:
 
 def _refused(key: object, value: object) -> Problem | None:
     name = str(key)
+    if key in OPTIONS and isinstance(value, Mapping):
+        return _nested(name, value)
     if key in _SIDES or key in OPTIONS or is_policy_setting(name):
         return None
     if name in FIXED:
@@ -154,6 +157,29 @@ def _refused(key: object, value: object) -> Problem | None:
         advice = "It belongs to a cluster: indent it below source or target."
     near = did_you_mean(name, (*_SIDES, *OPTIONS))
     return Problem(name, "is not an option of a flow", advice or near)
+
+
+def _nested(name: str, value: Mapping[object, object]) -> Problem | None:
+    """The problem with options that are written below another one, and with a mapping where topics are listed."""
+    below = [option for key in value if (option := f"{name}.{key}") in OPTIONS]
+    if below:
+        advice = f"Write {', '.join(below)} at the left margin."
+        return Problem(name, "must be a value of its own", advice)
+    if name in ("topics", "groups"):
+        advice = f"Write {name}: [one, two.*]."
+        if name == "topics" and "include" not in value:
+            advice += " What holds for single topics has options of its own, such as offsets, topics.start."
+        return Problem(name, "must be a list, or text with commas", advice)
+    return None
+
+
+def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """The single values below a key, each with its whole name."""
+    if isinstance(value, Mapping):
+        for key, leaf in value.items():
+            yield from _leaves(f"{name}.{key}", leaf)
+    else:
+        yield name, value
 
 
 def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
@@ -184,13 +210,25 @@ def _cluster(
             entries = {str(name): value} if name != "alias" else {}
         for key, leaf in entries.items():
             text = _java_text(leaf)
-            if text is None:
+            if isinstance(leaf, Mapping):
+                meant = [(name, it) for name, it in _leaves(key, leaf) if name in CLUSTER_NAMES]
+                properties |= {name: str(it) for name, it in meant}
+                shown = " and ".join(name for name, _ in meant)
+                advice = f"Write {shown} as one key." if meant else did_you_mean(key, _NESTED)
+                problems.append(Problem(f"{side}.{key}", "must be text or a number", advice))
+            elif text is None:
                 advice = did_you_mean(key, _NESTED)
                 problems.append(Problem(f"{side}.{key}", "must be text or a number", advice))
             else:
                 properties[key] = text
     alias = {"alias": data["alias"]} if "alias" in data else {}
-    return {**alias, "properties": properties, "file": file, "providers": providers.told}
+    return {
+        **alias,
+        "properties": properties,
+        "file": file,
+        "section": side,
+        "providers": providers.told,
+    }
 
 
 def _java_text(value: object) -> str | None:

@@ -119,8 +119,13 @@ def _addresses(kind: Kind, given: object) -> tuple[str, ...]:
     words = regex.split(r"[\s,]+", given.strip()) if isinstance(given, str) else given
     if not isinstance(words, Sequence):
         raise ValueError("needs as `to` a list of e-mail addresses")
-    if (kind == "email") != bool(words):
-        raise ValueError("needs `to` with e-mail, and only there")
+    if kind == "email" and not words:
+        raise ValueError(
+            "needs with e-mail whom it is to: {email: CONNECTION, to: [ops@example.org]}, with the id of an Airflow "
+            "connection"
+        )
+    if kind != "email" and words:
+        raise ValueError(f"has `to` with {kind}, and only e-mail has it")
     for word in words:
         if not isinstance(word, str) or not regex.fullmatch(_ADDRESS, word):
             raise ValueError("needs as `to` e-mail addresses such as ops@example.org")

@@ -11,12 +11,19 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from kafka_ferry.clock import read_day_or_moment
 from kafka_ferry.config.options.base import ConnectionId, Options
-from kafka_ferry.config.types.durations import PATTERN, is_duration, read_duration
+from kafka_ferry.config.types.durations import PATTERN, is_duration, near_duration, read_duration
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _CRON: Final = r"[A-Za-z0-9*/,?#-]+( +[A-Za-z0-9*/,?#-]+){4}"
+_CRON_FIELDS: Final = {
+    "minute": "0-59",
+    "hour": "0-23",
+    "day of the month": "1-31",
+    "month": "1-12",
+    "day of the week": "0-7, of which 0 and 7 are Sunday",
+}
 _FIRST_YEAR: Final = 1970
 _LAST_YEAR: Final = 2999
 
@@ -34,19 +41,32 @@ def _refuse_impossible_times(cron: str) -> None:
 
     try:
         croniter(cron, datetime(2026, 1, 1)).get_next(datetime)
-    except Exception as error:  # its own errors, and index or type errors for unexpected text
-        raise ValueError(f"is not a cron expression that is ever due: {error}") from None
+    except Exception:  # its own errors, and index or type errors for unexpected text
+        raise ValueError(_why_never_due(cron)) from None
+
+
+def _why_never_due(cron: str) -> str:
+    """Why a cron expression of five fields is never due: one of its fields, or all of them together."""
+    from croniter import croniter  # noqa: PLC0415  (as above)
+
+    for at, (field, value) in enumerate(zip(_CRON_FIELDS, cron.split(), strict=False)):
+        alone = ["*"] * len(_CRON_FIELDS)
+        alone[at] = value
+        if not croniter.is_valid(" ".join(alone)):
+            return f"has {value!r} as its {field}, which must be within {_CRON_FIELDS[field]}"
+    return f"is never due: no month has such a day as '{cron}' says"
 
 
 def _near_schedule(schedule: str) -> str:
     """What is near to a text that is no schedule, in a sentence; may be empty."""
-    bare = schedule.strip().lower().removeprefix("every").strip()
-    if is_duration(bare):
-        return f". Did you mean '{bare}'?"
+    if near := near_duration(schedule):
+        return f". Did you mean '{near}'?"
     if near := did_you_mean(schedule.strip().lower(), _PRESETS, cutoff=0.6):
         return f". {near}"
     fields = len(schedule.split())
-    return f". It has {fields} fields." if fields > 1 and regex.search(r"[*/0-9]", schedule) else ""
+    if fields > 1 and regex.search(r"[*/0-9]", schedule):
+        return f". It has {fields} fields: it needs {', '.join(_CRON_FIELDS)}."
+    return ""
 
 
 def checked_schedule(schedule: str | None) -> str | None:

@@ -57,5 +57,5 @@ class SchemaOptions(Options):
     @field_validator("schemas_subjects")
     @classmethod
     def _subjects_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        checked_patterns(patterns)
+        checked_patterns(patterns, any_text=True)
         return patterns

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from kafka_ferry.config.options.base import Options, SecretFile
+from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.principal_mapping import Principals, PrincipalTexts
 from kafka_ferry.config.types.values import Names, Number, TopicNames
 
@@ -153,4 +154,16 @@ class SyncOptions(Options):
             raise ValueError(
                 "must be earliest or latest: what by_duration (KIP-1106) says is topics.start here, such as -7d"
             )
+        if isinstance(value, str) and _is_first_start(value):
+            raise ValueError(
+                f"must be earliest or latest, and not '{value}': write topics.start: {value}"
+            )
         return value
+
+
+def _is_first_start(text: str) -> bool:
+    """Whether a text is a value of ``topics.start`` that is no value of ``auto.offset.reset``."""
+    try:
+        return read_first_start(text).kind not in ("earliest", "latest")
+    except ValueError:
+        return False

@@ -19,6 +19,23 @@ _SHORT: Final = regex.compile(r"([0-9]{1,9})([smhdw])")
 _PART: Final = regex.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 
 
+_ABBREVIATED: Final = regex.compile(
+    r"(\d+)\s*(s|m|h|d|w|secs?|mins?|hrs?)\b\.?\s*", regex.IGNORECASE
+)
+
+
+def near_duration(text: str) -> str:
+    """The span of time that is meant by abbreviated units, as in ``15m`` or ``1h 30 min``; "" elsewhere."""
+    bare = text.strip().lower().removeprefix("every").strip()
+    bare = str(regex.sub(r"(?<=[a-z])(?=\d)", " ", bare))
+    if is_duration(bare):
+        return bare
+    if not bare or _ABBREVIATED.sub("", bare):
+        return ""
+    parts = ((int(number), _UNITS[unit[0]]) for number, unit in _ABBREVIATED.findall(bare))
+    return " ".join(f"{n} {unit.removesuffix('s') if n == 1 else unit}" for n, unit in parts)
+
+
 def is_duration(text: str) -> bool:
     """Whether a text is meant as a span of time."""
     return regex.match(PATTERN, text) is not None
@@ -40,7 +57,12 @@ def read_duration(text: str) -> timedelta:
     except (ValueError, OverflowError):  # pydantic's are ValueErrors too
         span = timedelta()
     if span <= timedelta():
-        raise ValueError("must be a span of time such as 15 minutes, 1 day 12 hours or PT15M")
+        near = near_duration(text)
+        meant = f". Did you mean '{near}'?" if near and near != text.strip() else ""
+        raise ValueError(
+            "must be a span of time such as 15 minutes, 1 day 12 hours or PT15M, and not "
+            f"'{text.strip():.80}'{meant}"
+        )
     return span
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, NamedTuple
 
-from kafka_ferry.clock import read_moment
+from kafka_ferry.clock import NO_SUCH_DAY, NoSuchDay, read_moment
 from kafka_ferry.config.types.durations import is_duration, is_span, read_span
 
 _MUST: Final = (
@@ -50,6 +50,8 @@ def read_first_start(text: str) -> FirstStart:
         if is_duration(text) or (text[:1] == "-" and is_span(text[1:])):
             return FirstStart("ago", read_span(text.removeprefix("-")))
         return FirstStart("moment", read_moment(text))
+    except NoSuchDay:
+        raise ValueError(f"{_MUST}, and not '{text}', {NO_SUCH_DAY}") from None
     except (ValueError, OverflowError):
         raise ValueError(_MUST) from None
 

@@ -22,6 +22,19 @@ from kafka_ferry.errors import ConfigError, InputError
 _DOT_IS_ALL: Final = "(?s)"
 _IN_BRACKETS: Final = regex.compile(r"\[[^\[\]]*\]")
 _COMMENT: Final = regex.compile(r"[#\s]")
+_BLANK: Final = r"\x20 is a blank"
+_BLANK_AND_SIGN: Final = r"\x20 is a blank and \x23 is '#'"
+_QUOTES: Final = r"\x22 and \x27 are quotes"
+_QUOTED: Final = regex.compile(r"""["'].*|.*["']""", regex.DOTALL)
+# What can stand for itself in an expression, and in no topic's name.
+_IN_NO_TOPIC: Final = "/%\"'@;~&"
+# Parts of an expression that need not match what they show: a quotation, a set, an escape.
+_NOT_LITERAL: Final = regex.compile(
+    rf"\\Q.*?(\\E|$)|\[(?:\\.|[^\]\\])*\]|\\[^{_IN_NO_TOPIC}]", regex.DOTALL
+)
+_IMPOSSIBLE: Final = regex.compile(rf"[{_IN_NO_TOPIC}](?![?*{{])")
+# A star after a letter or digit that stands for itself, as in a shell's patterns.
+_LETTER_STAR: Final = regex.compile(r"(?<=[A-Za-z0-9_-])\*(?![?+])")
 
 
 # Of processor time. Most patterns take a few microseconds a name; some a power of its length.
@@ -115,33 +128,70 @@ def compile_patterns(patterns: Sequence[str]) -> NamePatterns:
         ) from None
 
 
-def checked_patterns(patterns: Sequence[str]) -> None:
+def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None:
     """Check patterns as a flow's file has them.
 
     A properties file has no comments after values: with ``foo.*, bar.* # old`` the second pattern would be
     ``bar.* # old``, which no topic matches.
 
+    Args:
+        patterns: a list of them.
+        any_text: whether the names may hold any character, as groups' ids may.
+
     Raises:
-        PatternError: they do not compile, or one holds a blank or a number sign.
+        PatternError: they do not compile, or one holds a blank, a number sign, quotes around it, or a character
+            with which it can match no name.
     """
     for pattern in patterns:
+        if _QUOTED.fullmatch(pattern):
+            bare = ", ".join(filter(None, (it.strip("\"' ") for it in patterns)))
+            raise PatternError(
+                f"{pattern!r} holds quotes, which are part of the value here: leave them out, {bare!r}"
+                f"{_escapes(any_text, _QUOTES)}"
+            )
+        if not any_text and (reason := _impossible(pattern)):
+            raise PatternError(f"{pattern!r} {reason}")
         words = pattern.split()
         if len(words) > 1 and "#" not in pattern:
             raise PatternError(
                 f"{pattern!r} holds a blank, as no topic's name does: put a comma between names, "
-                rf"{', '.join(words)!r} (in a group's id, \x20 is a blank)"
+                f"{', '.join(words)!r}{_escapes(any_text, _BLANK)}"
             )
         if _COMMENT.search(pattern):
             raise PatternError(
                 f"{pattern!r} holds a blank or '#', as no topic's name does: a comment needs a line of its own "
-                r"in a properties file (in a group's id, \x20 is a blank and \x23 is '#')"
+                f"in a properties file{_escapes(any_text, _BLANK_AND_SIGN)}"
             )
     listed = ", ".join(patterns)
     if len(patterns) > 1 and _IN_BRACKETS.fullmatch(listed):
         raise PatternError(
-            f"{listed!r} is one character of these, as a regular expression: leave the brackets out"
+            f"{listed!r} is one character of these, as a regular expression: leave the brackets out, "
+            f"{listed[1:-1]!r}"
         )
     compile_patterns(patterns)
+
+
+def _escapes(any_text: bool, said: str) -> str:
+    return f" (in a group's id, {said})" if any_text else ""
+
+
+def meant_by_star(pattern: str) -> str:
+    """The expression that is meant where a pattern seems to be a shell's, such as ``order*``; "" elsewhere."""
+    whole = _LETTER_STAR.sub(".*", pattern)
+    return "" if whole == pattern or _NOT_LITERAL.search(pattern) else whole
+
+
+def _impossible(pattern: str) -> str:
+    """Why an expression can match no topic's name: a character that it demands; "" where it can."""
+    literal = _NOT_LITERAL.sub("", pattern)
+    if "|" in literal or "(?" in literal or not (found := _IMPOSSIBLE.search(literal)):
+        return ""
+    reason = f"holds {found[0]!r}, as no topic's name does"
+    if found[0] == "%":
+        return f"{reason}: any text is '.*', {pattern.replace('%', '.*')!r}"
+    if found[0] == "/" and (bare := pattern.strip("/")) and "/" not in bare:
+        return f"{reason}: an expression stands without slashes, {bare!r}"
+    return reason
 
 
 @lru_cache(maxsize=1024)

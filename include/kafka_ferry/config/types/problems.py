@@ -89,7 +89,7 @@ def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | 
 
 
 def cluster_error(problems: Sequence[Problem]) -> PydanticCustomError:
-    """The error that a validator of a cluster's properties raises; keys are property names."""
+    """The error that a validator raises for several keys, below the one that it validates or its ``properties``."""
     message = "; ".join(f"{key}: {reason}" for key, reason, *_ in problems)
     return PydanticCustomError(
         CLIENT_PROPERTIES, "{message}", {"message": message, "problems": problems}
@@ -107,8 +107,9 @@ def problems_of(error: ValidationError, key_of: Callable[[Sequence[str]], str]) 
     for detail in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in detail["loc"]]
         if detail["type"] == CLIENT_PROPERTIES:
+            above = path[:-1] if path[-1:] == ["properties"] else path
             for name, reason, advice, _ in detail["ctx"]["problems"]:
-                found.append(Problem(key_of([*path[:-1], name]), reason, advice))
+                found.append(Problem(key_of([*above, name]), reason, advice))
         else:
             found.append(Problem(key_of(path), _reason(detail)))
     return found

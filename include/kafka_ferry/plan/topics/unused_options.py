@@ -5,17 +5,15 @@ A misspelt name there has no other effect: the topic that was meant is copied by
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from difflib import get_close_matches
 from typing import Final
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.doubts import TRANSFORM, topic_patterns
 from kafka_ferry.config.types.name_filter import compile_patterns
-from kafka_ferry.config.types.per_topic import EVERY, PerTopic
 from kafka_ferry.model.remarks import Note
 from kafka_ferry.plan.topics.topic_filter import Selection
-
-_TRANSFORM: Final = "transform"
 
 
 def unused_options(
@@ -28,7 +26,7 @@ def unused_options(
         selection: what becomes of the source's topics.
         refused: topics left out of which a refusal says so.
     """
-    for option, pattern in _patterns(flow):
+    for option, pattern in topic_patterns(flow):
         if not any(map(compile_patterns([pattern]).fullmatch, selection.names)):
             said = f"{option} has {pattern!r}, which none of the flow's topics matches."
             yield Note("", f"{said}{_meant(flow, option, pattern, selection)}")
@@ -45,7 +43,7 @@ def _meant(flow: Flow, option: str, pattern: str, selection: Selection) -> str:
     """The topic with a similar name; that a rule leaves it as it is, is said in as many words: it may mask a field."""
     if not (alike := get_close_matches(pattern, sorted(selection.names), n=1)):
         return ""
-    is_unchanged = option == _TRANSFORM and not flow.transform_of(alike[0])
+    is_unchanged = option == TRANSFORM and not flow.transform_of(alike[0])
     unchanged = f" {alike[0]} is copied unchanged." if is_unchanged else ""
     return f" Did you mean {alike[0]}?{unchanged}"
 
@@ -75,16 +73,3 @@ def unused_registries(flow: Flow) -> Iterator[Note]:
         if name in flow.model_fields_set:
             option = type(flow).model_fields[name].alias or name
             yield Note("", f"{option} has no effect without sync.schemas.")
-
-
-def _patterns(flow: Flow) -> Iterable[tuple[str, str]]:
-    """The patterns of topics for which the file says something, each with its option."""
-    for name, field in type(flow).model_fields.items():
-        value = getattr(flow, name)
-        if isinstance(value, PerTopic):
-            for pattern in value.as_mapping():
-                if pattern != EVERY:
-                    yield field.alias or name, pattern
-    for rule in flow.transform:
-        for pattern in rule.topics:
-            yield _TRANSFORM, pattern

@@ -52,15 +52,13 @@ def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) ->
     raise failed
 
 
-def require_reachable(
-    alias: str, settings: Mapping[str, Any], option: str = "bootstrap.servers"
-) -> None:
+def require_reachable(alias: str, settings: Mapping[str, Any], option: str = "") -> None:
     """Check that one of a cluster's bootstrap servers accepts connections at all.
 
     Args:
         alias: the cluster's name in messages.
         settings: kafka-python's names.
-        option: where the cluster's properties name these servers.
+        option: where these servers are named; "" for the alias and the usual key.
 
     Raises:
         ClusterUnreachable: if none does; it says of each what the system says.
@@ -76,7 +74,7 @@ def require_reachable(
             said.append(f"{reason} at {host}:{port}")
     raise ClusterUnreachable(
         f"{alias} cannot be reached: {'; '.join(said)}.",
-        advice=f"Check {alias}.{option}, and that its brokers run.",
+        advice=f"Check {option or f'{alias}.bootstrap.servers'}, and that its brokers run.",
     )
 
 

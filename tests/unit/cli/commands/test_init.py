@@ -87,8 +87,11 @@ def test_two_files_that_write_the_same_names_are_told(ferry: Ferry) -> None:
     # As a shell expands *.yaml.
     for files in (("--config", "us.yaml", "eu.yaml"), ("us.yaml", "eu.yaml")):
         assert ferry("check", *files) == (status, valid, said)
-    _, _, said = ferry("check", "--config", "us.yaml", "--config", "us.yaml")
-    assert "us->backup is in two files" in said
+    assert ferry("check", "us.yaml", "./us.yaml")[0] == 0
+    Path("copy.yaml").write_text(Path("us.yaml").read_text())
+    status, valid, said = ferry("check", "us.yaml", "copy.yaml")
+    assert (status, valid) == (9, "")
+    assert "copy.yaml: file: holds us->backup, as us.yaml does: their runs would refuse" in said
 
 
 def test_a_file_that_exists_stays_as_it_is(ferry: Ferry) -> None:

@@ -39,7 +39,11 @@ def test_keys_with_secret_values_are_known(key: str, secret: bool) -> None:
 
 
 def test_secrets_never_show_but_clients_get_them() -> None:
-    cluster = a_cluster(ssl__key__password="hunter2", consumer__sasl__jaas__config="hunter2")
+    cluster = a_cluster(
+        ssl__key__password="hunter2",
+        consumer__sasl__jaas__config="hunter2",
+        security__protocol="SSL",
+    )
     shown = [repr(cluster), str(cluster), repr(cluster.properties), f"{cluster.properties}"]
     shown += [str(cluster.model_dump()), cluster.model_dump_json(), repr(dict(cluster))]
     shown += [repr(cluster.client_properties("consumer"))]

@@ -194,11 +194,11 @@ def test_commas_and_equal_signs_in_a_name_are_sent_as_scram_wants_them(mechanism
 
 
 def test_an_error_names_the_file_and_the_cluster_that_the_properties_come_from() -> None:
-    properties = {**login(), "sasl.mechanism": "SCRAM-SHA-256"}
+    properties = {**login(), "sasl.mechanism": "OAUTHBEARER"}
     cluster = Cluster(alias="primary", properties=properties, file="f.yaml")
     for translate in (lambda p: confluent_config(p, "admin"), kafka_python_config):
         with pytest.raises(
-            ConfigError, match=r"^f\.yaml: primary: sasl\.jaas\.config: SCRAM-SHA-256 needs"
+            ConfigError, match=r"^f\.yaml: primary: sasl\.jaas\.config: OAUTHBEARER needs"
         ):
             translate(cluster.client_properties("admin"))
 

@@ -55,3 +55,10 @@ def test_a_mistake_is_named(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent.properties: .*cannot be read"):
         flow_of_clients(tmp_path / "absent.properties", tmp_path / "absent.properties")
+
+
+def test_the_copy_of_a_topic_may_be_on_its_own_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=a:9092")
+    flow, _ = flow_of_clients(file, file)
+    assert flow.source.brokers == flow.target.brokers

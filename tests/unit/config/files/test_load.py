@@ -13,7 +13,8 @@ BOTH_WAYS = "backup->primary.enabled = true\n"
 
 def without_file(flow: Flow) -> Flow:
     clusters = {
-        side: getattr(flow, side).model_copy(update={"file": ""}) for side in ("source", "target")
+        side: getattr(flow, side).model_copy(update={"file": "", "section": ""})
+        for side in ("source", "target")
     }
     return flow.model_copy(update={"file": "", **clusters})
 

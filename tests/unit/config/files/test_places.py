@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import load_flows
-from kafka_ferry.config.files.places import KeyPlace, properties_places, yaml_places
+from kafka_ferry.config.files.load import no_flow
+from kafka_ferry.config.files.places import (
+    KeyPlace,
+    properties_places,
+    properties_twins,
+    yaml_places,
+)
 from kafka_ferry.errors import ConfigError
 from tests.unit.config.builders import properties_file, yaml_file
 
@@ -70,7 +76,7 @@ def refused(file: Path) -> str:
             ":7: offsets: 'orders' must be one of translated, preserved, auto, and not 'preserve'",
         ),
         ("schedule: every 15 minutes", "and not 'every 15 minutes'. Did you mean '15 minutes'?"),
-        ("schedule: '*/15 * * *'", "and not '*/15 * * *'. It has 4 fields."),
+        ("schedule: '*/15 * * *'", "and not '*/15 * * *'. It has 4 fields: it needs minute, hour"),
         ("schedule: '@hourl'", "Did you mean '@hourly'?"),
         ("writers: many", ":7: writers: must be a whole number, and not 'many'"),
         ("catchup: maybe", ":7: catchup: must be true or false, and not 'maybe'"),
@@ -101,6 +107,57 @@ def refused(file: Path) -> str:
             ":7: alias: is not an option of a flow. It belongs to a cluster: indent it below source or target.",
         ),
         ("topcis: a", ":7: topcis: is not an option of a flow. Did you mean 'topics'?"),
+        (
+            "topics: []",
+            ":7: topics: must name a topic, or any of them: '.*', and not an empty list",
+        ),
+        (
+            "topics: [orders]\ntopics.exclude: [orders, x]",
+            ":8: topics.exclude: leaves out all that topics names: orders",
+        ),
+        (
+            "topics: [o.*]\ntopics.exclude: [o.*]",
+            ":8: topics.exclude: leaves out all that topics names: o.*",
+        ),
+        ("groups.exclude: ['.*']", ":7: groups.exclude: leaves out all that groups names: .*"),
+        ("topics: [/orders/]", "an expression stands without slashes, 'orders'"),
+        (
+            "transform: [{topics: order%, where: 'true'}]",
+            "'order%' holds '%', as no topic's name does: any text is '.*', 'order.*'",
+        ),
+        (
+            "topics: {orders: preserved}",
+            "not a mapping with 'orders'. Write topics: [one, two.*]. What holds for single topics has options",
+        ),
+        (
+            "topics: {exclude: [a]}",
+            ":7: topics: must be a value of its own, and not a mapping with 'exclude'. Write topics.exclude at the",
+        ),
+        ("schedule: 15m", "and not '15m'. Did you mean '15 minutes'?"),
+        ("schedule: every 1h 30 min", "Did you mean '1 hour 30 minutes'?"),
+        (
+            "deadline: 45m",
+            ":7: deadline: must be a span of time such as 15 minutes, 1 day 12 hours or PT15M, and not '45m'. "
+            "Did you mean '45 minutes'?",
+        ),
+        (
+            "schedule: '0 25 * * *'",
+            ":7: schedule: has '25' as its hour, which must be within 0-23",
+        ),
+        (
+            "auto.offset.reset: 2026-11-01",
+            ":7: auto.offset.reset: must be earliest or latest, and not '2026-11-01': write topics.start: 2026-11-01",
+        ),
+        ("start.date: 2026-02-30", ", and not '2026-02-30', which is in no calendar"),
+        ("topics.start: 2026-02-30", ", and not '2026-02-30', which is in no calendar"),
+        (
+            "state.dir: ${HOME}/ferry",
+            ":7: state.dir: must be a path as it is: no variable is looked up in it, and not '${HOME}/ferry'",
+        ),
+        (
+            "writers: 1\nwriters: 2",
+            ":8: writers: is given twice, in line 7 too. Keep the right one.",
+        ),
     ],
 )
 def test_an_option_of_a_yaml_file(tmp_path: Path, more: str, said: str) -> None:
@@ -109,7 +166,7 @@ def test_an_option_of_a_yaml_file(tmp_path: Path, more: str, said: str) -> None:
 
 
 def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
-    assert refused(yaml_file(tmp_path, "schedule: 15m")).endswith("and not '15m'")
+    assert refused(yaml_file(tmp_path, "schedule: 15")).endswith("and not '15'")
 
 
 @pytest.mark.parametrize(
@@ -118,12 +175,17 @@ def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
         (
             f"{SCRAM};",
             SCRAM,
-            ":6: source.sasl.jaas.config: it lacks a semicolon at its end. Its form is: <login module> required",
+            ":6: source.sasl.jaas.config: it lacks a semicolon at its end. Its form is: ScramLoginModule required",
         ),
         (
             "SCRAM-SHA-256",
             "SCRAM-SHA256",
             "AWS_MSK_IAM, GSSAPI, and not 'SCRAM-SHA256'. Did you mean 'SCRAM-SHA-256'?",
+        ),
+        (
+            f"SCRAM-SHA-256\n  sasl.jaas.config: {SCRAM};",
+            f"scram-sha-256\n  sasl.jaas.config: {SCRAM}",
+            "Did you mean 'SCRAM-SHA-256'?\nFILE:6: source.sasl.jaas.config: it lacks a semicolon",
         ),
         (
             "SASL_SSL",
@@ -132,12 +194,65 @@ def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
             "'SASL_SLS'. Did you mean 'SASL_SSL'?",
         ),
         ("  alias: primary\n", "", ":1: source.alias: is required"),
+        (
+            "  security.protocol: SASL_SSL\n",
+            "",
+            ":1: source.security.protocol: is required where there is sasl.mechanism: without it, no client logs in. "
+            "Set it to SASL_SSL, or to PLAINTEXT if none is to.",
+        ),
+        (
+            f"  sasl.jaas.config: {SCRAM};\n",
+            "",
+            ":1: source.sasl.jaas.config: is required with SCRAM-SHA-256. Its form is: ScramLoginModule required",
+        ),
+        ('username="a" ', "", ":6: source.sasl.jaas.config: username and password are required."),
+        (
+            "  sasl.mechanism: SCRAM-SHA-256\n",
+            "",
+            ":1: source.sasl.mechanism: is required: org.apache.kafka.common.security.scram.ScramLoginModule is for "
+            "SCRAM-SHA-256 or SCRAM-SHA-512",
+        ),
+        (
+            "bootstrap.servers: a:1",
+            "bootstrap: {servers: a:1}",
+            ":3: source.bootstrap: must be text or a number, and not a mapping with 'servers'. Write "
+            "bootstrap.servers as one key.",
+        ),
+        (
+            "b:1",
+            "b:1,PLAINTEXT://A:1",
+            ":7: target.bootstrap.servers: names a:1, as the source does: a cluster is never mirrored into itself.",
+        ),
+        (
+            "alias: backup",
+            "alias: primary",
+            ":7: target.alias: must be an alias other than the source's, and not 'primary'",
+        ),
     ],
 )
 def test_a_login(tmp_path: Path, old: str, new: str, said: str) -> None:
     file = yaml_file(tmp_path, start=LOGIN.replace(old, new))
-    assert said in refused(file)
+    assert said.replace("FILE", str(file)) in refused(file)
     assert "hunter2" not in refused(file)
+
+
+@pytest.mark.parametrize(
+    ("password", "said"),
+    [
+        (
+            "${KAFKA_PW}",
+            "${KAFKA_PW} is no reference, and would be taken as it is. Write ${env:KAFKA_PW}. Add env to",
+        ),
+        ("$KAFKA_PW", "what looks like a variable is no reference, and would be taken as it is."),
+        ("{{ var.value.pw }}", "what looks like a variable is no reference"),
+        ("$(KAFKA_PW)", "what looks like a variable is no reference"),
+    ],
+)
+def test_a_shells_reference(tmp_path: Path, password: str, said: str) -> None:
+    text = refused(yaml_file(tmp_path, start=LOGIN.replace("hunter2", password)))
+    assert f":6: source.sasl.jaas.config: {said}" in text
+    for mine in ("pa$$w0rd", "a$B", "$lower", "10$", "{a}"):
+        load_flows(yaml_file(tmp_path, start=LOGIN.replace("hunter2", mine)))
 
 
 @pytest.mark.parametrize(
@@ -184,13 +299,35 @@ def test_bootstrap_servers(tmp_path: Path, servers: str, said: str) -> None:
         ("topics.blaklist=a", "Did you mean 'topics.exclude'?"),
         (
             "topics = [a, b]",
-            ":5: topics: '[a, b]' is one character of these, as a regular expression: leave the brackets out",
+            ":5: topics: '[a, b]' is one character of these, as a regular expression: leave the brackets out, 'a, b'",
         ),
         (
             "clusters = primary; backup",
             ":5: clusters: 'primary; backup' is not a valid alias. List",
         ),
         ("primary.bootstrap.servers=http://h:1", ":5: primary.bootstrap.servers: must list"),
+        (
+            'topics = "orders", "payments"',
+            ":5: topics: '\"orders\"' holds quotes, which are part of the value here: leave them out, "
+            "'orders, payments'",
+        ),
+        ("groups = 'a'", """:5: groups: "'a'" holds quotes"""),
+        (
+            "backup.bootstrap.servers = x:2, source:9092",
+            ":5: backup.bootstrap.servers: names source:9092, as the source does",
+        ),
+        (
+            "primary->backup.enabled = yes\nwriters = x",
+            ":6: writers: must be a whole number, and not 'x'",
+        ),
+        (
+            "primary->backup.enabled = yes",
+            ":5: primary->backup.enabled: must be true or false, and not 'yes'. Write 'true'.",
+        ),
+        (
+            "clusters = primary, primary",
+            ":5: clusters: lists 'primary' twice. Is one of the two another?",
+        ),
     ],
 )
 def test_a_key_of_a_properties_file(tmp_path: Path, more: str, said: str) -> None:
@@ -205,6 +342,38 @@ def test_a_file_of_the_other_kind(tmp_path: Path) -> None:
     assert "Is it a properties file? Then its name has to end in .properties." in refused(
         properties
     )
+
+
+def test_a_clients_file_is_no_flows(tmp_path: Path) -> None:
+    file = properties_file(tmp_path, start="bootstrap.servers=a:1\ngroup.id=mm\n")
+    assert "Then: ferry mirror-maker --consumer.config" in refused(file)
+
+
+def test_all_that_is_wrong_with_a_file_is_told_in_its_order(tmp_path: Path) -> None:
+    more = "writers: x\nfoo: 1\ntopics: ['${env:A}']\nschedule: 15m"
+    lines = refused(yaml_file(tmp_path, more)).splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["writers", "foo", "topics", "schedule"]
+
+
+def test_the_flow_that_a_file_does_not_enable_is_named(tmp_path: Path) -> None:
+    file = properties_file(tmp_path, "primary->backup.enabled = false")
+    assert str(no_flow(file)).endswith("enables no flow. Write primary->backup.enabled = true.")
+    assert str(no_flow(file, ["primary"])).endswith(
+        "enables no flow into primary. Write backup->primary.enabled = true."
+    )
+    assert str(no_flow(properties_file(tmp_path), ["primary"])).endswith(
+        "It enables primary->backup; what counts is the cluster after the arrow."
+    )
+
+
+def test_a_key_that_a_properties_file_has_twice_is_told(tmp_path: Path) -> None:
+    content = b"writers = 1\nwriters = 2\na.ssl.key.password = x\na.ssl.key.password = hunter2\n"
+    assert properties_twins(content) == [
+        ("writers in line 1", "line 2 gives it again, as '2'"),
+        ("a.ssl.key.password in line 3", "line 4 gives it again"),
+    ]
+    (flow,) = load_flows(properties_file(tmp_path, "writers = 1\nwriters = 2"))
+    assert flow.ignored == (("writers in line 5", "line 6 gives it again, as '2'"),)
 
 
 def test_places_of_what_cannot_be_read_are_none() -> None:

@@ -92,7 +92,7 @@ target: {alias: 12:30, bootstrap.servers: "c:3"}
 def test_anchors_and_merged_mappings_are_no_duplicates(tmp_path: Path) -> None:
     start = """\
 source: &base {alias: a, bootstrap.servers: "a:1", security.protocol: SSL}
-target: {<<: *base, alias: b}
+target: {<<: *base, alias: b, bootstrap.servers: "b:1"}
 """
     flow = load_flow(yaml_file(tmp_path, start=start))
     assert (flow.target.alias, flow.target.properties["security.protocol"]) == ("b", "SSL")
@@ -115,7 +115,7 @@ target: {<<: *base, alias: b}
         ("topics: [1]", "topics.0", "must be text (in YAML: put it in quotes)"),
         ("topics: ['*']", "topics", "not a valid regular expression"),
         ("writers: many", "writers", "whole number"),
-        ("writers: 1\nwriters: 2", "writers", "is given twice, again in line 8"),
+        ("writers: 1\nwriters: 2", "writers", "is given twice, in line 7 too"),
         ("a: [", "line 7", "is not valid YAML"),
         ("a: [b\nc: d", "line 8", "Is the bracket '[' of line 7 closed?"),
         ("a: {b: c\nd: e", "line 8", "Is the bracket '{' of line 7 closed?"),
@@ -170,7 +170,7 @@ def test_an_error_names_key_and_reason(tmp_path: Path, more: str, key: str, reas
         ("alias: primary", "alias: true", "source.alias", "put it in quotes"),
         ("alias: primary", "alias: a/b", "source.alias", "must consist of letters, digits"),
         ("  alias: primary\n", "", "source.alias", "is required"),
-        ("alias: backup", "alias: primary", "target", "an alias other than"),
+        ("alias: backup", "alias: primary", "target.alias", "an alias other than"),
         ("source:9092", "source", "source.bootstrap.servers", "host:port"),
         ("  bootstrap.servers: source:9092", "", "source.bootstrap.servers", "is required"),
         (

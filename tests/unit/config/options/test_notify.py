@@ -73,8 +73,8 @@ def test_what_is_written_is_read_as_the_same() -> None:
         ([{"slack": "a", "on": ["loss"]}], "has no on; a channel's keys are"),
         ([{"slack": "a", "events": ["los"]}], "has no event 'los'; events are failure, loss"),
         ([{"slack": "a", "events": []}], "needs as events some of"),
-        ([{"email": "a"}], "needs `to` with e-mail"),
-        ([{"slack": "a", "to": ["a@b.org"]}], "needs `to` with e-mail, and only there"),
+        ([{"email": "a"}], "needs with e-mail whom it is to"),
+        ([{"slack": "a", "to": ["a@b.org"]}], "has `to` with slack, and only e-mail has it"),
         ([{"email": "a", "to": ["nobody"]}], "e-mail addresses such as"),
         ([{"slack": "a", "endpoint": "/x"}], "endpoint only with webhook"),
         ([{"webhook": "a", "endpoint": f"/x?token={WORD}"}], "without \\? and #"),
@@ -97,7 +97,7 @@ def test_a_wrong_channel_of_a_file_is_named_with_file_and_key(tmp_path: Path) ->
     file = tmp_path / "flow.yaml"
     file.write_text(f"{CLUSTERS}notify: [{{slack: ops, to: [a@b.org]}}]\n")
 
-    with pytest.raises(ConfigError, match=r"flow.yaml:\d+: notify: needs `to` with e-mail"):
+    with pytest.raises(ConfigError, match=r"flow.yaml:\d+: notify: has `to` with slack"):
         load_flow(file)
 
 

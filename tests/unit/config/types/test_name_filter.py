@@ -6,7 +6,12 @@ import time
 import pytest
 
 from kafka_ferry.config import NameFilter
-from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.name_filter import (
+    PatternError,
+    checked_patterns,
+    meant_by_star,
+    split_list,
+)
 from kafka_ferry.errors import ConfigError, InputError
 
 
@@ -139,3 +144,36 @@ def test_other_patterns_take_many_names() -> None:
     names = [f"team-{number % 97}.orders-{number}" for number in range(100_000)]
     listed = NameFilter([f"team-{number}[.].*-orders" for number in range(50)] + ["team-.*"], [])
     assert all(map(listed.matches, names))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ('"orders"', "holds quotes, which are part of the value here: leave them out, 'orders'"),
+        ("/orders/", "holds '/', as no topic's name does: an expression stands without slashes"),
+        ("order%", "any text is '.*', 'order.*'"),
+        ("a/b", "holds '/', as no topic's name does"),
+        (r"a\/b", "holds '/'"),
+    ],
+)
+def test_a_pattern_that_no_topic_can_match_is_refused(pattern: str, said: str) -> None:
+    with pytest.raises(PatternError) as caught:
+        checked_patterns([pattern])
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("pattern", ["[^/]+", "a|b/c", "(?!a/b).*", "a/?b", r"\Qa.b\E", "order*"])
+def test_a_pattern_that_a_topic_may_match_is_not(pattern: str) -> None:
+    checked_patterns([pattern])
+
+
+def test_the_ids_of_groups_may_have_any_character() -> None:
+    checked_patterns(["a/b", "50%"], any_text=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "whole"),
+    [("order*", "order.*"), ("a-*-z*", "a-.*-z.*"), ("order.*", ""), ("[a-z]*", ""), (r"\d*", "")],
+)
+def test_a_shells_star_is_seen(pattern: str, whole: str) -> None:
+    assert meant_by_star(pattern) == whole

@@ -72,7 +72,7 @@ def test_a_name_that_the_source_does_not_have_is_refused_with_the_one_that_is_me
         {"topics": ["old.*"], "topics_optional": ["old.*"]},
         # The dot of a name is any character, as in MirrorMaker 2.
         {"topics": ["or.ers"]},
-        {"topics": []},
+        {"topics": [], "heartbeats_replication_enabled": True},
     ],
 )
 def test_what_is_there_or_may_be_missing_is_not_refused(options: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ def test_what_was_copied_and_is_gone_has_a_policy_of_its_own() -> None:
         (frozenset(), {}),
         (frozenset({"__consumer_offsets"}), {}),
         (THERE, {"topics": ["old.*"]}),
-        (THERE, {"topics_exclude": [".*"]}),
+        (THERE, {"topics_exclude": [".+"]}),
         (THERE, {"topics": ["old.*", "gone"], "topics_optional": ["gone"]}),
     ],
 )

@@ -59,6 +59,8 @@ def test_a_name_that_nothing_matches_is_told_with_what_is_near() -> None:
     assert str(note).endswith(" None of them matches paymnts. Did you mean 'payments'?")
     with pytest.raises(FerryError, match=r"matches order\. Did you mean 'orders'\?"):
         about("order")
+    with pytest.raises(FerryError, match=r"matches ord\*\. Did you mean 'ord\.\*'\?"):
+        about("ord*")
 
 
 def test_topics_that_the_flow_leaves_out_are_left_out_whatever_is_asked() -> None:

@@ -44,12 +44,12 @@ BEATS = {"heartbeats_replication_enabled": True}
             "ferry-dead-letter.other.internal",
             "a topic of Kafka Ferry's own",
         ),
-        ({"topics": []}, "heartbeats", "no pattern"),
-        ({"topics_exclude": ["heart.*"], "topics": []}, "device-heartbeats", "no pattern"),
+        ({"topics": ["other"]}, "heartbeats", "no pattern"),
+        ({"topics_exclude": ["heart.*"], "topics": ["other"]}, "device-heartbeats", "no pattern"),
         ({"topics_exclude": []}, "backup.heartbeats", "came from backup itself"),
         ({"topics": ["payments"]}, "orders", "matched by no pattern of 'payments'"),
-        ({"topics": ["orders"], "topics_exclude": ["ord.*"]}, "orders", "excluded by 'ord.*'"),
-        ({"topics": []}, "orders", "matched by no pattern of an empty list"),
+        ({"topics": ["orders", "x"], "topics_exclude": ["ord.*"]}, "orders", "excluded by 'ord.*'"),
+        ({**BEATS, "topics": []}, "orders", "matched by no pattern of an empty list"),
     ],
 )
 def test_a_topic_is_skipped_with_a_reason(options: dict[str, Any], topic: str, reason: str) -> None:

@@ -77,11 +77,10 @@ def test_a_run_has_ended_when_its_last_step_is_recorded() -> None:
 
 @pytest.fixture
 def flow(tmp_path: Path) -> Flow:
-    cluster = {"properties": {"bootstrap.servers": "localhost:1"}}
     return Flow.model_validate(
         {
-            "source": {"alias": "eu", **cluster},
-            "target": {"alias": "us", **cluster},
+            "source": {"alias": "eu", "properties": {"bootstrap.servers": "localhost:1"}},
+            "target": {"alias": "us", "properties": {"bootstrap.servers": "localhost:2"}},
             "state.dir": str(tmp_path),
             "reports.keep.runs": "2",
         }

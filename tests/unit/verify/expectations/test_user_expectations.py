@@ -52,11 +52,10 @@ def flow(tmp_path: Path) -> Flow:
 
 
 def flow_with(folder: Path, **options: object) -> Flow:
-    cluster = {"properties": {"bootstrap.servers": "localhost:1"}}
     return Flow.model_validate(
         {
-            "source": {"alias": "eu", **cluster},
-            "target": {"alias": "us", **cluster},
+            "source": {"alias": "eu", "properties": {"bootstrap.servers": "localhost:1"}},
+            "target": {"alias": "us", "properties": {"bootstrap.servers": "localhost:2"}},
             "verify.expectations": str(folder),
             **options,
         }

@@ -166,9 +166,11 @@ def test_of_a_cluster_where_none_listens_each_servers_reason_is_told() -> None:
     assert caught.value.advice.startswith("Check primary.bootstrap.servers")
     with pytest.raises(ClusterUnreachable) as caught:
         require_reachable(
-            "primary", settings(bootstrap__servers=servers), "admin.bootstrap.servers"
+            "primary",
+            settings(bootstrap__servers=servers),
+            "source.admin.bootstrap.servers in f.yaml",
         )
-    assert caught.value.advice.startswith("Check primary.admin.bootstrap.servers")
+    assert caught.value.advice.startswith("Check source.admin.bootstrap.servers in f.yaml, and")
 
 
 def test_a_name_that_does_not_resolve_is_blamed_on_who_gives_it() -> None:

@@ -11,11 +11,12 @@ import typer
 
 from kafka_ferry.cli.command import Command
 from kafka_ferry.cli.commands.backfill import MOMENT_FORMS, moment_ms
-from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, place_of
+from kafka_ferry.cli.flows import one_flow, with_timeout
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, TimeoutOption, place_of
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
+from kafka_ferry.config.types.values import whole_number
 from kafka_ferry.errors import InputError
 from kafka_ferry.plan import policy_of
 from kafka_ferry.verify.counts import and_heartbeats, count, records_text
@@ -33,8 +34,19 @@ app = typer.Typer(
     no_args_is_help=True, help="List, show and check the certificates of what runs have proved."
 )
 
+
+def _serial(text: object) -> int:
+    number = whole_number(str(text), least=1, most=2**63 - 1)
+    if number is None:
+        raise typer.BadParameter(
+            f"must be a whole number from 1 on, and not {str(text)!r}; ferry certificate list shows them"
+        )
+    return number
+
+
 SerialArgument = Annotated[
-    int | None, typer.Argument(min=1, help="Which one; by default the newest.", metavar="SERIAL")
+    int | None,
+    typer.Argument(parser=_serial, help="Which one; by default the newest.", metavar="SERIAL"),
 ]
 PublicKeyOption = Annotated[
     Path | None,
@@ -80,6 +92,7 @@ FileOption = Annotated[
 def list_(
     config: ConfigOption,
     flow: OneFlowOption = None,
+    timeout: TimeoutOption = None,
     since: ListSinceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -87,7 +100,7 @@ def list_(
     from kafka_ferry.runs.certificates import find_certificates
 
     first = moment_ms("--since", since) if since else 0
-    chosen = one_flow(config, flow)
+    chosen = with_timeout(one_flow(config, flow), timeout)
     certificates = [one for one in find_certificates(chosen).all if _until_ms(one) > first]
     if as_json:
         show_json([[_told(one) for one in certificates]], several=False)
@@ -128,13 +141,14 @@ def show(
     config: ConfigOption,
     serial: SerialArgument = None,
     flow: OneFlowOption = None,
+    timeout: TimeoutOption = None,
     output: FileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a certificate says, or write it to a file."""
     from kafka_ferry.runs.certificates import find_certificates, of_serial
 
-    chosen = one_flow(config, flow)
+    chosen = with_timeout(one_flow(config, flow), timeout)
     one = of_serial(find_certificates(chosen).all, serial)
     if output:
         try:
@@ -151,6 +165,7 @@ def show(
 def check(
     config: ConfigOption,
     flow: OneFlowOption = None,
+    timeout: TimeoutOption = None,
     public_key: PublicKeyOption = None,
     places: ReadBackOption = None,
     *,
@@ -163,7 +178,10 @@ def check(
     from kafka_ferry.certificates import CertificateError
     from kafka_ferry.runs.certificates import faults_of, find_certificates, read_back
 
-    chosen, asked = one_flow(config, flow), [place_of(text) for text in places or ()]
+    chosen, asked = (
+        with_timeout(one_flow(config, flow), timeout),
+        [place_of(text) for text in places or ()],
+    )
     key = _public_key(public_key) if public_key else None
     found = find_certificates(chosen)
     faults = list(faults_of(chosen, found, key))
@@ -196,6 +214,7 @@ def export(
     since: FromOption,
     until: ToOption,
     flow: OneFlowOption = None,
+    timeout: TimeoutOption = None,
     public_key: PublicKeyOption = None,
 ) -> None:
     """Write a folder to hand over: certificates of a span, the public key, the checker, and a page that explains them.
@@ -212,7 +231,7 @@ def export(
             f"--to {until} is not after --from {since}.",
             advice="The span includes --from and excludes --to.",
         )
-    chosen = one_flow(config, flow)
+    chosen = with_timeout(one_flow(config, flow), timeout)
     pem = _pem(public_key) if public_key else _own_pem(chosen)
     key = _key(pem, str(public_key or CERTIFICATES_KEY))
     done = export_certificates(chosen, Window(first, after), folder, key, pem)
@@ -237,7 +256,10 @@ def export(
 
 @app.command(cls=Command)
 def restore(
-    config: ConfigOption, flow: OneFlowOption = None, public_key: PublicKeyOption = None
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    timeout: TimeoutOption = None,
+    public_key: PublicKeyOption = None,
 ) -> None:
     """Put certificates back that the target's topic or the state folder lacks, from the other one.
 
@@ -245,7 +267,7 @@ def restore(
     """
     from kafka_ferry.runs.certificates import find_certificates, restore_certificates
 
-    chosen = one_flow(config, flow)
+    chosen = with_timeout(one_flow(config, flow), timeout)
     key = _public_key(public_key) if public_key else None
     restored = restore_certificates(chosen, find_certificates(chosen), key)
     for serials, place in (

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafka_ferry.cli.flows import flows_of, for_each
-from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
+from kafka_ferry.cli.flows import flows_of, for_each, with_timeout
+from kafka_ferry.cli.options import (
+    ClustersOption,
+    ConfigOption,
+    FlowOption,
+    JsonOption,
+    TimeoutOption,
+)
 from kafka_ferry.cli.terminal import out, show_json
 from kafka_ferry.config import Flow
 
@@ -32,13 +38,14 @@ def verify(
     clusters: ClustersOption = None,
     run_id: RunIdOption = None,
     everything: AllOption = False,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Read the target back and judge a run, and all that no run has verified before."""
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
-    flows = flows_of(config, flow, clusters)
+    flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
 
     def verified(flow: Flow) -> dict[str, Any]:
         this = Run.known(flow, run_id) if run_id else Run.latest(flow, whole=everything)

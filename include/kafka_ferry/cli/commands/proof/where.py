@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.flows import one_flow, with_timeout
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, TimeoutOption
 from kafka_ferry.cli.terminal import out, show_json, warn
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config.types.problems import did_you_mean
@@ -35,6 +35,7 @@ def where(
     partition: PartitionOption,
     offset: OffsetOption,
     flow: OneFlowOption = None,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show where a record of the source is on the target, which run copied it, and when it was proved.
@@ -44,7 +45,7 @@ def where(
     from kafka_ferry.runs.state.step_time import step_time
     from kafka_ferry.runs.where import ledger_partitions, next_offset, where
 
-    chosen, source = one_flow(config, flow), TopicPartition(topic, partition)
+    chosen, source = with_timeout(one_flow(config, flow), timeout), TopicPartition(topic, partition)
     with step_time(chosen):
         found = where(chosen, source, offset)
     if as_json:

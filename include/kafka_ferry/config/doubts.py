@@ -1,0 +1,85 @@
+"""What a flow's file says that is valid, and hardly meant: told, and not refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
+from kafka_ferry.config.client.jaas import JAAS
+from kafka_ferry.config.client.property_names import ROLE_PREFIXES
+from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.options.base import OptionReach
+from kafka_ferry.config.types.home import at_home
+from kafka_ferry.config.types.name_filter import meant_by_star
+from kafka_ferry.config.types.per_topic import EVERY, PerTopic
+from kafka_ferry.config.types.problems import Problem
+
+TRANSFORM: Final = "transform"
+_STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
+_LISTS: Final = (
+    "topics",
+    "topics_exclude",
+    "topics_optional",
+    "groups",
+    "groups_exclude",
+    "config_properties_exclude",
+    "schemas_subjects",
+)
+
+
+def doubts(flow: Flow) -> Iterator[Problem]:
+    """A doubt about each pattern that seems to be a shell's, each login that is never used, and empty lists."""
+    for option, pattern in (*_lists(flow), *topic_patterns(flow)):
+        if whole := meant_by_star(pattern):
+            reason = f"{pattern!r} is a regular expression, in which '*' repeats one letter"
+            yield Problem(option, reason, f"Write {whole!r} if it stands for any text.")
+    for cluster in (flow.source, flow.target):
+        protocol = cluster.properties.get("security.protocol", "")
+        if protocol.upper() in ("PLAINTEXT", "SSL") and JAAS in cluster.properties:
+            reason = f"is not used: security.protocol of {cluster.alias} is {protocol}"
+            side = "source" if cluster is flow.source else "target"
+            yield Problem(f"{side}.{JAAS}", reason, "A login needs SASL_SSL or SASL_PLAINTEXT.")
+    if not flow.topics:
+        yield Problem("topics", "is empty: nothing but heartbeats is copied")
+    if not flow.groups and flow.sync_group_offsets_enabled:
+        yield Problem("groups", "is empty: sync.group.offsets.enabled moves no group")
+
+
+def missing_files(flow: Flow) -> Iterator[Problem]:
+    """A doubt about each file that the flow needs and that this machine lacks."""
+    for side, cluster in (("source", flow.source), ("target", flow.target)):
+        for key, value in cluster.properties.items():
+            named = key.removeprefix(next(filter(key.startswith, ROLE_PREFIXES), ""))
+            if (named.endswith(_STORES) or named in ASSERTION_FILES) and "${" not in value:
+                yield from _missing(f"{side}.{key}", Path(value))
+    for name, option in type(flow).model_fields.items():
+        value = getattr(flow, name)
+        reach = next((it.thing for it in option.metadata if isinstance(it, OptionReach)), "")
+        if reach == "secret-file" and value and "${" not in value:
+            yield from _missing(option.alias or name, at_home(value))
+
+
+def _missing(key: str, file: Path) -> Iterator[Problem]:
+    if not file.exists():
+        yield Problem(key, f"{file} is not on this machine", "A run needs it.")
+
+
+def topic_patterns(flow: Flow) -> Iterator[tuple[str, str]]:
+    """The patterns of topics for which the file says something, each with its option."""
+    for name, field in type(flow).model_fields.items():
+        value = getattr(flow, name)
+        if isinstance(value, PerTopic):
+            for pattern in value.as_mapping():
+                if pattern != EVERY:
+                    yield field.alias or name, pattern
+    for rule in flow.transform:
+        for pattern in rule.topics:
+            yield TRANSFORM, pattern
+
+
+def _lists(flow: Flow) -> Iterator[tuple[str, str]]:
+    for name in _LISTS:
+        for pattern in getattr(flow, name):
+            yield type(flow).model_fields[name].alias or name, pattern

@@ -21,6 +21,7 @@ from kafka_ferry.spark.properties import driver_options, set_environment
 from kafka_ferry.spark.session import no_spark
 from kafka_ferry_airflow.concurrency import await_other_runs
 from kafka_ferry_airflow.connections import provide_connections
+from kafka_ferry_airflow.dags.approval import PREPARED
 from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors, as_airflow
 from kafka_ferry_airflow.links import history_conf
 from kafka_ferry_airflow.process_guard import ProcessGuard
@@ -128,6 +129,8 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         if self._done_without_spark(context):
             return
         self.application_args = [*(self.application_args or ()), "--run-id", context["run_id"]]
+        if self.step == "mirror":
+            self.application_args += ["--plan", _prepared(context)]
         self._prepare(self._connection())
         if not _resumes(self._get_hook()):
             self._forget(context)
@@ -185,7 +188,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
                     return False
                 self.log.info("There is no work for Spark")
                 if self.step == "mirror":
-                    run.mirror(no_spark, self.shard)
+                    run.mirror(no_spark, self.shard, expected=_prepared(context))
                 else:
                     run.verify(no_spark)
             except SparkNeeded:
@@ -281,6 +284,11 @@ class AuditOperator(FerrySparkSubmitOperator):
         from kafka_ferry.runs.audit.scheduled import ScheduledAudit  # noqa: PLC0415  (PyArrow)
 
         return ScheduledAudit(self.flow, context["run_id"])
+
+
+def _prepared(context: Context) -> str:
+    """The digest of the plan that the task ``sync_topics`` has left: whoever writes in the state folder has no XCom."""
+    return str(context["ti"].xcom_pull(task_ids="sync_topics", key=PREPARED) or "")
 
 
 def _properties(connection: Connection) -> dict[str, str]:

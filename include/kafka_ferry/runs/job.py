@@ -31,11 +31,12 @@ def mirror(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     parser.add_argument("--shard", type=int, help="the shard to copy; by default, all of them")
+    parser.add_argument("--plan", help="the digest of the plan that sync_topics has left")
     options = parser.parse_args(arguments)
 
     def step(run: Run, spark: SparkSource) -> None:
         with progress_logged(run, options.shard):
-            run.mirror(spark, options.shard)
+            run.mirror(spark, options.shard, expected=options.plan)
         try:
             log.info("Read back %d partitions", run.read_back(spark, options.shard))
         except FerryError as error:

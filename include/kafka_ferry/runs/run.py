@@ -23,7 +23,7 @@ from kafka_ferry.plan import make_plan
 from kafka_ferry.plan.removals import takes_away
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.plan.moved_checkpoint import note_moved_checkpoint
-from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared
+from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
@@ -243,23 +243,28 @@ class Run:
                 self._copying().begin(plan)
         return plan
 
-    def mirror(self, spark: SparkSource, shard: int | None = None) -> Sequence[Outcome]:
+    def mirror(
+        self, spark: SparkSource, shard: int | None = None, *, expected: str | None = None
+    ) -> Sequence[Outcome]:
         """Copy what the plan says, starting at the target's current positions.
 
         Args:
             spark: gives the session; called only if there is something to copy.
             shard: the shard to copy, if the plan has shards; None for all of them, one after the other.
+            expected: the ``Plan.digest`` of the plan that ``sync_topics`` has left; None for whichever is stored.
 
         Raises:
             RangesFailed: if some partitions were not copied to their planned end; the others were.
             Fenced: if another run took over.
-            FerryError: if ``sync_topics`` has not ended; or if plans wait for an approval, and the stored one is not
-                what it has left.
+            FerryError: if ``sync_topics`` has not ended; or if the stored plan is not the expected one, or plans wait
+                for an approval and it is not what the ledger says that ``sync_topics`` has left.
         """
         if shard is None and (shards := self._shards()):
-            return self._mirror_all(spark, shards)
+            return self._mirror_all(spark, shards, expected)
         with self._folder.step(part_of("mirror", shard)), self._retry_time():
             plan = self._planned()
+            if expected is not None:
+                require_same(self._context, plan, expected)
             work = plan.of_shard(shard) or plan.pins_of_shard(shard)
             if work:
                 # A task that was marked as successful has made nothing, nor looked at what is there.
@@ -276,12 +281,14 @@ class Run:
 
         return Copying(self._context)
 
-    def _mirror_all(self, spark: SparkSource, shards: int) -> Sequence[Outcome]:
+    def _mirror_all(
+        self, spark: SparkSource, shards: int, expected: str | None
+    ) -> Sequence[Outcome]:
         outcomes: list[Outcome] = []
         failed: list[RangesFailed] = []
         for shard in range(shards):
             try:
-                outcomes += self.mirror(spark, shard)
+                outcomes += self.mirror(spark, shard, expected=expected)
             except RangesFailed as error:
                 failed.append(error)
         if failed:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PLANNED: Final = "plan_made"
 """The digest of the plan that the task ``plan`` has made."""
 
+PREPARED: Final = "plan_prepared"
+"""The digest of the plan that the task ``sync_topics`` has left, which ``mirror`` copies by."""
+
 _SHOWN: Final = "plan_shown"
 """The digest of the plan that the person sees."""
 

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from kafka_ferry.report.plan_text import changes_on_target
 from kafka_ferry_airflow.concurrency import log_other_runs
 from kafka_ferry_airflow.connections import provide_connections
-from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED
+from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED, PREPARED
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors
@@ -109,6 +109,7 @@ class SyncTopicsOperator(StepOperator):
         task, key = ("plan", PLANNED) if self.flow.approval == "never" else ("approve", APPROVED)
         # Whoever writes in the state folder cannot write to XCom.
         planned = run.sync_topics(str(context["ti"].xcom_pull(task_ids=task, key=key) or ""))
+        context["ti"].xcom_push(key=PREPARED, value=planned.digest)
         changes = [*changes_on_target(planned)]
         for line in changes:
             log.info("%s", line)

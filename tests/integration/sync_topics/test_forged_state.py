@@ -208,6 +208,15 @@ def test_a_plan_in_place_of_the_one_that_was_made_is_not_carried_out(pair: Pair)
     save_plan(folder, made)
     prepared = this.sync_topics(made.digest)
     assert prepared.digest != made.digest
+    elsewhere = tuple(replace(one, remote_topic="pay") for one in prepared.ranges)
+    # Without a range nothing would be copied, and the run would say that all of it is.
+    for ranges in (elsewhere, ()):
+        save_plan(folder, replace(prepared, ranges=ranges))
+        with pytest.raises(FerryError, match="not the one that was made"):
+            this.mirror(no_spark, expected=prepared.digest)
+    save_plan(folder, prepared)
+    with pytest.raises(SparkNeeded):
+        this.mirror(no_spark, expected=prepared.digest)
     # It may be repeated, with what it has left.
     this.sync_topics(made.digest)
 

@@ -162,7 +162,7 @@ def _run_flow(
             import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.
         with suppress(FerryError), progress_bar(flow, planned, messages, hidden=as_json):
-            this.mirror(spark)
+            this.mirror(spark, expected=planned.digest)
         with suppress(FerryError):
             this.verify(spark)
     with suppress(FerryError):

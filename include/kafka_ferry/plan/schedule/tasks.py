@@ -30,10 +30,11 @@ class TaskRanges:
 
 
 def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
-    """The ranges of an earlier start that this start is to copy too.
+    """The ranges of an earlier start that this start is to copy too: each as it is planned now, up to its earlier end.
 
     They are of the same partitions of the same topics, with the same destination, and they end no later.
-    Those of another shard are that shard's now: two shards that shared a writer would fence each other.
+    Those of another shard are that shard's now: two shards that shared a writer would fence each other. Nothing but
+    its end is believed of an earlier start: its file is in the state folder, where others may write.
 
     Args:
         ranges: what Spark planned when the query was started before, from a file that may be wrong.
@@ -42,13 +43,13 @@ def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> lis
     """
     planned = {range_.source: range_ for range_ in plan.of_shard(shard)}
     return [
-        range_
+        replace(now, end=range_.end)
         for range_ in ranges
         if (now := planned.get(range_.source))
         and (range_.topic_id, range_.target) == (now.topic_id, now.target)
         and (range_.preserved, range_.backfill) == (now.preserved, now.backfill)
         and (range_.transform, range_.schema_ids) == (now.transform, now.schema_ids)
-        and 0 <= range_.start <= range_.end <= now.end
+        and now.start < range_.end <= now.end
     ]
 
 

@@ -69,10 +69,19 @@ def require_prepared(run: RunContext, plan: Plan) -> None:
     ledger = ledger_topic(flow.source.alias)
     is_there = bool(ClusterControl(flow.target).topic_ids([ledger]))
     known = recorded_digests(run, plan.ledger_end) if is_there else {}
-    if known.get(_PREPARED) != plan.digest:
+    require_same(run, plan, known.get(_PREPARED, ""))
+
+
+def require_same(run: RunContext, plan: Plan, expected: str) -> None:
+    """Check that a stored plan has the digest that the step before has left.
+
+    Raises:
+        FerryError: it has not.
+    """
+    if plan.digest != expected:
         raise FerryError(
-            f"{flow.name}, run {run.run_id}: the stored plan is not the one that was "
-            f"{'made' if flow.approval == 'never' else 'approved'}.",
+            f"{run.flow.name}, run {run.run_id}: the stored plan is not the one that was "
+            f"{'made' if run.flow.approval == 'never' else 'approved'}.",
             advice="Nothing was changed or copied by it. Find out who writes in the state folder, or who has marked "
             "the tasks plan, approve or sync_topics as successful; then clear the task plan.",
         )

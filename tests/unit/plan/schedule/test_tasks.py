@@ -84,8 +84,23 @@ def test_a_repeated_micro_batch_has_nothing_that_the_run_is_not_about() -> None:
 )
 def test_a_range_that_the_plan_does_not_have_is_not_repeated(wrong: dict[str, Any]) -> None:
     earlier = replace(RANGES[0], start=RANGES[0].start + 1)
-    assert planned_again([earlier], a_plan(RANGES[0]), None) == [earlier]
+    assert planned_again([earlier], a_plan(RANGES[0]), None) == [RANGES[0]]
     assert planned_again([replace(earlier, **wrong)], a_plan(RANGES[0]), None) == []
+
+
+def test_of_an_earlier_range_nothing_but_its_end_is_believed() -> None:
+    forged = replace(
+        RANGES[0],
+        start=RANGES[0].start + 1,
+        end=RANGES[0].end - 1,
+        log_start=RANGES[0].end,
+        returned_since=0,
+        origins=("elsewhere",),
+        remote_topic_id="another",
+    )
+    assert planned_again([forged], a_plan(RANGES[0]), None) == [
+        replace(RANGES[0], end=RANGES[0].end - 1)
+    ]
 
 
 # A limit

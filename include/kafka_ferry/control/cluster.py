@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -101,9 +102,12 @@ class ClusterControl:
 
     @retried
     def readable_topics(
-        self, names: Iterable[str]
+        self, names: Iterable[str], *, partitions_max: float = math.inf
     ) -> tuple[dict[str, Topic], dict[str, FerryError]]:
-        """The same, without those that the cluster refuses to describe; and for each of these its error."""
+        """The same, without those that the cluster refuses to describe; and for each of these its error.
+
+        With more partitions together than ``partitions_max``, the rest of the topics is left out.
+        """
         found: dict[str, Topic] = {}
         refused: dict[str, FerryError] = {}
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
@@ -128,6 +132,8 @@ class ClusterControl:
                     dynamic=sets.dynamic,
                     defaults=sets.defaults,
                 )
+            if sum(topic.partitions for topic in found.values()) > partitions_max:
+                break
         return found, refused
 
     @retried

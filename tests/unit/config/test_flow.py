@@ -69,6 +69,7 @@ def test_what_is_synced_by_default_is_what_mirrormaker_2_syncs() -> None:
         "scram_passwords_file": None,
         "approval": "never",
         "removals_max": 0.1,
+        "partitions_max": 200_000,
         "removals_cluster_id": None,
         "retire_after_ms": 7 * 24 * 60 * 60 * 1000,
         "admin_timeout_ms": 60_000,

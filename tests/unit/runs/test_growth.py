@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from kafka_ferry.copy import copy_for_flow
+from kafka_ferry.errors import ConfigError
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
 from kafka_sandbox.scripted.cluster import Asked, ScriptedCluster
@@ -82,6 +83,20 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Size, Steps]:
         size: steps_of(tmp_path_factory.mktemp(f"of-{size.brokers}-{size.partitions}-"), size)
         for size in (FEW, MANY, WIDE)
     }
+
+
+@pytest.mark.parametrize(("there", "copied"), [(11, 1), (1, 11)])
+def test_more_partitions_than_partitions_max_are_named_on_either_cluster(
+    tmp_path: Path, there: int, copied: int
+) -> None:
+    remote = ScriptedTopic(f"{tmp_path.name}.orders", copied)
+    with (
+        ScriptedCluster([ScriptedTopic("orders", there)], brokers=1, cluster_id="source") as source,
+        ScriptedCluster([remote], brokers=1, cluster_id="target") as target,
+    ):
+        flow = make_flow(tmp_path, source, target, ["orders"], partitions_max=10)
+        with pytest.raises(ConfigError, match=r"partitions\.max: is 10, .* alone has 11"):
+            Run(flow, "run-1").plan(save=False)
 
 
 @pytest.mark.parametrize("step", ["plan", "next plan"])

@@ -122,6 +122,12 @@ class SyncOptions(Options):
         "that the flow has created on the target one run may take away there, since the source lacks them, "
         "without an approval; five of each kind always may go. 1 asks for none.",
     )
+    partitions_max: Number = Field(
+        default=200_000,
+        gt=0,
+        description="How many partitions the flow's topics may have together, on either cluster: the plan of a flow "
+        "with more ends with an error, before it takes memory, and before anything is created.",
+    )
     removals_cluster_id: str | None = Field(
         default=None,
         min_length=1,

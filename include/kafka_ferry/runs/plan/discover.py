@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.types.problems import Problem, config_error
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, expiry_of_ledger, ledger_topic
@@ -61,7 +62,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     source_id, target_id = _cluster_ids(flow, source, target)
     names = source.topic_names()
     selected, _ = select_topics(flow, names)
-    topics, refused = source.readable_topics(selected)
+    topics, refused = _readable_topics(flow, source, selected)
     upstream = find_upstream(flow, source, names, topics)
     origins, returned = upstream.origins, returned_topics(flow, upstream, target_id)
     beats = heartbeat_topics(flow, topics, ledger.topics())
@@ -105,6 +106,26 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
     state = _with_starts_and_sizes(flow, ledger, state, pairs)
     return _with_what_offsets_need(flow, target, ledger, state, pairs)
+
+
+def _readable_topics(
+    flow: Flow, cluster: ClusterControl, names: Iterable[str]
+) -> tuple[dict[str, Topic], dict[str, FerryError]]:
+    """``ClusterControl.readable_topics``.
+
+    Raises:
+        ConfigError: they have more partitions than ``partitions.max``.
+    """
+    topics, refused = cluster.readable_topics(names, partitions_max=flow.partitions_max)
+    if sum(topic.partitions for topic in topics.values()) > flow.partitions_max:
+        most = max(topics.values(), key=lambda topic: topic.partitions)
+        reason = (
+            f"is {flow.partitions_max:,}, and the flow's topics on {cluster.alias} have more partitions than that: "
+            f"{most.name} alone has {most.partitions:,}"
+        )
+        advice = "Set it higher if that is right; or leave topics out by topics.exclude."
+        raise config_error(flow.file, Problem("partitions.max", reason, advice))
+    return topics, refused
 
 
 def _with_starts_and_sizes(
@@ -189,7 +210,7 @@ def _with_remote_topics(
     # The marks have the names of topics that the flow copies to others by now: ACLs still limit who reads those.
     names = {*remote_names.values(), *state.ledger.copied.values(), *state.ledger.marks}
     own_ledger = {ledger_topic(flow.source.alias)} if state.positions.ledger_end else set()
-    there, refused = target.readable_topics(names | own_ledger)
+    there, refused = _readable_topics(flow, target, names | own_ledger)
     for name in own_ledger:
         # Without the right to see its configs nothing is said of them.
         refused.pop(name, None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
@@ -37,3 +39,9 @@ def have_read() -> None:
     """Has Airflow read its DAG files now: else it does so when as much time has gone by as it is told to wait."""
     for file in (PROJECT / "dags").glob("*.py"):
         file.touch()
+
+
+def task_context(run_id: str, **pushed: str) -> Any:
+    """What a task is given: its run, and what earlier tasks have pushed, by key."""
+    instance = SimpleNamespace(xcom_pull=lambda *, task_ids, key: pushed.get(key))
+    return {"run_id": run_id, "ti": instance}

@@ -12,6 +12,7 @@ import pytest
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.runs import Run
+from tests.support.airflow.dags import task_context
 from tests.system.spark.test_submit import Submissions, connect
 
 SECRET = "c0nnection-5ecret"
@@ -90,7 +91,7 @@ def test_spark_inherits_the_connection_and_its_command_shows_nothing_of_it(
         task_id="mirror", step="mirror", project=Project(tmp_path), flow=flow_from(tmp_path, "left")
     )
 
-    task.execute({"run_id": "run-1"})
+    task.execute(task_context("run-1"))
 
     (command,) = spark.commands
     assert SECRET not in command

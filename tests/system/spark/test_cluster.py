@@ -16,6 +16,7 @@ from kafka_ferry.config import load_flow
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
+from tests.support.airflow.dags import task_context
 from tests.support.records.builders import Record, create_topic, produce
 from tests.support.runs.flows import assert_same, make_flow, remote
 from tests.support.spark.cluster import SparkCluster
@@ -73,14 +74,14 @@ def test_two_workers_are_sent_the_library_and_its_packages(
     with SparkCluster(folder / "spark", workers=2, runs=1) as cluster:
         connect(monkeypatch, cluster, packed_environment(folder))
         run.plan()
-        run.sync_topics()
+        prepared = run.sync_topics()
         # Only what is verified again is read by an application of its own.
         for step in ("mirror", "verify", "verify"):
             task = FerrySparkSubmitOperator(
                 task_id=step, step=step, project=Project(PROJECT), flow=flow
             )
             task.render_template_fields({"run_id": run.run_id})
-            task.execute({"run_id": run.run_id})
+            task.execute(task_context(run.run_id, plan_prepared=prepared.digest))
         run.sync_groups()
         report = run.publish()
 

@@ -12,6 +12,7 @@ import pytest
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import StepFailed
 from kafka_ferry.runs import Run
+from tests.support.airflow.dags import task_context
 
 SAID = "1 partition not copied to the end:\n  orders-3 at offset 7: too large"
 
@@ -67,7 +68,7 @@ def run_step(root: Path, step: str = "mirror", **options: str) -> None:
     task = FerrySparkSubmitOperator(
         task_id=step, step=step, project=Project(root), flow=load_flow(file), **options
     )
-    task.execute({"run_id": "run-1"})
+    task.execute(task_context("run-1", plan_prepared="1f"))
 
 
 @pytest.mark.parametrize(("transient", "kind"), [(True, "Airflow"), (False, "AirflowFail")])
@@ -150,7 +151,7 @@ def test_a_step_without_work_for_spark_submits_nothing(
 ) -> None:
     done: list[str] = []
     monkeypatch.setattr(Run, "needs_spark", lambda *_: False)
-    monkeypatch.setattr(Run, step, lambda *_: done.append(step))
+    monkeypatch.setattr(Run, step, lambda *_, **__: done.append(step))
 
     run_step(tmp_path, step)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
 from kafka_sandbox.scripted.cluster import Asked, ScriptedCluster
@@ -96,6 +96,17 @@ def test_more_partitions_than_partitions_max_are_named_on_either_cluster(
     ):
         flow = make_flow(tmp_path, source, target, ["orders"], partitions_max=10)
         with pytest.raises(ConfigError, match=r"partitions\.max: is 10, .* alone has 11"):
+            Run(flow, "run-1").plan(save=False)
+
+
+def test_a_cluster_id_that_no_position_has_room_for_is_named(tmp_path: Path) -> None:
+    topics = [ScriptedTopic("orders", 1)]
+    with (
+        ScriptedCluster(topics, brokers=1, cluster_id="s" * 101) as source,
+        ScriptedCluster([], brokers=1, cluster_id="target") as target,
+    ):
+        flow = make_flow(tmp_path, source, target, ["orders"])
+        with pytest.raises(FerryError, match="its cluster id has 101 characters"):
             Run(flow, "run-1").plan(save=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.problems import Problem, config_error
@@ -48,11 +49,14 @@ from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.held_back import held_back
 from kafka_ferry.wire.partitions.scan import holds_records
 
+_LONGEST_CLUSTER_ID: Final = 100
+
 
 def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     """Read everything that a plan of ``flow`` depends on; changes nothing on either cluster.
 
     Raises:
+        FerryError: if a cluster's id is none.
         SameCluster: if both aliases are one physical cluster.
         ConfigError: another file of this flow was run, with other topics.
         ClusterUnreachable: if one of them does not answer.
@@ -172,6 +176,13 @@ def _with_returned(
 
 def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> tuple[str, str]:
     ids = source.cluster_id(), target.cluster_id()
+    for cluster, id_ in ((flow.source, ids[0]), (flow.target, ids[1])):
+        # They are in each position's metadata, for which brokers have a limit.
+        if len(id_) > _LONGEST_CLUSTER_ID:
+            raise FerryError(
+                f"{cluster.alias} says that its cluster id has {len(id_):,} characters; Kafka's have 22.",
+                advice=f"Check {cluster.alias}.bootstrap.servers.",
+            )
     if ids[0] == ids[1]:
         raise SameCluster(
             f"{flow.source.alias} and {flow.target.alias} are one cluster ({ids[0]}).",

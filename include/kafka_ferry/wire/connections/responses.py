@@ -19,6 +19,10 @@ from kafka_ferry.printable import excerpt
 _MAX_FIELDS: Final = 4_000_000
 _SENTENCE: Final = "error_message"
 _LONGEST_SENTENCE: Final = 2_000
+# Kafka's own limit (``Short.MAX_VALUE``), which compact strings could exceed: a request could not name it again.
+_LONGEST_STRING: Final = 32_767
+# A character has four bytes at most.
+_SURELY_SHORT: Final = _LONGEST_STRING // 4
 # kafka-python returns the zero id, and operations that were not requested, as None.
 _NONE_AT_TIMES: Final = frozenset({"uuid", "[]uuid", "bitfield"})
 
@@ -101,5 +105,16 @@ def _check(message: Any, version: int) -> None:
         elif field.is_struct_array():
             for entry in value:
                 _check(entry, version)
-        elif field.is_array() and field.type_str not in _NONE_AT_TIMES and None in value:
-            raise ValueError(f"an entry of {field.name} is null")
+        elif isinstance(value, str):
+            _check_length(field.name, value)
+        elif field.is_array() and field.type_str not in _NONE_AT_TIMES:
+            if None in value:
+                raise ValueError(f"an entry of {field.name} is null")
+            for entry in value:
+                if isinstance(entry, str):
+                    _check_length(field.name, entry)
+
+
+def _check_length(name: str, text: str) -> None:
+    if len(text) > _SURELY_SHORT and len(text.encode()) > _LONGEST_STRING:
+        raise ValueError(f"{name} has more than {_LONGEST_STRING:,} bytes")

@@ -111,6 +111,21 @@ def test_of_a_brokers_sentence_no_more_is_kept_than_people_read() -> None:
     assert len(found.error_message) <= 2_000  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("name", "has_room"), [("x" * 32_767, True), ("x" * 32_768, False), ("\u20ac" * 11_000, False)]
+)
+def test_a_text_is_no_longer_than_one_that_a_request_can_name(name: str, has_room: bool) -> None:
+    """In a compact string a broker can give a group or topic any length; other requests have 16 bits for it."""
+    topic = sample(METADATA.response[None].MetadataResponseTopic, METADATA.version, name=name)
+    body = sample(METADATA.response[None], METADATA.version, topics=[topic]).encode(
+        version=METADATA.version
+    )
+    if has_room:
+        decode(METADATA, body)
+    else:
+        assert "name has more than 32,767 bytes" in refusal(METADATA, body)
+
+
 def test_null_is_read_where_kafka_has_it() -> None:
     response = FETCH.response[None]
     topic = response.FetchableTopicResponse

@@ -158,6 +158,12 @@ class StateUnreadable(FerryError):
     exit_code = ConfigError.exit_code
 
 
+class StateTooLarge(StateUnreadable):
+    """A file in a flow's state folder is larger than any that a run writes."""
+
+    transient = False
+
+
 class ClusterUnreachable(FerryError):
     """No broker of a cluster answers, or the cluster stopped answering."""
 

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +18,14 @@ import pyarrow as pa
 import regex
 from pyarrow import fs
 
-from kafka_ferry.errors import StateUnreadable, StateUnwritable
+from kafka_ferry.errors import StateTooLarge, StateUnreadable, StateUnwritable
 from kafka_ferry.local_files import LocalFiles
 
 _LOCAL_SCHEME: Final = "file"
 _FINAL: Final = (PermissionError, FileNotFoundError, NotADirectoryError)
+_MIB: Final = 1024 * 1024
+_PIECE: Final = _MIB
+_most_bytes: ContextVar[int] = ContextVar("most_bytes", default=1024 * _MIB)
 _PLAIN: Final = regex.compile(r"(?!\.+\Z)[A-Za-z0-9._-]{1,100}")
 
 
@@ -35,6 +39,16 @@ def folder_name(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
     return f"{regex.sub('[^A-Za-z0-9._-]', '-', name[:80])}~{digest}"
+
+
+@contextlib.contextmanager
+def reads_at_most(size: int) -> Iterator[None]:
+    """Have no file of more than so many bytes read in the body: one with a hole costs nothing on a disk."""
+    token = _most_bytes.set(size)
+    try:
+        yield
+    finally:
+        _most_bytes.reset(token)
 
 
 class StateFolder:
@@ -89,12 +103,28 @@ class StateFolder:
         return f"{_LOCAL_SCHEME}://{self._root}" if self.local_path else self._address[0]
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file, None if there is none."""
+        """The content of a file, None if there is none.
+
+        Raises:
+            StateTooLarge: it is larger than any that a run writes, or than the caller of ``reads_at_most`` wants.
+        """
         try:
             with self._named(), self._files.open_input_stream(self._at(name)) as stream:
-                return bytes(stream.read())
+                return self._content_of(stream, name)
         except FileNotFoundError:
             return None
+
+    def _content_of(self, stream: pa.NativeFile, name: str) -> bytes:
+        most, pieces, size = _most_bytes.get(), [], 0
+        while piece := bytes(stream.read(_PIECE)):
+            size += len(piece)
+            if size > most:
+                raise StateTooLarge(
+                    f"{name} in {self.location} has more than {most // _MIB:,} MiB.",
+                    advice="No run has written it. Find out who writes there, and delete it.",
+                )
+            pieces.append(piece)
+        return b"".join(pieces)
 
     def write(self, name: str, content: bytes | str) -> None:
         """Write a file atomically: a reader sees the old content or the new one, never a part.

@@ -1,6 +1,7 @@
 import os
 import re
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.state import StateFolder, folder_name
+from kafka_ferry.state import StateFolder, folder_name, reads_at_most
 
 
 @pytest.fixture(params=["path", "uri"])
@@ -26,6 +27,23 @@ def test_a_file_is_read_as_it_was_written(folder: StateFolder, content: bytes) -
 def test_text_is_written_as_utf_8(folder: StateFolder) -> None:
     folder.write("plan.json", "täglich")
     assert folder.read("plan.json") == "täglich".encode()
+
+
+def test_a_file_larger_than_any_of_a_run_is_named_and_takes_no_memory(
+    folder: StateFolder, tmp_path: Path
+) -> None:
+    with (tmp_path / "report.json").open("wb") as file:
+        # A hole, which takes nothing of a disk either.
+        file.truncate(1 << 40)
+    folder.write("plan.json", b"x" * 3_000_000)
+    tracemalloc.start()
+    with reads_at_most(3_000_000):
+        assert folder.read("plan.json") == b"x" * 3_000_000
+        with pytest.raises(FerryError, match=r"report\.json in .* has more than 2 MiB.*delete it"):
+            folder.read("report.json")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 @pytest.mark.parametrize("name", ["nothing", "no/such/folder"])

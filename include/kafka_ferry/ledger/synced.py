@@ -21,6 +21,8 @@ Synced = dict[str, dict[tuple[str, int], SyncedOffset]]
 
 DAMAGE: Final = (pa.ArrowException, OSError)
 """Arrow's exceptions for a file that is not a table, or is truncated."""
+_ALWAYS_ALLOWED: Final = 1_000_000
+_VALUES_A_BYTE: Final = 64
 _SUFFIX: Final = ".synced"
 _NAME: Final = re.compile(rf"[0-9]{{20}}{re.escape(_SUFFIX)}")
 _SCHEMA: Final = pa.schema(
@@ -92,9 +94,28 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     folder.delete(name for name in earlier if name != _name(end))
 
 
+def require_plausible_size(metadata: pq.FileMetaData, size: int) -> None:
+    """Check that a Parquet file of so many bytes does not spread to many times as much.
+
+    A value that is repeated takes next to no bytes, and a file of 600 kB would take gigabytes when it is read. What
+    runs have written has offsets, and digests, that do not repeat.
+
+    Raises:
+        pa.ArrowInvalid: it does.
+    """
+    values = sum(
+        group.column(number).num_values
+        for group in map(metadata.row_group, range(metadata.num_row_groups))
+        for number in range(group.num_columns)
+    )
+    if values > _ALWAYS_ALLOWED + _VALUES_A_BYTE * size:
+        raise pa.ArrowInvalid(f"{values:,} values in {size:,} bytes, which no run has written")
+
+
 def _synced(content: bytes) -> Synced:
     synced: Synced = {}
     file = pa.BufferReader(content)
+    require_plausible_size(pq.read_metadata(file), len(content))
     rows = pq.read_table(file, schema=_SCHEMA, page_checksum_verification=True)
     columns = rows.to_pydict().values()
     for group, topic, number, source, target, cluster, refuted in zip(*columns, strict=True):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_ferry.ledger.rows import SCHEMA
-from kafka_ferry.ledger.synced import DAMAGE
+from kafka_ferry.ledger.synced import DAMAGE, require_plausible_size
 from kafka_ferry.state import StateFolder
 
 # A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once. Of their
@@ -133,7 +133,9 @@ class TableFiles:
     def _all_rows_of(self, part: TablePart) -> pa.Table:
         """As ``_rows_of``, without what makes large files faster and small ones slower."""
         file = self._folder.open_parquet(part.name)
-        rows = pq.ParquetFile(file, page_checksum_verification=True).read(use_threads=False)
+        parquet = pq.ParquetFile(file, page_checksum_verification=True)
+        require_plausible_size(parquet.metadata, part.size)
+        rows = parquet.read(use_threads=False)
         if rows.schema != SCHEMA:  # Another release stored fewer columns, or more.
             tables = [SCHEMA.empty_table(), rows]
             rows = pa.concat_tables(tables, promote_options="default").select(SCHEMA.names)
@@ -148,8 +150,10 @@ class TableFiles:
         columns: list[str] | None = None,
     ) -> pa.Table:
         wanted = pc.field("ledger_offset") >= part.start
+        file = self._folder.open_parquet(part.name)
+        require_plausible_size(pq.read_metadata(file), part.size)
         return pq.read_table(
-            self._folder.open_parquet(part.name),
+            file,
             columns=columns,
             filters=wanted if filter_ is None else wanted & filter_,
             schema=SCHEMA,
@@ -161,7 +165,9 @@ class TableFiles:
         if content is None:
             return False
         try:
-            pq.read_table(pa.BufferReader(content), schema=SCHEMA, page_checksum_verification=True)
+            file = pa.BufferReader(content)
+            require_plausible_size(pq.read_metadata(file), len(content))
+            pq.read_table(file, schema=SCHEMA, page_checksum_verification=True)
         except DAMAGE:
             return True
         return False

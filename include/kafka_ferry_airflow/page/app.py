@@ -15,6 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from pydantic import StringConstraints
 
 from kafka_ferry.config import Flow
+from kafka_ferry.errors import StateUnreadable
 from kafka_ferry.local_files import LinkRefused
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report.offsets import OffsetsRow
@@ -80,6 +81,7 @@ def make_app(project: Project) -> FastAPI:
     )
     app.state.flow_files = FlowFiles(project, check_flow)
     app.add_exception_handler(StoreSilent, _silent)
+    app.add_exception_handler(StateUnreadable, _silent)
     app.add_exception_handler(LinkRefused, _not_there)
     app.add_api_route("/static/{name}", _static)
     for path, answer in _API.items():

@@ -16,12 +16,15 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from kafka_ferry.errors import FerryError
+from kafka_ferry.state import reads_at_most
 
 _T = TypeVar("_T")
 DEADLINE_S: Final = 8.0
 """How long a page waits for a store."""
 _LONGEST_S: Final = 60.0
 _LOOK_S: Final = 0.5
+# What the API server's memory has room for, several times.
+_LARGEST_FILE: Final = 128 * 1024 * 1024
 # Of the forty that answer requests, by default.
 _MOST_THREADS: Final = 24
 
@@ -86,7 +89,8 @@ class StoreReads:
 
     def _run(self, store: str, work: Callable[[], _T], found: Future[_T]) -> None:
         try:
-            result = work()
+            with reads_at_most(_LARGEST_FILE):
+                result = work()
         except BaseException as error:
             self._end(store, found, partial(found.set_exception, error))
         else:

@@ -58,6 +58,26 @@ def test_a_small_file_is_opened_once_however_many_questions_there_are(
     assert opened == dict.fromkeys(names, 1)
 
 
+@pytest.mark.parametrize("are_lists", [False, True])
+def test_a_file_that_spreads_to_many_times_its_size_is_damaged(
+    files: TableFiles, tmp_path: Path, are_lists: bool
+) -> None:
+    """A value that is repeated takes next to no bytes; so does a list of one that is."""
+    many = rows(0, 1).take([0] * 200_000)
+    if are_lists:
+        at = next(n for n, field in enumerate(SCHEMA) if pa.types.is_list(field.type))
+        values = pa.nulls(2_000_000, SCHEMA.field(at).type.value_type)
+        column = pa.ListArray.from_arrays(pa.array([0, 2_000_000], pa.int32()), values)
+        many = rows(0, 1).set_column(at, SCHEMA.field(at), column.cast(SCHEMA.field(at).type))
+    name = files.write(many, 0, 1)
+    assert (tmp_path / name).stat().st_size < 100_000
+
+    with pytest.raises(pa.ArrowInvalid, match="which no run has written"):
+        files.read(files.parts())
+
+    assert files.damaged(files.parts()) == [name]
+
+
 def test_what_another_run_wrote_under_the_same_name_is_read(
     files: TableFiles, tmp_path: Path, opened: Counter[str]
 ) -> None:

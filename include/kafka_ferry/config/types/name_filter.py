@@ -21,6 +21,10 @@ from kafka_ferry.errors import ConfigError, InputError
 
 _DOT_IS_ALL: Final = "(?s)"
 _IN_BRACKETS: Final = regex.compile(r"\[[^\[\]]*\]")
+_NAME_ALONE: Final = regex.compile(r"[A-Za-z0-9._-]*+")
+_NAME_WEIGHT: Final = 5
+# A second or two of a DAG processor that reads all flows.
+_HEAVIEST: Final = 100_000
 _COMMENT: Final = regex.compile(r"[#\s]")
 _BLANK: Final = r"\x20 is a blank"
 _BLANK_AND_SIGN: Final = r"\x20 is a blank and \x23 is '#'"
@@ -114,6 +118,7 @@ def compile_patterns(patterns: Sequence[str]) -> NamePatterns:
     Raises:
         PatternError: the joined expression is not valid.
     """
+    _require_light(patterns)
     joined = "|".join(patterns)
     try:
         return _compiled(joined)
@@ -126,6 +131,19 @@ def compile_patterns(patterns: Sequence[str]) -> NamePatterns:
         raise PatternError(
             f"{culprit!r} is not a valid regular expression: {error}{hint}"
         ) from None
+
+
+def _require_light(patterns: Sequence[str]) -> None:
+    """Raise ``PatternError`` where patterns take long to compile: a name without an operator takes a fifth."""
+    size = sum(len(it) + 1 for it in patterns)
+    if size <= _HEAVIEST:
+        return
+    names = sum(len(it) + 1 for it in patterns if _NAME_ALONE.fullmatch(it))
+    if size - names + names / _NAME_WEIGHT > _HEAVIEST:
+        raise PatternError(
+            f"the patterns have {size:,} characters together, and take too long to compile: "
+            f"shorten them to {_HEAVIEST:,}, or {_NAME_WEIGHT * _HEAVIEST:,} of names alone"
+        )
 
 
 def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None:
@@ -142,6 +160,7 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
         PatternError: they do not compile, or one holds a blank, a number sign, quotes around it, or a character
             with which it can match no name.
     """
+    _require_light(patterns)
     for pattern in patterns:
         if _QUOTED.fullmatch(pattern):
             bare = ", ".join(filter(None, (it.strip("\"' ") for it in patterns)))

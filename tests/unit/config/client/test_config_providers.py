@@ -1,9 +1,13 @@
+import time
 from pathlib import Path
 
 import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka_ferry.config import Flow, load_flow, load_flows
-from kafka_ferry.config.client.config_providers import Providers
+from kafka_ferry.config.client.config_providers import Providers, references
 from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.errors import ConfigError
 from tests.unit.config.builders import YAML, properties_file, yaml_file
@@ -358,3 +362,19 @@ def test_a_file_declares_its_providers(tmp_path: Path, secrets: Path) -> None:
         load_flow(yaml_file(tmp_path, start=a_yaml(secrets, "config.providers: [dir, env]")))
     assert caught.value.key == "source.sasl.jaas.config"
     assert "Add file to config.providers." in str(caught.value)
+
+
+@given(st.text(alphabet="${}:a\n", max_size=30))
+def test_references_are_those_of_kafkas_pattern(value: str) -> None:
+    """``ConfigTransformer``: a value of some kilobytes, ``${a:`` again and again, takes that pattern an hour."""
+    kafkas = regex.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+    found = [(it.start, it.text, it.provider, it.path, it.key) for it in references(value)]
+    assert found == [
+        (it.start(), it[0], it[1], it[2] or "", it[3]) for it in kafkas.finditer(value)
+    ]
+
+
+def test_a_value_that_only_begins_references_is_read_at_once() -> None:
+    began = time.process_time()
+    assert list(references("${a:" * 1_000_000)) == []
+    assert time.process_time() - began < 1

@@ -9,6 +9,7 @@ from kafka_ferry.config import NameFilter
 from kafka_ferry.config.types.name_filter import (
     PatternError,
     checked_patterns,
+    compile_patterns,
     meant_by_star,
     split_list,
 )
@@ -144,6 +145,18 @@ def test_other_patterns_take_many_names() -> None:
     names = [f"team-{number % 97}.orders-{number}" for number in range(100_000)]
     listed = NameFilter([f"team-{number}[.].*-orders" for number in range(50)] + ["team-.*"], [])
     assert all(map(listed.matches, names))
+
+
+@pytest.mark.parametrize("item", ["a.*", "(a|b)", "name[0-9]"])
+def test_patterns_that_take_long_to_compile_are_refused_before_that(item: str) -> None:
+    began = time.process_time()
+    with pytest.raises(PatternError, match="take too long to compile: shorten them to 100,000"):
+        compile_patterns([item] * (100_001 // len(item) + 1))
+    assert time.process_time() - began < 1
+
+
+def test_ten_thousand_names_are_no_such_patterns() -> None:
+    assert compile_patterns([f"team-{n:05d}.orders-and-payments" for n in range(10_000)])
 
 
 @pytest.mark.parametrize(

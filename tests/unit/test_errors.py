@@ -25,6 +25,7 @@ from kafka_ferry.errors import (
     SecretHidden,
     SparkFailed,
     SparkNeeded,
+    StateTooLarge,
     StateUnreadable,
     StateUnwritable,
     StepFailed,
@@ -71,6 +72,7 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
     (SecretHidden("ValueError: ******"), True, 1, "ValueError: ******"),
     (JavaNeeded("No java.", advice=ADVICE), False, 9, f"No java. {ADVICE}"),
     (StateUnreadable("x is silent.", advice=ADVICE), True, 9, f"x is silent. {ADVICE}"),
+    (StateTooLarge("x is large.", advice=ADVICE), False, 9, f"x is large. {ADVICE}"),
     (
         StateUnwritable("x cannot be written to: full", transient=True),
         True,

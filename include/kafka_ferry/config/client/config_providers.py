@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import javaproperties
+import regex
 
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns, split_list
@@ -35,7 +36,7 @@ _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
 # ${NAME}, $(NAME), {{ name }}; and $NAME where it is all of a value or of a quoted part.
 _SHELLS_OWN: Final = regex.compile(
-    r"\$\{(?<name>[A-Z_][A-Z0-9_]*)\}|\$\{\w+\}|\$\(\w+\)|\{\{.*?\}\}|(?<![^\"])\$[A-Z_][A-Z0-9_]*(?![^\"])"
+    r"\$\{(?<name>[A-Z_][A-Z0-9_]*)\}|\$\{\w+\}|\$\(\w+\)|\{\{(?:(?!\{\{).)*?\}\}|(?<![^\"])\$[A-Z_][A-Z0-9_]*(?![^\"])"
 )
 
 
@@ -308,7 +309,7 @@ class Providers:
     def resolve(self, key: str, value: str, problems: list[Problem]) -> str:
         """The value with its references resolved; those that cannot be resolved are added as problems."""
 
-        def replaced(found: Reference) -> str:
+        def replaced(found: ProviderReference) -> str:
             provider = self._providers.get(found.provider)
             if provider is None:
                 return found.text
@@ -329,7 +330,7 @@ class Providers:
         return text.strip() if text != value else value
 
 
-class Reference(NamedTuple):
+class ProviderReference(NamedTuple):
     """``${provider:path:key}`` or ``${provider:key}``, and where it begins."""
 
     start: int
@@ -339,7 +340,7 @@ class Reference(NamedTuple):
     key: str
 
 
-def references(value: str) -> Iterator[Reference]:
+def references(value: str) -> Iterator[ProviderReference]:
     r"""The references in a value, as Kafka's pattern finds them, ``\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}``.
 
     In time that grows as the value does: that pattern takes an hour for some kilobytes of ``${a:``.
@@ -354,7 +355,7 @@ def references(value: str) -> Iterator[Reference]:
         path, second, key = rest.partition(":")
         if colon:
             text = value[start:at]
-            yield Reference(start, text, provider, *((path, key) if second else ("", path)))
+            yield ProviderReference(start, text, provider, *((path, key) if second else ("", path)))
 
 
 def _known(key: str, names: Iterable[str]) -> bool:

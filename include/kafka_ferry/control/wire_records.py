@@ -132,7 +132,7 @@ def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
 
 def _write(wire: WireCluster, partition: TopicPartition, batch: bytes) -> None:
     with wire.forgetting():
-        leader = leader_of(wire, partition, recent=True)
+        leader = leader_of(wire, partition, recent=True, operation="WRITE")
         answer = wire.connection(leader).call(produce_request({partition: batch}))
         if code := answer.responses[0].partition_responses[0].error_code:
             doing = f"{wire.alias}, while writing to {partition.topic}"

@@ -51,27 +51,38 @@ def partition_logs(
     return {tp: PartitionLog(tp, leaders[tp], *offsets[tp]) for tp in leaders}
 
 
-def leader_of(cluster: WireCluster, partition: TopicPartition, *, recent: bool = False) -> int:
+def leader_of(
+    cluster: WireCluster,
+    partition: TopicPartition,
+    *,
+    recent: bool = False,
+    operation: str = "READ",
+) -> int:
     """The broker that leads ``partition``.
 
     Args:
         cluster: the cluster.
         partition: the partition.
         recent: whether an earlier answer will do; see ``WireCluster.recent_leaders``.
+        operation: what it is asked for, a right to which lets the principal know the topic.
 
     Raises:
         BrokerError: transient while there is none.
     """
-    return _leaders(cluster, [partition], recent=recent)[partition]
+    return _leaders(cluster, [partition], recent=recent, operation=operation)[partition]
 
 
 def _leaders(
-    cluster: WireCluster, partitions: Iterable[TopicPartition], *, recent: bool
+    cluster: WireCluster,
+    partitions: Iterable[TopicPartition],
+    *,
+    recent: bool,
+    operation: str = "READ",
 ) -> dict[TopicPartition, int]:
     look_up = cluster.recent_leaders if recent else cluster.leaders
     leaders = look_up(partitions)
     for tp, leader in leaders.items():
         if leader.node < 0:
             doing = f"Looking for the leader of {tp} on {cluster.alias}"
-            raise fault(leader.error, doing, Right.topic("READ", tp.topic))
+            raise fault(leader.error, doing, Right.topic(operation, tp.topic))
     return {tp: leader.node for tp, leader in leaders.items()}

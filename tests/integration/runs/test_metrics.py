@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -256,10 +257,8 @@ def test_preserved_offsets_have_ages_too(pair: Pair) -> None:
 def flow_to(folder: Path) -> Callable[..., Flow]:
     """A flow that tells its metrics; no test connects to its clusters."""
 
-    class NoBroker:
-        bootstrap = "127.0.0.1:1"
-
-    return lambda **options: make_flow(folder, NoBroker, NoBroker, ["x"], **options)  # type: ignore[arg-type]
+    nowhere = [SimpleNamespace(bootstrap=f"127.0.0.1:{port}") for port in (1, 2)]
+    return lambda **options: make_flow(folder, *nowhere, ["x"], **options)  # type: ignore[arg-type]
 
 
 def test_a_file_is_replaced_whole_and_every_user_may_read_it(

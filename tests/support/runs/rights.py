@@ -258,7 +258,7 @@ def flow_with_many_options(
             "alias": alias,
             "bootstrap.servers": brokers[which].listener("SASL_PLAINTEXT")
             if brokers
-            else "broker:9092",
+            else f"{which}:9092",
             "security.protocol": "SASL_PLAINTEXT",
             **login("PLAIN", USER, PASSWORD),
         }

@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from kafka_sandbox.processes import OrphanGuard
 from tests import PROJECT
+from tests.support.airflow.dags import task_context
 from tests.support.waiting import wait_until
 
 JVM = "/bin/java "
@@ -122,16 +122,18 @@ def _execute(file: str, run: str, seconds: float) -> None:
     from airflow.sdk.execution_time.task_runner import _run_execute_callable  # noqa: PLC0415
 
     from kafka_ferry.config import load_flow  # noqa: PLC0415
+    from kafka_ferry.runs import Run  # noqa: PLC0415
     from kafka_ferry_airflow import FerrySparkSubmitOperator, Project  # noqa: PLC0415
 
+    flow = load_flow(file)
     task = FerrySparkSubmitOperator(
         task_id="mirror",
         step="mirror",
         project=Project(PROJECT),
-        flow=load_flow(file),
+        flow=flow,
         execution_timeout=timedelta(seconds=seconds) if seconds else None,
     )
-    context: Any = {"run_id": run}
+    context = task_context(run, plan_prepared=Run(flow, run)._folder.plan().digest)
     task.render_template_fields(context)
     signal.signal(signal.SIGTERM, lambda *_: task.on_kill())
     _run_execute_callable(context, task.execute, task)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import regex
+
 from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
 from kafka_ferry.config.client.jaas import JAAS
 from kafka_ferry.config.client.property_names import ROLE_PREFIXES
@@ -14,9 +16,13 @@ from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import meant_by_star
 from kafka_ferry.config.types.per_topic import EVERY, PerTopic
-from kafka_ferry.config.types.problems import Problem
+from kafka_ferry.config.types.problems import Problem, did_you_mean
+from kafka_ferry.config.types.values import is_topic_name
 
 TRANSFORM: Final = "transform"
+# Every minute of some hours.
+_EACH_MINUTE: Final = regex.compile(r"\* +(?<hours>\d[\d,-]*) .*")
+_MINUTE_MS: Final = 60_000
 _STORES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _LISTS: Final = (
     "topics",
@@ -47,7 +53,28 @@ def doubts(flow: Flow) -> Iterator[Problem]:
         yield Problem("groups", "is empty: sync.group.offsets.enabled moves no group")
 
 
-def missing_files(flow: Flow) -> Iterator[Problem]:
+def file_doubts(flow: Flow) -> Iterator[Problem]:
+    """``doubts``, and what a plan tells better or need not repeat each time."""
+    yield from doubts(flow)
+    yield from _missing_files(flow)
+    schedule = flow.schedule or ""
+    if every := _EACH_MINUTE.fullmatch(schedule):
+        hours = every["hours"]
+        is_one = hours.isdecimal()
+        when = f"from {hours}:00 to {hours}:59" if is_one else f"of the hours {hours}"
+        once = f"Write '0 {schedule[1:].strip()}' if once is meant."
+        yield Problem("schedule", f"is due each minute {when}", once)
+    if 0 < flow.retire_after_ms < _MINUTE_MS and flow.on_source_topic_deleted == "retire":
+        reason = f"is {flow.retire_after_ms} milliseconds, after which a copy is deleted"
+        yield Problem("retire.after.ms", reason, "A day is 86400000.")
+    if all(map(is_topic_name, flow.topics)):
+        for option, name in topic_patterns(flow):
+            if is_topic_name(name) and not flow.topic_filter.matches(name):
+                near = did_you_mean(name, flow.topics)
+                yield Problem(option, f"names {name}, which the flow does not copy", near)
+
+
+def _missing_files(flow: Flow) -> Iterator[Problem]:
     """A doubt about each file that the flow needs and that this machine lacks."""
     for side, cluster in (("source", flow.source), ("target", flow.target)):
         for key, value in cluster.properties.items():

@@ -36,6 +36,22 @@ LOGIN = (
             ":7: topics: is empty: nothing but heartbeats is copied",
         ),
         (
+            "schedule: '* 2 * * *'",
+            ":7: schedule: is due each minute from 2:00 to 2:59. Write '0 2 * * *' if once is meant.",
+        ),
+        (
+            "schedule: '* 9-17 * * 1-5'",
+            "is due each minute of the hours 9-17. Write '0 9-17 * * 1-5'",
+        ),
+        (
+            "on.source.topic.deleted: retire\nretire.after.ms: 7",
+            "retire.after.ms: is 7 milliseconds, after which a copy is deleted. A day is 86400000.",
+        ),
+        (
+            "topics: [customers]\ntransform: [{topics: customer, where: 'true'}]",
+            "transform: names customer, which the flow does not copy. Did you mean 'customers'?",
+        ),
+        (
             "metrics.prometheus.push.credentials.file: /no/such",
             ":7: metrics.prometheus.push.credentials.file: /no/such is not on this machine. A run needs it.",
         ),
@@ -45,7 +61,7 @@ def test_a_doubt_about_a_yaml_file(tmp_path: Path, more: str, said: str) -> None
     file = yaml_file(tmp_path, more)
     (text,) = doubt_texts(file, load_flow(file))
     assert said in text
-    assert text.startswith(f"{file}:7: ")
+    assert text.startswith((f"{file}:7: ", f"{file}:8: "))
 
 
 def test_a_login_that_is_never_used(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kafka_ferry.config.doubts import doubts, missing_files
+from kafka_ferry.config.doubts import file_doubts
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files import mm2_properties, yaml_file
 from kafka_ferry.config.files.places import (
@@ -105,7 +105,7 @@ def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
     Raises:
         ConfigError: the file cannot be read any more.
     """
-    doubtful = _placed(path, flow, [*doubts(flow), *missing_files(flow)])
+    doubtful = _placed(path, flow, file_doubts(flow))
     return [str(config_error(str(path), it)) for it in doubtful]
 
 

@@ -31,7 +31,7 @@ _BLANK_AND_SIGN: Final = r"\x20 is a blank and \x23 is '#'"
 _QUOTES: Final = r"\x22 and \x27 are quotes"
 _QUOTED: Final = regex.compile(r"""["'].*|.*["']""", regex.DOTALL)
 # What can stand for itself in an expression, and in no topic's name.
-_IN_NO_TOPIC: Final = "/%\"'@;~&"
+_IN_NO_TOPIC: Final = "/%\"'@;~&!"
 # Parts of an expression that need not match what they show: a quotation, a set, an escape.
 _NOT_LITERAL: Final = regex.compile(
     rf"\\Q.*?(\\E|$)|\[(?:\\.|[^\]\\])*\]|\\[^{_IN_NO_TOPIC}]", regex.DOTALL
@@ -206,6 +206,8 @@ def _impossible(pattern: str) -> str:
     if "|" in literal or "(?" in literal or not (found := _IMPOSSIBLE.search(literal)):
         return ""
     reason = f"holds {found[0]!r}, as no topic's name does"
+    if found[0] == "!":
+        return f"{reason}: what is to be left out stands in the option's exclude list, {pattern.strip('!')!r}"
     if found[0] == "%":
         return f"{reason}: any text is '.*', {pattern.replace('%', '.*')!r}"
     if found[0] == "/" and (bare := pattern.strip("/")) and "/" not in bare:

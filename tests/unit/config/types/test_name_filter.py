@@ -166,6 +166,10 @@ def test_ten_thousand_names_are_no_such_patterns() -> None:
         ("/orders/", "holds '/', as no topic's name does: an expression stands without slashes"),
         ("order%", "any text is '.*', 'order.*'"),
         ("a/b", "holds '/', as no topic's name does"),
+        (
+            "!a.b",
+            "holds '!', as no topic's name does: what is to be left out stands in the option's exclude list, 'a.b'",
+        ),
         (r"a\/b", "holds '/'"),
     ],
 )

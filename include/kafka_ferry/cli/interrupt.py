@@ -42,6 +42,8 @@ class _Interruption:
         if self.is_there:
             self.end()
         self.is_there = True
+        with suppress(OSError, ValueError, RuntimeError):
+            sys.stdout.flush()
         # A progress bar leaves its line unfinished, and the cursor hidden.
         messages.show_cursor(True)
         messages.print(f"\n{_SENTENCE}", style="yellow")
@@ -53,8 +55,6 @@ class _Interruption:
 
     def end(self) -> NoReturn:
         """End without waiting for threads that talk to a broker or to Spark, whose processes end with this one."""
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
         os._exit(EXIT_STATUS)
 
 
@@ -76,8 +76,9 @@ def interruptible() -> Iterator[None]:
 
 
 def _silence() -> None:
-    """Write no more to stderr: libraries log the exception that ends them, with their stack traces."""
+    """Write no more: libraries log the exception that ends them, and a run that goes on would show its report."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 2)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
         os.close(nowhere)

@@ -73,7 +73,8 @@ def find_certificates(flow: Flow) -> FoundCertificates:
     if not found.all:
         raise FerryError(
             f"{flow.name} has no certificate on {flow.target.alias} and in {state.location}",
-            advice="Set certificates.enabled, and run it.",
+            advice="Set certificates.enabled, and run it: a run certifies what it copies, and with --verify-all "
+            "all that was copied before.",
         )
     return found
 

@@ -210,7 +210,12 @@ def _cluster(
             entries = {str(name): value} if name != "alias" else {}
         for key, leaf in entries.items():
             text = _java_text(leaf)
-            if isinstance(leaf, Mapping):
+            if key in OPTIONS and key not in CLUSTER_NAMES:
+                reason = "is an option of the flow, and of no cluster"
+                problems.append(
+                    Problem(f"{side}.{key}", reason, f"Write {key} at the left margin.")
+                )
+            elif isinstance(leaf, Mapping):
                 meant = [(name, it) for name, it in _leaves(key, leaf) if name in CLUSTER_NAMES]
                 properties |= {name: str(it) for name, it in meant}
                 shown = " and ".join(name for name, _ in meant)

@@ -219,6 +219,11 @@ def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
             "bootstrap.servers as one key.",
         ),
         (
+            "bootstrap.servers: a:1",
+            "bootstrap.servers: a:1\n  writers: 2",
+            ":4: source.writers: is an option of the flow, and of no cluster. Write writers at the left margin.",
+        ),
+        (
             "b:1",
             "b:1,PLAINTEXT://A:1",
             ":7: target.bootstrap.servers: names a:1, as the source does: a cluster is never mirrored into itself.",

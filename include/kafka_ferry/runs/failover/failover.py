@@ -34,7 +34,8 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
     with_gone,
 )
-from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -239,10 +240,23 @@ def _told(flow: Flow, why: str, known: GroupMoves) -> str:
         )
     else:
         since = (
-            "No run has stored the groups' offsets: those in the ledger are used. What the groups have "
-            "read in other topics, such as those that came from the target, is unknown."
+            f"No run has stored the groups' offsets in {flow_state(flow).location}: those in the ledger are used. What "
+            "the groups have read in other topics, such as those that came from the target, is unknown."
         )
-    return f"{flow.source.alias} {why} {since} How many records are not copied is unknown."
+    return f"{flow.source.alias} {why} {since} {_complete_until(flow)}"
+
+
+def _complete_until(flow: Flow) -> str:
+    """Until when the copy was proved complete by the last run, as far as this machine's state folder knows."""
+    unknown = "How many records are not copied is unknown."
+    partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
+    proved = [moment for moment in partitions.values() if moment]
+    if not proved:
+        return unknown
+    until, others = min(proved), len(partitions) - len(proved)
+    ago = duration_text(max(0, now_ms() - until) / 1000)
+    but = f", but for {others} partitions" if others else ""
+    return f"By the last run the copy was complete until {moment_text(until)} ({ago} ago){but}. {unknown}"
 
 
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:

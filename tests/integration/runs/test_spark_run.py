@@ -363,6 +363,7 @@ def add_secret(file: Path) -> None:
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     for side in ("source", "target"):
         content[side] |= {
+            "security.protocol": "PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": f'{login} username="ferry" password="{SECRET.decode()}";',
         }

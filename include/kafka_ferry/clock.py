@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 from typing import Final
 
@@ -61,6 +62,23 @@ def duration_text(seconds: float) -> str:
     if whole < 172_800:
         return f"{whole // 3600} h {whole % 3600 // 60} min"
     return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def until_text(moments: Collection[int | None]) -> str:
+    """Up to when partitions are proved, for people: the oldest moment, its age, and for how many there is none.
+
+    Args:
+        moments: of each partition, in milliseconds since 1970; None or 0 where there is none.
+
+    Returns:
+        The text; "" where no partition has one.
+    """
+    known = [moment for moment in moments if moment]
+    if not known:
+        return ""
+    ago = duration_text(max(0, now_ms() - min(known)) / 1000)
+    but = f", but for {len(moments) - len(known)} partitions" if len(known) < len(moments) else ""
+    return f"{moment_text(min(known))} ({ago} ago){but}"
 
 
 def run_id_now(command: str) -> str:

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from kafka_ferry.clock import duration_text, moment_text, ms_of, read_moment
+from kafka_ferry import clock
+from kafka_ferry.clock import duration_text, moment_text, ms_of, read_moment, until_text
 
 AT = 1_785_578_400_000  # 2026-08-01T10:00Z
 CEST = timezone(timedelta(hours=2))
@@ -77,3 +78,19 @@ def test_a_moment_is_shown_in_utc() -> None:
 )
 def test_a_duration_has_two_units_at_most(seconds: float, shown: str) -> None:
     assert duration_text(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("moments", "shown"),
+    [
+        ([], ""),
+        ([None, 0], ""),
+        ([60_000, 120_000], "1970-01-01 00:01:00 UTC (2 min 0 s ago)"),
+        ([60_000, None, 0], "1970-01-01 00:01:00 UTC (2 min 0 s ago), but for 2 partitions"),
+    ],
+)
+def test_partitions_are_proved_until_the_oldest_moment(
+    monkeypatch: pytest.MonkeyPatch, moments: list[int | None], shown: str
+) -> None:
+    monkeypatch.setattr(clock, "now_ms", lambda: 180_000)
+    assert until_text(moments) == shown

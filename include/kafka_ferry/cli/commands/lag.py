@@ -20,7 +20,7 @@ from kafka_ferry.cli.options import (
     run_options,
 )
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
-from kafka_ferry.clock import duration_text, moment_text, now_ms
+from kafka_ferry.clock import duration_text, now_ms, until_text
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.model import RunOptions
@@ -141,13 +141,12 @@ def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     beats = sum(row.lag for row in rows if policy.is_heartbeats_topic(row.topic))
     others = count(sum(row.lag for row in rows) - beats, "offset")
     behind = f"{others}{and_heartbeats(beats)} behind"
-    proved = [row.complete_until for row in rows if row.complete_until]
-    if not proved:
-        return f"Nothing is proved complete yet; {behind}."
-    until = min(proved)
-    but = f", but for {len(rows) - len(proved)} partitions" if len(proved) < len(rows) else ""
-    ago = duration_text(max(0, now_ms() - until) / 1000)
-    return f"Complete until {moment_text(until)} ({ago} ago){but}; {behind}."
+    until = until_text([row.complete_until for row in rows])
+    return (
+        f"Complete until {until}; {behind}."
+        if until
+        else f"Nothing is proved complete yet; {behind}."
+    )
 
 
 def _show(rows: Sequence[Lag]) -> None:

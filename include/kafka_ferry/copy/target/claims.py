@@ -34,7 +34,7 @@ def require_claims(
     if newest is None and settings.since is not None:
         raise LedgerError(
             f"The topic {ledger} on {settings.alias} no longer has the beginning of the run {settings.run}: its log "
-            "was cut back, and what is copied already cannot be told.",
+            "was truncated, and what is copied already cannot be told.",
             advice="Run the flow again: it compares the copies with what is left of the ledger.",
         )
     if newest and (newest.writers, newest.assignment) != settings.assignment:

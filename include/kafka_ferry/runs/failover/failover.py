@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now
+from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now, until_text
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
@@ -250,13 +250,8 @@ def _complete_until(flow: Flow) -> str:
     """Until when the copy was proved complete by the last run, as far as this machine's state folder knows."""
     unknown = "How many records are not copied is unknown."
     partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    proved = [moment for moment in partitions.values() if moment]
-    if not proved:
-        return unknown
-    until, others = min(proved), len(partitions) - len(proved)
-    ago = duration_text(max(0, now_ms() - until) / 1000)
-    but = f", but for {others} partitions" if others else ""
-    return f"By the last run the copy was complete until {moment_text(until)} ({ago} ago){but}. {unknown}"
+    until = until_text(partitions.values())
+    return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
 
 
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:

@@ -12,7 +12,7 @@ from kafka_ferry.clock import moment_text
 from kafka_ferry.flat import Flat
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
-from kafka_ferry.report.measures import Measures
+from kafka_ferry.report.measures import NOT_MEASURED, Measures
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 from kafka_ferry.verify.counts import count, records_text
@@ -213,12 +213,12 @@ class RunReport(Flat, AsJson):
         problems: what made it fail.
         proof: what it has verified.
         groups: what became of the groups, None where no step has read them.
-        measures: the input of the run's metrics; None in reports of older releases.
+        measures: the input of the run's metrics.
         window: for a backfill, the timestamps of its records.
-        so_far: the flow's source offsets so far; empty in reports of older releases.
+        so_far: the flow's source offsets so far.
     """
 
-    NESTED: ClassVar = ("so_far",)
+    NESTED: ClassVar = ("measures", "so_far")
     WHAT: ClassVar = "a run's report"
 
     flow: str
@@ -231,22 +231,20 @@ class RunReport(Flat, AsJson):
     problems: RunProblems = RunProblems()
     proof: RunProof = RunProof()
     groups: GroupMoves | None = None
-    measures: Measures | None = None
+    measures: Measures = NOT_MEASURED
     window: Window | None = None
     so_far: RunOffsets = RunOffsets()
 
     @property
     def copying(self) -> float | None:
         """How many seconds of ``mirror`` copied records; the rest is start-up and reading back."""
-        if self.measures is None or "mirror" not in self.times.seconds:
-            return None
-        return self.measures.copying_seconds
+        return self.measures.copying_seconds if "mirror" in self.times.seconds else None
 
     @property
     def waited(self) -> str:
         """What copying waited for, as in ``71 % waiting for primary``; "" where that is not known."""
         source, _, target = self.flow.partition("->")
-        return self.measures.waits.text(source, target) if self.measures else ""
+        return self.measures.waits.text(source, target)
 
     @property
     def found(self) -> str:
@@ -257,8 +255,7 @@ class RunReport(Flat, AsJson):
             return f"{self.proof.verdict.found}{self._evaluated}{self._witnessed}"
         if self.window:
             return f"nothing of {self.window} is left to copy"
-        looked_at = len(self.measures.partitions) if self.measures else 0
-        nothing = f"nothing new in {count(looked_at, 'partition')}"
+        nothing = f"nothing new in {count(len(self.measures.partitions), 'partition')}"
         if not self.proof.proved_by:
             return f"{nothing}, and nothing was ever copied"
         return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"

@@ -12,11 +12,6 @@ from tests.support.runs.reports import PARTITION, RANGE, a_report, changed
 REPORT = a_report(records=90, reasons={"aborted": 10})
 
 
-def test_a_report_of_an_earlier_snapshot_is_read_with_its_names() -> None:
-    report = changed(REPORT, partitions=(changed(PARTITION, preserved=True, uncommitted=3),))
-    assert RunReport.from_json(report.to_json().replace('"uncommitted"', '"unsealed"')) == report
-
-
 def test_a_report_comes_back_from_json_as_it_was() -> None:
     report = changed(
         REPORT,

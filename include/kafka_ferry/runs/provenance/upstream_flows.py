@@ -147,8 +147,7 @@ def _as_in_ledger(
     for tp, position in told.items():
         row, mark, there = written.get(tp), marks.get(tp.topic), topics[tp.topic].topic_id
         if row and same_topic(row.remote_topic_id, there):
-            # Earlier releases wrote no origins into the ledger.
-            found[tp] = replace(position, origins=row.origins or position.origins)
+            found[tp] = replace(position, origins=row.origins)
         elif mark and same_topic(mark.remote_topic_id, there):
             # A topic is marked before anything is copied to it.
             found[tp] = position

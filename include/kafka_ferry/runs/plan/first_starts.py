@@ -90,7 +90,7 @@ def start_epochs(
 ) -> dict[TopicPartition, int]:
     """The leader epochs before the logs' ends, of partitions that have no position and may begin there.
 
-    Without them, nothing would tell that a log was cut back below its begin, and has grown again, before the first
+    Without them, nothing would tell that a log was truncated below its begin, and has grown again, before the first
     record was copied. A log whose records are all deleted may have no epoch before its end any more: the oldest one
     ends where the log starts, and no earlier as long as it is that log.
 

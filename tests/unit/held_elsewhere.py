@@ -41,7 +41,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/ledger/test_table.py": "ledger: claims proofs",
     "unit/oauth/test_tokens.py": "oauth: token_endpoint",
     "unit/plan/offsets/test_log_check.py": "plan/offsets: producer_sequence",
-    "unit/plan/test_make_plan.py": "model: cluster_state",
+    "unit/plan/test_make_plan.py": "model: cluster_state; plan: partition_steps",
     "unit/plan/test_removals.py": "model: removals",
     "unit/plan/topics/test_refusals.py": "model: topic_pair",
     "unit/plan/topics/test_topic_filter.py": "plan: naming",

@@ -243,7 +243,7 @@ class AcceptedRange(_Model):
         topic: the source's topic.
         partition: the partition.
         start: its first source offset.
-        records: how many of its records the target still had.
+        records: how many of its records the target still had, with those that had expired there.
         digest: of their batches.
         reason: why, in that person's words.
     """

@@ -174,8 +174,9 @@ class Walk:
     def _take(self, place: int, at: int, count: int) -> None:
         """Record that so many records are the same; a duplicate counts where it came last."""
         self._found += count
-        self._places[at : at + count] = np.arange(place, place + count)
-        self._reached[at : at + count] = self._next
+        places = np.arange(place, place + count)
+        self._places[at : at + count] = places
+        self._reached[at : at + count] = np.maximum(places, self._next)
         end = place + count
         if place < self._first and not self._joined:
             if end < self._next and not self._target.start:
@@ -251,10 +252,11 @@ class Walk:
         )
 
     def _outdated(self) -> int | None:
-        """Where on the source the first record is that an older one of its key follows on a compacted target.
+        """Where on the source the first record is that an older one of its key follows on a compacted target, or an
+        aborted one.
 
-        A replay that did not catch up leaves that: for those who read the newest record of each key, and for the
-        cleaner, the older one has replaced it. None where there is none.
+        A replay that did not catch up leaves that, and a mirror that reads uncommitted records: for those who read the
+        newest record of each key, and for the cleaner, the other one has replaced it. None where there is none.
 
         Raises:
             Misaligned: the newest record of a key is none that the source had there.
@@ -265,8 +267,9 @@ class Walk:
         there = newest_of_keys(theirs.keys)
         # A cleaner removes records without a key, whatever follows.
         there = there[theirs.keys[there] != NO_KEY]
-        here = newest_of_keys(ours.keys)
-        # The newest one on the source of the same key, -1 where it has none.
+        committed = np.flatnonzero(~ours.aborted)
+        here = committed[newest_of_keys(ours.keys[committed])]
+        # The newest committed one on the source of the same key, -1 where it has none.
         places = np.full(len(there), -1, np.int64)
         _, i, j = np.intersect1d(
             theirs.keys[there], ours.keys[here], assume_unique=True, return_indices=True
@@ -276,7 +279,8 @@ class Walk:
         there, places = (it[places < self._reached[there]] for it in (there, places))
         copied = self._places[there]
         self._require_known(there[copied < 0], places[copied < 0])
-        outdated = (copied >= 0) & (copied < places)
+        is_aborted = (copied >= 0) & ours.aborted[copied]
+        outdated = (copied >= 0) & (places >= 0) & ((copied < places) | is_aborted)
         if not outdated.any():
             return None
         again = int(places[outdated].min())

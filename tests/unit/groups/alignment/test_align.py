@@ -229,6 +229,15 @@ def test_a_tombstone_may_be_gone_only_with_all_that_it_deletes(
         # Nothing newer of their keys was there.
         (log([1, 2, 3], keys=[7, 8, 9]), log([1, 2, 3, 1, 2], keys=[7, 8, 9, 7, 8]), 3),
         (log([1, 2, 3], keys=[7, 7, 7]), log([1, 2, 3, 1, 2, 3], keys=[7] * 6), 3),
+        # What was aborted is the newest of its key there: the source's cleaner keeps the one before it.
+        (log([1, 2, 3], keys=[7, 8, 7], aborted=[3]), log([1, 2, 3], keys=[7, 8, 7]), 0),
+        (
+            log([9, 1, 2, 3], keys=[6, 7, 8, 7], aborted=[3]),
+            log([9, 1, 2, 3], keys=[6, 7, 8, 7]),
+            1,
+        ),
+        (log([1, 2, 3], keys=[7, 7, 7], aborted=[2]), log([1, 2, 3], keys=[7, 7, 7]), 3),
+        (log([1, 2], keys=[7, 8], aborted=[2]), log([1, 2], keys=[7, 8]), 2),
         # Records without a key replace none.
         (log([1, 2, 3], keys=[NO_KEY] * 3), log([1, 2, 3, 1], keys=[NO_KEY] * 4), 3),
     ],

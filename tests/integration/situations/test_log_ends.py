@@ -126,6 +126,8 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_
         "has another record where the ledger has the last one that was copied, before offset 6"
         in str(refused)
     )
+    found = (where(flow, TopicPartition(topic, 0), at) for at in (2, 4))
+    assert [it.state for (it,) in found] == ["there", "lost"]
 
 
 @pytest.mark.long

@@ -77,7 +77,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/wire/test_cluster.py": "wire: partition_leader pool",
     # Borders: real brokers, Spark and the command line.
     "integration/sync_topics/test_access.py": "control: access",
-    "integration/verify/test_append_missing.py": "runs/repair: accept append_missing audit_findings "
+    "integration/verify/test_append_missing.py": "runs/repair: append_missing audit_findings "
     "consequences held_records",
     "integration/verify/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
     "runs/audit: audit folder plan topics",

@@ -116,7 +116,12 @@ class PairComparison:
         )
 
     def _by_keys(self, pair: AuditPair, source: WireLog, target: WireLog) -> PairOutcome:
-        found = keys_compared(source, target, times=pair.times, recent=self._terms.recent)
+        found = keys_compared(
+            *(source, target),
+            times=pair.times,
+            recent=self._terms.recent,
+            source_compacts=pair.source_compacts,
+        )
         return PairOutcome(
             pair,
             source_records=found.source_records,

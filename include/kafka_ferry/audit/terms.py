@@ -75,6 +75,7 @@ class AuditPair:
         target: the target's log.
         by: how they are compared.
         times: whether timestamps are compared.
+        source_compacts: whether the source compacts the topic, where they are compared by keys.
     """
 
     topic: str
@@ -84,6 +85,7 @@ class AuditPair:
     target: LogExtent
     by: CompareBy = "order"
     times: bool = True
+    source_compacts: bool = True
 
     @property
     def offsets(self) -> int:

@@ -99,6 +99,8 @@ class CopiedRange(_Model):
         compared: the intervals ``(start, end)`` of *target* offsets that were compared when the range was taken
             over from another mirror; records there that are in no segment are the other mirror's duplicates, or
             the source no longer had them.
+        remote_epoch: the *target's* leader epoch of what was compared last then; -1 where it is not known, or the
+            flow has written the range itself.
         letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
             transaction.
     """
@@ -129,6 +131,7 @@ class CopiedRange(_Model):
     transform: str = ""
     schema_ids: str = ""
     compared: tuple[tuple[int, int], ...] = ()
+    remote_epoch: int = Field(-1, ge=-1, lt=2**31)
     letters: tuple[Segment, ...] = ()
 
     @property
@@ -238,7 +241,7 @@ class AcceptedRange(_Model):
         topic: the source's topic.
         partition: the partition.
         start: its first source offset.
-        records: how many of its records the target still had.
+        records: how many of its records the target still had, with those that had expired there.
         digest: of their batches.
         reason: why, in that person's words.
     """

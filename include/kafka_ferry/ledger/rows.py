@@ -103,6 +103,7 @@ SCHEMA: Final = pa.schema(
         ("target_end", pa.int64()),
         ("compared", pa.list_(_INTERVAL)),
         ("letters", pa.list_(_SEGMENT)),
+        ("remote_epoch", pa.int32()),
     ]
 )
 
@@ -126,11 +127,14 @@ class LedgerEnd(NamedTuple):
         offset: the offset on the target after the last one.
         at: the time of its entry, in milliseconds since 1970.
         is_own: whether the last one is the flow's own record; else another mirror wrote it, or there is none.
+        remote_epoch: the target's leader epoch of what lies before it, where another mirror wrote that; -1 where it
+            is not known.
     """
 
     offset: int = 0
     at: int = 0
     is_own: bool = False
+    remote_epoch: int = -1
 
 
 RangeKey = tuple[int, str, int, int]

@@ -294,16 +294,24 @@ class LedgerTable:
         if before is not None:
             wanted &= pc.field("ledger_offset") < before
         keys = ["remote_topic", "remote_topic_id", "partition"]
-        rows = self.read(wanted, [*keys, "target_end", "at", "adopted", "compared"])
+        columns = ["target_end", "at", "adopted", "compared", "remote_epoch"]
+        rows = self.read(wanted, [*keys, *columns])
         # What was compared at a takeover is the other mirror's, also where no record could be matched.
         compared = pc.list_value_length(rows["compared"])
         is_own = pc.equal(pc.add(rows["adopted"], compared), 0)
         own = pc.if_else(is_own, rows["target_end"], pa.scalar(-1, pa.int64()))
         grouped = rows.append_column("own_end", own).group_by(keys)
         ids = {topic.name: topic.topic_id for topic in topics}
+        taken = rows.filter(pc.field("remote_epoch") >= 0).select(
+            [*keys, "target_end", "remote_epoch"]
+        )
+        epochs = {tuple(row.values())[:-1]: row["remote_epoch"] for row in taken.to_pylist()}
         return {
             TopicPartition(row["remote_topic"], row["partition"]): LedgerEnd(
-                row["target_end_max"], row["at_max"], row["own_end_max"] == row["target_end_max"]
+                row["target_end_max"],
+                row["at_max"],
+                row["own_end_max"] == row["target_end_max"],
+                epochs.get((*(row[key] for key in keys), row["target_end_max"]), -1),
             )
             for row in grouped.aggregate(
                 [("target_end", "max"), ("at", "max"), ("own_end", "max")]

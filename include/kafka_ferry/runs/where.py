@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.as_json import read_json
-from kafka_ferry.batches import Batch, Reason, read_records
+from kafka_ferry.batches import Batch, Reason, Record, read_records
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import copied_rows, ledger_topic
@@ -105,7 +105,7 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     logs = control.log_bounds(topics.values(), "read_uncommitted")
     known = _proofs_and_certificates(context)
     found = [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
-    found = [_as_read(context, topics, it) for it in found]
+    found = [_as_read(context, topics, source, offset, it) for it in found]
     found = [_as_source_has_it(flow, source, offset, it) for it in found]
     return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
 
@@ -210,23 +210,64 @@ def _state(target_offset: int, log_start: int | None) -> str:
     return "there" if target_offset >= log_start else "expired"
 
 
-def _as_read(context: RunContext, topics: Mapping[str, Topic], one: Whereabouts) -> Whereabouts:
+def _as_read(
+    context: RunContext,
+    topics: Mapping[str, Topic],
+    source: TopicPartition,
+    offset: int,
+    one: Whereabouts,
+) -> Whereabouts:
     """The same by a look at the log: it may have been truncated, and have grown again since."""
     at = one.target_offset
     if one.state != "there" or at is None:
         return one
     ledger_offset = one.ledger_offset
-    ranges = context.ledger.ranges_in_topic(ledger_offset, ledger_offset + 1)
+    ranges = list(context.ledger.ranges_in_topic(ledger_offset, ledger_offset + 1))
     writers = {it.producer_id for it in ranges if _is_own_transaction(it.copied)}
     with connected(context.flow.target) as cluster:
         batch, is_aborted = retry(
             lambda: batch_and_fate_at(cluster, partition_log(cluster, one.target), at)
         )
     is_ours = batch and not is_aborted and (not writers or batch.header.producer_id in writers)
-    if batch and is_ours and any(it[0] == at for it in read_records(batch)):
-        return one
+    record = next((it for it in read_records(batch) if it[0] == at), None) if batch else None
+    if record and is_ours:
+        # Of what another mirror has written, only the source tells what it was.
+        is_taken = any(
+            it.copied.adopted and not it.copied.preserved
+            for it in ranges
+            if it.target == one.target
+        )
+        if not (is_taken and _is_another(context.flow, source, offset, one, record)):
+            return one
     is_compacted = topics[one.target.topic].is_compacted
     return replace(one, state="cleaned or lost" if is_compacted else "lost")
+
+
+def _is_another(
+    flow: Flow, source: TopicPartition, offset: int, one: Whereabouts, record: Record
+) -> bool:
+    """Whether the source has another record at an offset than the target's; no where it does not say."""
+    try:
+        batch, _ = _source_batch(flow, source, offset, one)
+    except FerryError:
+        return False
+    sent = next((it for it in read_records(batch) if it[0] == offset), None) if batch else None
+    return sent is not None and (sent[1], sent[3]) != (record[1], record[3])
+
+
+def _source_batch(
+    flow: Flow, source: TopicPartition, offset: int, one: Whereabouts
+) -> tuple[Batch | None, bool]:
+    """The source's batch with an offset, and whether it was aborted; None where its topic is another one by now.
+
+    Raises:
+        FerryError: if the source does not answer.
+    """
+    ids = ClusterControl(flow.source).topic_ids([source.topic])
+    if one.topic_id and ids.get(source.topic) != one.topic_id:
+        return None, False
+    with connected(flow.source) as cluster:
+        return retry(lambda: batch_and_fate_at(cluster, partition_log(cluster, source), offset))
 
 
 def _as_source_has_it(
@@ -237,13 +278,7 @@ def _as_source_has_it(
     if not reasons:
         return one
     try:
-        ids = ClusterControl(flow.source).topic_ids([source.topic])
-        if one.topic_id and ids.get(source.topic) != one.topic_id:
-            return one
-        with connected(flow.source) as cluster:
-            batch, is_aborted = retry(
-                lambda: batch_and_fate_at(cluster, partition_log(cluster, source), offset)
-            )
+        batch, is_aborted = _source_batch(flow, source, offset, one)
     except FerryError:
         return one
     fitting = reasons & _fitting(batch, offset, is_aborted=is_aborted)

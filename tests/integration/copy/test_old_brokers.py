@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient
 
@@ -21,11 +24,19 @@ from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.java.jars import line
 from tests.support.brokers.old_brokers import VERSIONS, broker_of
 from tests.support.brokers.over_wire import OverWire
-from tests.support.records.builders import Record, create_topic, delete_before, produce, set_config
+from tests.support.records.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    delete_topic,
+    produce,
+    set_config,
+)
 from tests.support.records.groups import cluster_of, commit_alone, member
 from tests.support.records.offsets import assert_same_offsets
 from tests.support.runs.flows import assert_same, copy_now, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Unique
+from tests.support.runs.proof import recount_here, verified
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.long
@@ -113,6 +124,58 @@ def test_a_copy_from_an_old_broker(
     remote_topic = copy_twice(folder, old, backup, topic)
 
     assert_same(old, topic, backup, remote_topic)
+
+
+def is_created(broker: KafkaCluster, topic: str) -> bool:
+    try:
+        create_topic(broker.bootstrap, topic)
+    except KafkaException:
+        return False
+    return True
+
+
+def test_a_topic_that_was_recreated_on_an_old_broker_is_named(
+    folder: Path,
+    old: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if line(old.version) >= (2, 8):
+        pytest.skip("Its topics have ids.")
+    recount_here(monkeypatch)
+    same, longer, busy = (unique(name) for name in ("same", "longer", "busy"))
+    now = time.time_ns() // 1_000_000
+
+    def write(topic: str, mark: str, count: int, partitions: int = 1) -> None:
+        records = [Record(value=b"%s %d" % (mark.encode(), i), timestamp=now) for i in range(count)]
+        produce(
+            old.bootstrap,
+            topic,
+            [replace(it, partition=i % partitions) for i, it in enumerate(records)],
+        )
+
+    for topic, partitions in ((same, 1), (longer, 1), (busy, 20)):
+        create_topic(old.bootstrap, topic, partitions=partitions)
+    write(same, "first", 10)
+    write(longer, "first", 10)
+    flow = make_flow(folder, old, backup, [same, longer, busy], replication_factor=1)
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+    # Copied later, so that its partitions are the newest ones.
+    write(busy, "first", 100, 20)
+    assert failures(copy_now(flow, "run-2")) == []
+    verified(flow, "run-2")
+
+    for topic, count in ((same, 10), (longer, 20)):
+        delete_topic(old, topic)
+        # ZooKeeper has it a little longer than the brokers.
+        wait_until(partial(is_created, old, topic))
+        write(topic, "second", count)
+    write(busy, "second", 100, 20)
+
+    refused = {it.topic for it in plan_now(flow, "run-3").remarks.refused}
+    assert refused == {same, longer}
 
 
 @pytest.mark.parametrize("fill", ["transactions", "markers"])

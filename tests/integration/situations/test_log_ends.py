@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.sync_groups.translate import Translator
+from kafka_ferry.runs.takeover.takeover import Takeover
 from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -24,6 +26,7 @@ from tests.support.brokers.segments import base_offset, cut_log, read_batches, w
 from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
+from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import verified
@@ -88,6 +91,43 @@ def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothin
     verified(flow, "run-2")
 
     assert len(read_all(target.bootstrap, there)[0]) == 30
+
+
+def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_its_place(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    (source, target), topic = own, unique("taken")
+    folder = tmp_path / unique("taken")
+    folder.mkdir()
+    flow = make_flow(folder, source, target, [topic])
+    there, now = remote(flow, topic), time.time_ns() // 1_000_000
+    for broker, name in ((source, topic), (target, there)):
+        create_topic(broker.bootstrap, name)
+        for first in range(0, 6, 3):
+            three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
+            produce(broker.bootstrap, name, three)
+    positions_of_mirrormaker_2(target, flow, {topic: 6})
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
+    assert taken.state == "taken over", taken.reason
+    assert isinstance(target, Broker)
+    target.stop()
+    target.start().wait_ready()
+    # A new leader alone is none of the copy's faults.
+    assert plan_now(flow).remarks.refused == ()
+    verified(flow, "run-1")
+
+    target.stop()
+    cut_log(target, there, 3)
+    target.start().wait_ready()
+    produce(target.bootstrap, there, [Record(value=b"another's")] * 3)
+
+    (refused,) = plan_now(flow, "run-2").remarks.refused
+    assert (
+        "has another record where the ledger has the last one that was copied, before offset 6"
+        in str(refused)
+    )
+    found = (where(flow, TopicPartition(topic, 0), at) for at in (2, 4))
+    assert [it.state for (it,) in found] == ["there", "lost"]
 
 
 @pytest.mark.long

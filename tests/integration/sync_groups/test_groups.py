@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry.groups.decisions import FROM_TARGET
@@ -398,6 +399,33 @@ def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
     assert only(synced(flow, "run-1")).action == "written"
 
     assert committed(pair.backup, group) == {(remote(flow, empty), 0): 0}
+
+
+def test_a_record_that_comes_while_the_logs_are_looked_at_is_passed_by_no_group(
+    syncing: Callable[..., Flow], pair: Pair, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("grows", [Record(value=b"old")])
+    flow = syncing(topic)
+    copied(flow, "run-1")
+    copy = remote(flow, topic)
+    for broker, name in ((pair.primary, topic), (pair.backup, copy)):
+        add_partitions(broker, name, 2)
+    commit(pair.primary, group, {(topic, 1): 0})
+    look, is_left = ClusterControl.log_bounds, [True]
+
+    def bounds(*args: Any, **options: Any) -> Any:
+        found = look(*args, **options)
+        if is_left and is_left.pop():
+            # Another run copies it, whose part of the ledger is not read yet.
+            for broker, name in ((pair.primary, topic), (pair.backup, copy)):
+                produce(broker.bootstrap, name, [Record(value=b"new", partition=1)])
+        return found
+
+    monkeypatch.setattr(ClusterControl, "log_bounds", bounds)
+    move_groups(flow, ledger_of(flow), run="run-2", write=True)
+
+    assert not is_left
+    assert committed(pair.backup, group).get((copy, 1), 0) == 0
 
 
 @pytest.mark.long

@@ -303,6 +303,30 @@ def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(pair: Pair) ->
     assert_translated(flow, pair.primary, pair.backup, topic)
 
 
+def test_a_replay_of_a_compacted_topic_that_did_not_catch_up_is_gone_on_with_where_it_stopped(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = pair.unique("replayed")
+    flow = pair.flow([topic])
+    now = int(time.time() * 1000)
+    records = [Record(key=b"k", value=b"%d" % i, timestamp=now + i) for i in range(4)]
+    for broker, name, written in (
+        (pair.primary, topic, records),
+        # Killed while it wrote the first two a second time: the older one of them is the newest of its key there.
+        (pair.backup, remote(flow, topic), [*records, *records[:2]]),
+    ):
+        create_topic(broker.bootstrap, name, cleanup_policy="compact")
+        produce(broker.bootstrap, name, written)
+    positions_of_mirrormaker_2(pair.backup, flow, {topic: 0})
+
+    assert take_over(flow, settle_s=0)[topic].state == "taken over"
+
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+    assert latest_of(pair.backup, remote(flow, topic)) == latest_of(pair.primary, topic)
+
+
 def left_by_mirrormaker_2(pair: Pair, topic: str, count: int, copied: int) -> Flow:
     """A flow of a topic of which so many records are on the target, as MirrorMaker 2 would leave them."""
     flow = pair.flow([topic])

@@ -17,6 +17,7 @@ from tests.support.records.builders import (
     delete_before,
     produce,
     recreate_topic,
+    set_config,
 )
 from tests.support.records.histories import named
 from tests.support.runs.audits import FIRST_MS, Clusters, Fault, faults, records
@@ -121,6 +122,20 @@ def test_retention_is_told_apart_from_loss_by_the_logs_starts(
     report = clusters.report(cut)
     assert faults(report) == {("missing", 0, 60, 0, -1, ())}
     assert report["partitions"][0]["counts"]["removed"] == 30
+
+
+def test_what_the_targets_cleaner_alone_has_removed_is_missing(
+    clusters: Clusters, unique: Unique
+) -> None:
+    topic = unique("events")
+    written = [Record(value=b"%d" % i, timestamp=FIRST_MS + i) for i in range(20)]
+    clusters.write(clusters.source, topic, [written])
+    clusters.write(clusters.target, topic, [written[-1:]])
+    set_config(clusters.target, topic, "cleanup.policy", "compact")
+
+    report = clusters.report(topic)
+
+    assert (report["status"], report["found"]) == (2, {"missing": 19})
 
 
 def test_nothing_is_never_called_the_same(clusters: Clusters, unique: Unique) -> None:

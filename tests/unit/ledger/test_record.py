@@ -112,6 +112,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "transform": "",
                 "schema_ids": "",
                 "compared": [],
+                "remote_epoch": -1,
                 "letters": [],
             }
         ],

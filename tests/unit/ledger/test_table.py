@@ -143,6 +143,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "schema_ids": "",
         "target_end": 1010,
         "compared": [],
+        "remote_epoch": -1,
         "letters": [],
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (

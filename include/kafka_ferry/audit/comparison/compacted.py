@@ -1,5 +1,7 @@
 """Compares two logs of which one is compacted: by the latest record of each key. Pure.
 
+Records without a key are compared one by one (``keyless``), where the source keeps them.
+
 Log compaction removes what a later record of the same key replaces, on each cluster in its own time, so that
 the logs cannot be compared record by record. What does not depend on it is the latest record of each key.
 Keys are compared in passes, each with those whose digest falls to it, so that memory is bounded: a pass with
@@ -27,6 +29,7 @@ from kafka_ferry.audit.comparison.entries import (
     most_deleted,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
+from kafka_ferry.audit.comparison.keyless import KeylessRecords, have_no_key, keyless_compared
 
 MOST_KEYS: Final = 500_000
 """So many keys of a side are held at a time, some 40 MB while they are sorted."""
@@ -46,7 +49,7 @@ class KeysCompared:
         source_records: records of the source's log.
         target_records: records of the target's.
         keys: keys with a latest record on either side, tombstones included.
-        matched: of them, those whose latest record is the same.
+        matched: of them, those whose latest record is the same; and records without a key that are.
         superseded: records that a later one of the same key has replaced, on either side; not compared.
         pending: keys whose latest record is too recent to be called missing.
         differing: latest records that differ.
@@ -91,6 +94,7 @@ def keys_compared(
     *,
     times: bool = True,
     recent: Times | None = None,
+    source_compacts: bool = True,
     most_keys: int = MOST_KEYS,
 ) -> KeysCompared:
     """Compare the latest records of all keys.
@@ -101,6 +105,7 @@ def keys_compared(
         times: whether timestamps are compared.
         recent: between which times, in milliseconds since 1970, records may not have been copied yet; None if
             everything should have been.
+        source_compacts: whether the source's cleaner may have removed records without a key.
         most_keys: the most keys of a side to hold at a time.
     """
     passes = 1
@@ -108,7 +113,10 @@ def keys_compared(
         found = KeysCompared(passes)
         try:
             for number in range(passes):
-                _compare_some(source, target, found, number, times, recent, most_keys)
+                ours, theirs = _compare_some(
+                    source, target, found, number, times, recent, most_keys
+                )
+                _compare_keyless(source, target, found, ours, theirs, recent, source_compacts)
         except _TooManyKeys:
             passes *= 2
             continue
@@ -125,7 +133,8 @@ def _compare_some(
     times: bool,
     recent: Times | None,
     most_keys: int,
-) -> None:
+) -> tuple[KeylessRecords, KeylessRecords]:
+    """Compare the keys of a pass; returns its records without a key, of either side."""
     ours, records = _latest(source, number, found.passes, most_keys)
     theirs, remote_records = _latest(target, number, found.passes, most_keys)
     if not number:
@@ -152,6 +161,38 @@ def _compare_some(
     for offset in strange.offsets[~strange.tombstones & ~is_expired].tolist():
         found.differing.append(Differing("foreign", NO_OFFSET, offset))
     _judge(source, target, found, ours.at(i[~same]), theirs.at(j[~same]), times, recent)
+    return records.keyless, remote_records.keyless
+
+
+def _compare_keyless(
+    source: AuditedLog,
+    target: AuditedLog,
+    found: KeysCompared,
+    ours: KeylessRecords,
+    theirs: KeylessRecords,
+    recent: Times | None,
+    source_compacts: bool,
+) -> None:
+    compared = keyless_compared(ours, theirs)
+    found.matched += compared.matched
+    if source_compacts:
+        found.superseded += int(ours.counts.sum() + theirs.counts.sum()) - 2 * compared.matched
+        return
+    missing, foreign = compared.missing, compared.foreign
+    may_come = missing.have_time_in(recent)
+    found.pending += int(may_come.sum())
+    is_removed = ~may_come & _before(missing, target)
+    found.before_target.append(missing.offsets[is_removed])
+    for offset in missing.offsets[~may_come & ~is_removed].tolist():
+        found.differing.append(Differing("missing", offset, NO_OFFSET))
+    is_expired = _before(foreign, source)
+    found.before_source.append(foreign.offsets[is_expired])
+    for offset in foreign.offsets[~is_expired].tolist():
+        found.differing.append(Differing("foreign", NO_OFFSET, offset))
+    for origin, offset in zip(
+        compared.origins.tolist(), compared.more.offsets.tolist(), strict=True
+    ):
+        found.differing.append(Differing("doubled", origin, offset))
 
 
 def _judge(
@@ -231,10 +272,11 @@ def _but(entries: Entries, places: Integers) -> Entries:
 
 @dataclass
 class _Seen:
-    """How many records a log has, and how many of them are of a pass."""
+    """How many records a log has, how many of them with a key are of a pass, and those of it without one."""
 
     all: int = 0
     of_pass: int = 0
+    keyless: KeylessRecords = field(default_factory=KeylessRecords)
 
 
 def _latest(log: AuditedLog, number: int, passes: int, most_keys: int) -> tuple[Entries, _Seen]:
@@ -245,7 +287,7 @@ def _latest(log: AuditedLog, number: int, passes: int, most_keys: int) -> tuple[
         # The first one of each key in the reversed order.
         _, first = np.unique(both.keys[::-1], return_index=True)
         latest = both.at(len(both) - 1 - first)
-        if len(latest) > most_keys:
+        if len(latest) + len(seen.keyless) > most_keys:
             raise _TooManyKeys
     return latest, seen
 
@@ -253,7 +295,9 @@ def _latest(log: AuditedLog, number: int, passes: int, most_keys: int) -> tuple[
 def _of_pass(log: AuditedLog, number: int, passes: int, seen: _Seen) -> Iterator[Entries]:
     for chunk in chunks(log, log.since, keys=True):
         seen.all += len(chunk)
-        mine = chunk.at(chunk.keys % np.uint64(passes) == number) if passes > 1 else chunk
+        is_keyless = have_no_key(chunk)
+        of_pass = np.where(is_keyless, chunk.digests, chunk.keys) % np.uint64(passes) == number
+        seen.keyless = seen.keyless.and_more(chunk.at(of_pass & is_keyless))
+        mine = chunk.at(of_pass & ~is_keyless)
         seen.of_pass += len(mine)
-        if len(mine):
-            yield mine
+        yield mine

@@ -52,7 +52,8 @@ def align(
         )
     walk = _walked(source, target, position, compacted=compacted, joined=joined)
     if walk is None:
-        if position is not None and position <= source.start:
+        may_be_lost = target.distinct(compacted=compacted) <= source.start
+        if position is not None and position <= source.start and may_be_lost:
             # The source has lost all that was copied: nothing is left to compare.
             return replace(
                 _of_nothing(source, target, position, compacted=compacted), unknown=len(target)

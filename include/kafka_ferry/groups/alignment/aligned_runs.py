@@ -66,6 +66,10 @@ class AlignedRun(NamedTuple):
         less = max(0, place - self.place)
         return AlignedRun(self.place + less, self.at + less, self.records - less)
 
+    def before(self, place: int) -> AlignedRun:
+        """The part of it before a source index."""
+        return self._replace(records=min(self.records, place - self.place))
+
 
 def segments_of(
     runs: Iterable[AlignedRun], source: LogRecords, target: LogRecords

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
+
+from kafka_ferry.batches.record_format.varint import encode_varint
 
 Offsets = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
+
+NO_KEY: Final = np.uint64(xxhash.xxh3_64_intdigest(encode_varint(-1)))
+"""The digest of a null key, of which a record has only the length."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +79,20 @@ class LogRecords:
             held: the keys of the other log.
         """
         keys = self.keys[:before]
-        _, last = np.unique(keys[::-1], return_index=True)
         newest = np.zeros(before, np.bool_)
-        newest[before - 1 - last] = True
+        newest[newest_of_keys(keys)] = True
         return newest & (~self.tombstones[:before] | np.isin(keys, held))
+
+    def distinct(self, *, compacted: bool) -> int:
+        """How many of them were at different offsets of a source at the least, each of which it has deleted since.
+
+        Args:
+            compacted: whether it may have compacted some: not the newest of a key, but for tombstones.
+        """
+        if not compacted:
+            return len(np.unique(self.digests))
+        newest = newest_of_keys(self.keys)
+        return int((~self.tombstones[newest] & (self.keys[newest] != NO_KEY)).sum())
 
     @cached_property
     def _by_digest(self) -> tuple[Digests, Offsets]:
@@ -87,3 +104,9 @@ class LogRecords:
         digests, order = self._by_digest
         first, last = np.searchsorted(digests, digest), np.searchsorted(digests, digest, "right")
         return order[first:last]
+
+
+def newest_of_keys(keys: Digests) -> Offsets:
+    """The index of the last one of each key, by ascending key."""
+    _, last = np.unique(keys[::-1], return_index=True)
+    return len(keys) - 1 - last

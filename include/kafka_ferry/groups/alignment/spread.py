@@ -19,16 +19,20 @@ def spread(
     sources: Mapping[int, LogRecords],
     targets: Sequence[LogRecords],
     positions: Mapping[int, int | None],
+    *,
+    compacted: bool = False,
 ) -> dict[int, Alignment]:
     """Where to continue in each partition of the source: after the records that the target has without a gap.
 
     Single records are not matched. Records that were copied out of order after that point are counted
-    as ``doubled``: they will be copied again.
+    as ``doubled``: they will be copied again. Of a compacted topic those are all after the position: where the mirror
+    was killed in a replay, an older record of a key may be the newest there.
 
     Args:
         sources: the topic's partitions on the source.
         targets: those on the target.
         positions: the next offset that the other mirror would copy of each; None where it says nothing.
+        compacted: whether one of the two topics is compacted.
 
     Raises:
         Misaligned: records that it has copied are missing, or there are foreign ones.
@@ -55,18 +59,20 @@ def spread(
             )
     found = {}
     for number, source in sources.items():
-        alignment = _after(source, positions.get(number), there)
+        alignment = _after(source, positions.get(number), there, compacted=compacted)
         if alignment:
             found[number] = alignment
     return found
 
 
-def _after(source: LogRecords, position: int | None, there: _Counts) -> Alignment | None:
+def _after(
+    source: LogRecords, position: int | None, there: _Counts, *, compacted: bool
+) -> Alignment | None:
     """Where to continue after the position; None if nothing says that anything was copied."""
     at = source.below(position or 0)
     after = source.digests[at:]
     missing = there.take(after)
-    more = int(missing[0]) if len(missing) else len(after)
+    more = 0 if compacted else int(missing[0]) if len(missing) else len(after)
     if position is None and not more:
         return None
     last = at + more - 1

@@ -7,7 +7,13 @@ from typing import Final
 import numpy as np
 
 from kafka_ferry.groups.alignment.aligned_runs import AlignedRun, Alignment, Misaligned, segments_of
-from kafka_ferry.groups.alignment.record_digests import LogRecords, Mask, Offsets
+from kafka_ferry.groups.alignment.record_digests import (
+    NO_KEY,
+    LogRecords,
+    Mask,
+    Offsets,
+    newest_of_keys,
+)
 
 # Of identical records, so many candidates are tried.
 _PLACES: Final = 1_000
@@ -40,6 +46,10 @@ class Walk:
         self._first = self._next = self._joined = 0
         self._found = 0
         self._unknown = 0
+        # By record of the target, its place on the source, -1 for none; and how far the target had come before it.
+        self._places = np.full(len(target), -1, np.int64)
+        self._reached = np.zeros(len(target), np.int64)
+        self._begun = 0
 
     def go(self, position: int | None, joined: int | None) -> bool:
         """Walk from the first record that both have to the target's end; returns whether there is one.
@@ -54,10 +64,12 @@ class Walk:
         while at < len(self._target):
             place = self._place(at, position) if first else self._going_on(at)
             if place is None:
+                self._reached[at] = self._next
                 self._unknown += 1
                 at += 1
                 continue
             if first:
+                self._begun = at
                 self._first = self._first if self._joined else place
                 first = False
             count = self._alike(place, at)
@@ -162,6 +174,9 @@ class Walk:
     def _take(self, place: int, at: int, count: int) -> None:
         """Record that so many records are the same; a duplicate counts where it came last."""
         self._found += count
+        places = np.arange(place, place + count)
+        self._places[at : at + count] = places
+        self._reached[at : at + count] = np.maximum(places, self._next)
         end = place + count
         if place < self._first and not self._joined:
             if end < self._next and not self._target.start:
@@ -196,6 +211,11 @@ class Walk:
             Misaligned: records that should be on the target are not.
         """
         source = self._source
+        again = self._outdated()
+        if again is not None:
+            # What comes from there on is copied once more, whatever is there of it.
+            self._first, self._next, position = min(self._first, again), again, None
+            self._runs = [run.before(again) for run in self._runs if run.place < again]
         matched = np.zeros(len(source), np.bool_)
         for place, _, count in self._runs:
             matched[place : place + count] = True
@@ -230,6 +250,69 @@ class Walk:
             aborted=aborted,
             leader_epoch=int(everything.leader_epochs[inside.stop - 1]) if inside.stop else -1,
         )
+
+    def _outdated(self) -> int | None:
+        """Where on the source the first record is that an older one of its key follows on a compacted target, or an
+        aborted one.
+
+        A replay that did not catch up leaves that, and a mirror that reads uncommitted records: for those who read the
+        newest record of each key, and for the cleaner, the other one has replaced it. None where there is none.
+
+        Raises:
+            Misaligned: the newest record of a key is none that the source had there.
+        """
+        ours, theirs = self._source, self._target
+        if not (self._compacted and len(ours.keys) and len(theirs.keys)):
+            return None
+        there = newest_of_keys(theirs.keys)
+        # A cleaner removes records without a key, whatever follows.
+        there = there[theirs.keys[there] != NO_KEY]
+        committed = np.flatnonzero(~ours.aborted)
+        here = committed[newest_of_keys(ours.keys[committed])]
+        # The newest committed one on the source of the same key, -1 where it has none.
+        places = np.full(len(there), -1, np.int64)
+        _, i, j = np.intersect1d(
+            theirs.keys[there], ours.keys[here], assume_unique=True, return_indices=True
+        )
+        places[i] = here[j]
+        # What comes later is missing there, or is still to be copied.
+        there, places = (it[places < self._reached[there]] for it in (there, places))
+        copied = self._places[there]
+        self._require_known(there[copied < 0], places[copied < 0])
+        is_aborted = (copied >= 0) & ours.aborted[copied]
+        outdated = (copied >= 0) & (places >= 0) & ((copied < places) | is_aborted)
+        if not outdated.any():
+            return None
+        again = int(places[outdated].min())
+        if self._joined and again < self._first:
+            raise Misaligned(
+                f"its record {theirs.offsets[there[outdated][0]]} is older than one of the same key that this flow "
+                "has copied before it"
+            )
+        return again
+
+    def _require_known(self, there: Offsets, places: Offsets) -> None:
+        """Check that the source may no longer have records of the target that are the newest of their keys there.
+
+        Args:
+            there: the records.
+            places: where on the source the newest record of the same key is, before where the target had come; -1
+                for nowhere.
+
+        Raises:
+            Misaligned: compaction would have kept one of them on the source, or have removed more.
+        """
+        theirs = self._target
+        # A tombstone goes in its time, with all that it deletes.
+        strange = np.sort(there[~((places < 0) & theirs.tombstones[there])])
+        # The source has deleted no more than there are offsets before its start, all of them before the others.
+        deleted = max(0, self._source.start - self._joined)
+        if len(strange) > deleted or (strange >= self._begun).any():
+            raise Misaligned(
+                f"its record {theirs.offsets[strange[-1]]} is the newest of its key there, and the source has none "
+                "like it, and no later one of that key: another producer has written it, or its tombstone was never "
+                "copied, or it was aborted"
+            )
 
     def _explain(self, missing: Offsets, after: int, position: int | None) -> None:
         """Whether compaction may have removed all of ``missing``: each has a successor, or is an idle tombstone."""

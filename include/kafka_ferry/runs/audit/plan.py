@@ -160,6 +160,7 @@ def _pairs(ours: Topic, remote: Topic, here: Extents, there: Extents) -> list[Au
             target=there.get(TopicPartition(remote.name, number), gone),
             by="keys" if is_compacted else "order",
             times=not remote.stamps_append_time,
+            source_compacts=ours.is_compacted,
         )
         for number in range(max(ours.partitions, remote.partitions))
     ]

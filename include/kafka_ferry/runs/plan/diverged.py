@@ -3,13 +3,15 @@
 An unclean leader election shows in the leader epochs. A cluster that was restored from a backup counts its epochs
 from there on once more, and may hold other records at the same offsets in the same epochs. So the record that was
 copied last is compared too: of a sample of the partitions with something new, those that were copied last, since
-what a backup lacks is the newest.
+what a backup lacks is the newest. A topic that was recreated on brokers before 2.8, which give topics no ids, shows in
+nothing else, and may have just as many records: of each one of these a partition is compared in any case.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST_PARTITIONS: Final = 16
+_MOST_TOPICS: Final = 200
 # A plan does not wait for what is only a sample.
 _WAIT_S: Final = 5.0
 _MARKER: Final = (0, Content(None, None))
@@ -95,16 +98,19 @@ def diverged_logs(
             if position and position.topic_id == topic.topic_id:
                 copied[TopicPartition(name, number)] = position
     found = _by_epochs(flow, ledger, copied, remote_names)
-    grown = {
+    doubtful = {
         tp: position
         for tp, position in copied.items()
         if tp in bounds
         and tp not in found
-        and bounds[tp].end > position.offset
+        and (
+            bounds[tp].end > position.offset
+            or (bounds[tp].end == position.offset and not position.topic_id)
+        )
         and remote_names[tp.topic] in remote_topics
         and tp.partition < remote_topics[remote_names[tp.topic]].partitions
     }
-    replaced, unknown = _by_last_records(flow, ledger, grown, remote_names)
+    replaced, unknown = _by_last_records(flow, ledger, doubtful, remote_names)
     return found | dict.fromkeys(replaced, -1), unknown
 
 
@@ -175,9 +181,10 @@ def _last_records(
         if _is_of(copied.get(TopicPartition(row["topic"], row["partition"])), row)
     ]
     newest.sort(key=lambda row: row["ledger_offset_max"], reverse=True)
-    chosen = {
-        (row["ledger_offset_max"], *(row[it] for it in _KEYS)) for row in newest[:_MOST_PARTITIONS]
-    }
+    # Of each topic without an id the newest one.
+    of_topics = {row["topic"]: row for row in reversed(newest) if not row["topic_id"]}
+    sample = [*newest[:_MOST_PARTITIONS], *islice(of_topics.values(), _MOST_TOPICS)]
+    chosen = {(row["ledger_offset_max"], *(row[it] for it in _KEYS)) for row in sample}
     wanted &= pc.field("ledger_offset").isin(pa.array(sorted({it[0] for it in chosen}), pa.int64()))
     columns = ["ledger_offset", *_KEYS, "segments", "transform", "schema_ids"]
     found = []

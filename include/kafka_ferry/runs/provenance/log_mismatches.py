@@ -27,6 +27,7 @@ from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.runs.provenance.preserved_ends import preserved_ends, replaced_ends
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.marker_writers import markers_at
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_and_fate_at, committed_batches
@@ -212,7 +213,32 @@ def _replaced(
         and end.log.start < end.ledger_end.offset < end.log.end
     }
     asked = [*loud, *(_unmarked(cluster, ledger, marked, own) if marked else ())]
-    return frozenset(tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own))
+    replaced = {tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own)}
+    return frozenset(replaced | _cut_since_takeover(cluster, ends))
+
+
+def _cut_since_takeover(
+    cluster: WireCluster, ends: Mapping[TopicPartition, LogEnds]
+) -> set[TopicPartition]:
+    """The *target* partitions that have lost what another mirror wrote there last, and a takeover has compared.
+
+    Whatever has taken its place, the leader epoch in which it was written ends earlier now.
+    """
+    taken = {
+        tp: end.ledger_end.remote_epoch
+        for tp, end in ends.items()
+        if not end.ledger_end.is_own
+        and end.ledger_end.remote_epoch >= 0
+        and end.log.start < end.ledger_end.offset
+    }
+    if not taken:
+        return set()
+    found = retry(lambda: epoch_ends(cluster, taken))
+    return {
+        tp
+        for tp, there in found.items()
+        if there.epoch != taken[tp] or there.end < ends[tp].ledger_end.offset
+    }
 
 
 def _unmarked(

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.ledger import AcceptedRange, VerificationEntry, append_entry
 from kafka_ferry.runs.state.run_context import RunContext
+
+if TYPE_CHECKING:
+    from kafka_ferry.verify import RangeRow
+
+
+def accepted_as(row: RangeRow, reason: str) -> AcceptedRange:
+    """A range as it was read back, to be left so.
+
+    What has expired by then counts as had: as many records more must not be missing later.
+    """
+    return AcceptedRange(
+        ledger_offset=row.ledger.ledger_offset,
+        topic=row.topic,
+        partition=row.partition,
+        start=row.start,
+        records=row.recount.target_records + row.recount.expired,
+        digest=row.recount.digest_read,
+        reason=reason,
+    )
 
 
 def accept_ranges(run: RunContext, accepted: Sequence[AcceptedRange]) -> None:

@@ -30,7 +30,6 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import (
-    AcceptedRange,
     CopiedRange,
     LedgerRange,
     copied_rows,
@@ -40,7 +39,7 @@ from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.plan.schedule.sharding import writers_of
-from kafka_ferry.runs.repair.accept import accept_ranges
+from kafka_ferry.runs.repair.accept import accept_ranges, accepted_as
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
 from kafka_ferry.runs.repair.missing_offsets import spans_of, without
@@ -241,15 +240,7 @@ class AppendMissing:
         earlier = [it for it in self._earlier_repairs(entry) if it.copied.records]
         rows = self._read_back([entry, *earlier])
         accepted = [
-            AcceptedRange(
-                ledger_offset=row.ledger.ledger_offset,
-                topic=row.topic,
-                partition=row.partition,
-                start=row.start,
-                records=row.recount.target_records,
-                digest=row.recount.digest_read,
-                reason=reason,
-            )
+            accepted_as(row, reason)
             for row in rows
             if row.ledger.ledger_offset == entry.ledger_offset
             or row.recount.target_records + row.recount.expired < row.ledger.copied

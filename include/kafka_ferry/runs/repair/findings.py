@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.errors import FerryError, InputError
-from kafka_ferry.ledger import AcceptedRange
 from kafka_ferry.model.plan import read_plan
-from kafka_ferry.runs.repair.accept import accept_ranges
+from kafka_ferry.runs.repair.accept import accept_ranges, accepted_as
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.give_up import Repair
 from kafka_ferry.runs.state.run_context import RunContext
@@ -155,7 +154,7 @@ class Findings:
             chosen.append(finding)
         rows = [self._rows[name][0] for name in names]
         repair = RunContext.of(self._flow, run_id_now("repair"))
-        accept_ranges(repair, [_accepted(row, reason) for row in rows])
+        accept_ranges(repair, [accepted_as(row, reason) for row in rows])
         return chosen
 
     @staticmethod
@@ -219,16 +218,4 @@ def _leaving(row: RangeRow, missing: int) -> str:
         f"Nothing is written to {row.remote_topic}: all records keep their order and offsets, and {what}. "
         f"The ledger records that {row} has {has} there. No verification fails for that any more, unless "
         "the range changes again."
-    )
-
-
-def _accepted(row: RangeRow, reason: str) -> AcceptedRange:
-    return AcceptedRange(
-        ledger_offset=row.ledger.ledger_offset,
-        topic=row.topic,
-        partition=row.partition,
-        start=row.start,
-        records=row.recount.target_records,
-        digest=row.recount.digest_read,
-        reason=reason,
     )

@@ -85,6 +85,11 @@ class OffsetRoutes:
         selected = frozenset(select_topics(flow, topics)[0])
         remote = remote_topics_of(ledger, selected)
         wait_s = flow.partition_wait_ms / 1000
+        target = ClusterControl(flow.target)
+        target_topics, refused_there = target.readable_topics(remote.values())
+        # Open transactions of other producers must not hold groups below a higher offset. Before the source's: a
+        # record that another run copies meanwhile must not count as read because the source's log was empty before.
+        target_logs = target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s)
         topic_ids, logs, present = copied_topic_ids(ledger), last_seen or {}, selected
         refused: dict[str, FerryError] = {}
         if last_seen is None:
@@ -94,8 +99,6 @@ class OffsetRoutes:
             # A group that reads uncommitted records may be after the last stable offset.
             logs = source.log_bounds(known.values(), "read_uncommitted", wait_s=wait_s)
             present = frozenset(known)
-        target = ClusterControl(flow.target)
-        target_topics, refused_there = target.readable_topics(remote.values())
         refused |= {
             topic: refused_there[name] for topic, name in remote.items() if name in refused_there
         }
@@ -118,8 +121,7 @@ class OffsetRoutes:
             remote,
             logs,
             {name: topic.partitions for name, topic in target_topics.items()},
-            # Open transactions of other producers must not hold groups below a higher offset.
-            target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s),
+            target_logs,
             {topic: str(error) for topic, error in refused.items()},
             ledger,
             ledger.target_ends(target_topics.values()),

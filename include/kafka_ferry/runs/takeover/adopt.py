@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kafka_ferry.batches import Reason, Segment
@@ -27,10 +28,15 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model import ClusterState, Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.topics.provenance import origins_beyond
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.takeover.align import Aligned
 from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount_here
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.epochs import epochs_before
+
+log = logging.getLogger(__name__)
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000
@@ -91,10 +97,16 @@ def adopt_topic(
     assert pair.source
     assert pair.remote
     ranges, positions = list[CopiedRange](), dict[TopicPartition, Position]()
+    epochs = _epochs(flow, pair.remote_topic, aligned.targets)
     for number, alignment in aligned.found.items():
         source, target = aligned.sources[number], aligned.targets.get(number)
         adopted = [
-            range_.model_copy(update={"origins": origins})
+            range_.model_copy(
+                update={
+                    "origins": origins,
+                    "remote_epoch": epochs.get(number, -1) if range_.compared else -1,
+                }
+            )
             for range_ in ranges_of(pair, number, alignment, source, target)
         ]
         ranges += _read_back(flow, TopicPartition(pair.remote_topic, number), adopted)
@@ -121,6 +133,23 @@ def adopt_topic(
         append_entry(flow, entry)
     commit_adopted(flow, run, joined(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))
+
+
+def _epochs(flow: Flow, remote_topic: str, targets: Mapping[int, LogRecords]) -> dict[int, int]:
+    """By partition, the leader epoch of what was compared last on the target, by which a cut log shows later."""
+    ends = {
+        TopicPartition(remote_topic, number): records.end
+        for number, records in targets.items()
+        if records.first < records.end
+    }
+    try:
+        with connected(flow.target) as cluster:
+            found = retry(lambda: epochs_before(cluster, ends)) if ends else {}
+    except FerryError as error:
+        # Not every broker that speaks Kafka's protocol has leader epochs.
+        log.warning("The leader epochs of %s are not known: %s", remote_topic, error)
+        return {}
+    return {tp.partition: epoch for tp, epoch in found.items()}
 
 
 def _refuted(

@@ -176,7 +176,7 @@ class Aligner:
             for number in range(pair.remote.partitions)
         ]
         asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
-        found = spread(sources, targets, asked)
+        found = spread(sources, targets, asked, compacted=_is_compacted(pair))
         for number, (source, target) in enumerate(zip(sources.values(), targets, strict=False)):
             if len(target):
                 # Of others' records: what is copied of this partition goes after them.

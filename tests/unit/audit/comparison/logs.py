@@ -12,6 +12,7 @@ import xxhash
 
 from kafka_ferry.audit.comparison.entries import Entries, Integers, RecordParts
 from kafka_ferry.audit.comparison.findings import Differing
+from kafka_ferry.groups.alignment.record_digests import NO_KEY
 
 
 class Written(NamedTuple):
@@ -94,7 +95,7 @@ class MemoryCursor:
             offsets,
             [hashed(repr(r).encode()) for r in seen],
             [r.time for r in found],
-            [hashed(r.key) for r in found] if self.keys else (),
+            [int(NO_KEY) if r.key is None else hashed(r.key) for r in found] if self.keys else (),
             [r.value is None for r in found] if self.keys else (),
         )
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.record_digests import NO_KEY
 
 
 def log(
@@ -217,6 +218,82 @@ def test_a_tombstone_may_be_gone_only_with_all_that_it_deletes(
         assert aligned(source, target, 5, compacted=True).end == 5
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "end"),
+    [
+        # Killed while it wrote the first ones again: 2 would be the newest of its key for ever.
+        (log([1, 2, 3], keys=[7, 7, 7]), log([1, 2, 3, 1, 2], keys=[7] * 5), 2),
+        (log([1, 2, 3, 4], keys=[7, 8, 7, 8]), log([1, 2, 3, 4, 1], keys=[7, 8, 7, 8, 7]), 2),
+        # The target's cleaner has been there.
+        (log([1, 2, 3, 4], keys=[7, 8, 7, 9]), log([2, 4, 1], start=1, keys=[8, 9, 7]), 2),
+        # Nothing newer of their keys was there.
+        (log([1, 2, 3], keys=[7, 8, 9]), log([1, 2, 3, 1, 2], keys=[7, 8, 9, 7, 8]), 3),
+        (log([1, 2, 3], keys=[7, 7, 7]), log([1, 2, 3, 1, 2, 3], keys=[7] * 6), 3),
+        # What was aborted is the newest of its key there: the source's cleaner keeps the one before it.
+        (log([1, 2, 3], keys=[7, 8, 7], aborted=[3]), log([1, 2, 3], keys=[7, 8, 7]), 0),
+        (
+            log([9, 1, 2, 3], keys=[6, 7, 8, 7], aborted=[3]),
+            log([9, 1, 2, 3], keys=[6, 7, 8, 7]),
+            1,
+        ),
+        (log([1, 2, 3], keys=[7, 7, 7], aborted=[2]), log([1, 2, 3], keys=[7, 7, 7]), 3),
+        (log([1, 2], keys=[7, 8], aborted=[2]), log([1, 2], keys=[7, 8]), 2),
+        # Records without a key replace none.
+        (log([1, 2, 3], keys=[NO_KEY] * 3), log([1, 2, 3, 1], keys=[NO_KEY] * 4), 3),
+    ],
+)
+def test_of_a_compacted_topic_what_an_older_record_has_replaced_is_copied_again(
+    source: LogRecords, target: LogRecords, end: int
+) -> None:
+    assert aligned(source, target, 0, compacted=True).end == end
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_a_position_at_the_sources_start_explains_no_more_than_the_source_has_lost(
+    start: int, compacted: bool
+) -> None:
+    source = log([1], keys=[7], offsets=[start])
+    # As a mirror commits it that has found nothing; the last one was written twice.
+    strange = log([97, 98, 98], keys=[8, 9, 9])
+    if start < 2:
+        with pytest.raises(Misaligned, match="none of its records is one of the source's"):
+            align(source, strange, start, compacted=compacted)
+    else:
+        assert aligned(source, strange, start, compacted=compacted).unknown == 3
+
+
+@pytest.mark.parametrize(
+    ("there", "keys", "start", "is_refused"),
+    [
+        ([1, 2, 99], [7, 8, 7], 0, True),
+        ([1, 2, 99], [7, 8, 6], 0, True),
+        ([1, 99, 2], [7, 8, 8], 0, False),
+        ([1, 2, 99], [7, 8, 9], 0, False),
+        ([1, 2, 98], [7, 8, 6], 0, False),
+        ([1, 2, 98], [7, 8, 7], 0, True),
+        ([99, 1, 2], [6, 7, 8], 0, True),
+        ([99, 1, 2], [6, 7, 8], 1, False),
+        ([1, 2, 99], [7, 8, NO_KEY], 0, False),
+    ],
+    ids=[
+        *("newer than the source's", "of no key of the source", "replaced there"),
+        *("to be replaced", "a tombstone", "a tombstone of a value"),
+        *("first", "first, as the source has lost some", "without a key"),
+    ],
+)
+def test_the_newest_record_of_a_key_is_the_sources(
+    there: list[int], keys: list[int], start: int, is_refused: bool
+) -> None:
+    source = log([1, 2, 3], keys=[7, 8, 9], offsets=[1, 2, 3], start=start)
+    target = log(there, keys=keys, tombstones=[98])
+    if is_refused:
+        with pytest.raises(Misaligned, match="is the newest of its key there"):
+            align(source, target, 3, compacted=True)
+    else:
+        assert aligned(source, target, 3, compacted=True).unknown == 1
+
+
 def test_what_joins_the_flows_own_records_begins_where_they_end() -> None:
     source = log(range(10))
     found = aligned(source, log([4, 5, 6], offsets=[40, 41, 42]), 7, joined=4)
@@ -263,3 +340,17 @@ def test_however_often_it_crashed_nothing_is_missed_or_copied_again(
         assert written[target_offset] == source_offset
         unread = {offset for offset in offsets[:top] if offset >= source_offset}
         assert unread <= set(written[target_offset:])
+
+
+@given(mirrored(), st.lists(st.integers(0, 4), min_size=61, max_size=61))
+def test_however_often_it_crashed_the_newest_record_of_each_key_comes_last(
+    case: tuple[list[int], list[int], int, int], key_of: list[int]
+) -> None:
+    offsets, written, _, begin = case
+    source = log(offsets, offsets=offsets, keys=[key_of[it] for it in offsets])
+    target = log(written, keys=[key_of[it] for it in written])
+    position = offsets[begin - 1] + 1 if begin else None
+    found = align(source, target, position, compacted=True)
+    end = found.end if found else 0
+    whole = [*written, *(it for it in offsets if it >= end)]
+    assert {key_of[it]: it for it in whole} == {key_of[it]: it for it in offsets}

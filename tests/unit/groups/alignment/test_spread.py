@@ -42,6 +42,13 @@ def test_what_was_copied_out_of_order_is_counted() -> None:
     assert (found[0].end, found[0].doubled) == (2, 2)
 
 
+def test_a_compacted_topic_is_copied_again_from_the_position_on() -> None:
+    # The first one was written again in a replay, and may be the newest of its key.
+    found = spread({0: log([1, 2, 3])}, [log([1, 2, 3, 2])], {0: 1}, compacted=True)
+    assert (found[0].end, found[0].doubled) == (1, 2)
+    assert spread({0: log([1, 2])}, [log([1, 2])], {0: None}, compacted=True) == {}
+
+
 def test_a_partition_of_which_nothing_was_copied_begins_at_its_start() -> None:
     assert spread({0: log([1, 2])}, [log([])], {0: None}) == {}
 

@@ -146,7 +146,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",
     "integration/runs/test_where.py": "cli/commands/proof: where",
     "integration/connections/test_silent_brokers.py": "runs/state: step_time; wire: silent_brokers",
-    "integration/connections/test_wire_admin.py": "control: wire_admin; wire: topic_configs",
+    "integration/connections/test_wire_admin.py": "wire: topic_configs",
     "faults/test_moving_leaders.py": "copy/target/produce: partition_leaders",
     # Borders: Airflow.
     "system/runs/test_approval.py": f"{AIRFLOW}/dags: approval",

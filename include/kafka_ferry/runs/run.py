@@ -203,6 +203,21 @@ class Run:
             )
         self._folder.save_approval(user)
 
+    def require_approval(self) -> None:
+        """Check that a person has approved the stored plan, if plans of the flow wait for one and this one has to.
+
+        Raises:
+            FerryError: nobody has.
+        """
+        approval = self.flow.approval
+        is_asked = approval == "always" or (approval == "changes" and bool(self.planned().changes))
+        if is_asked and not self._folder.approved_by():
+            raise FerryError(
+                f"{self.flow.name}, run {self.run_id}: nobody has approved the stored plan.",
+                advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, or "
+                "written its XCom values; then clear the task plan.",
+            )
+
     def sync_topics(self, expected: str | None = None) -> Plan:
         """Make the plan's changes on the target: its topics, configs, access and the flow's own topics.
 

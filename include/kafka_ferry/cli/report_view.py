@@ -27,6 +27,8 @@ def show_report(report: RunReport, page: Path | None) -> None:
     out.print(f"copied:   {counts.records_text}, {counts.bytes:,} bytes")
     if reasons:
         out.print(f"without a record on the target: {reasons}")
+    for rule in counts.rules:
+        out.print(f"transform: {rule}")
     for drift in report.topics.drifts:
         out.print(f"DRIFT {drift}", style="yellow")
     show_notes(report.topics.notes)

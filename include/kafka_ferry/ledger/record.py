@@ -103,6 +103,8 @@ class CopiedRange(_Model):
             the source no longer had them.
         letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
             transaction. Earlier snapshots did not say.
+        changed: how many records the rule has changed; it has left out those with the reason ``filtered``. Earlier
+            snapshots did not say.
     """
 
     topic: str
@@ -132,6 +134,7 @@ class CopiedRange(_Model):
     schema_ids: str = ""
     compared: tuple[tuple[int, int], ...] = ()
     letters: tuple[Segment, ...] = ()
+    changed: _Int64 = 0
 
     @property
     def target_end(self) -> int:

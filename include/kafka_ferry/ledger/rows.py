@@ -103,6 +103,7 @@ SCHEMA: Final = pa.schema(
         ("target_end", pa.int64()),
         ("compared", pa.list_(_INTERVAL)),
         ("letters", pa.list_(_SEGMENT)),
+        ("changed", pa.int64()),
     ]
 )
 

@@ -113,6 +113,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "schema_ids": "",
                 "compared": [],
                 "letters": [],
+                "changed": 0,
             }
         ],
     }

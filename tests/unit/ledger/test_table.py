@@ -144,6 +144,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "target_end": 1010,
         "compared": [],
         "letters": [],
+        "changed": 0,
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

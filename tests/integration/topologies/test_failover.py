@@ -281,6 +281,26 @@ def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.Mo
     assert sorted(values(pair.primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
 
 
+def test_a_group_that_the_file_names_and_the_source_lacks_is_named_before_the_night(
+    pair: Pair,
+) -> None:
+    orders, group = pair.topic("orders", [Record(value=b"x")]), pair.unique("billing")
+    misspelt = group.replace("billing", "biling")
+    flow = pair.flow([orders], groups=[misspelt])
+    commit_alone(pair.primary, group, {TopicPartition(orders, 0): 1})
+    copy_now(flow)
+
+    checked = ferry("check", "--config", flow.file)
+    assert checked.stdout.endswith(f"; its groups are {misspelt}\n")
+    planned = ferry("plan", "--config", flow.file)
+    noted = f"groups has '{misspelt}', which matches no group of {flow.source.alias}"
+    assert noted in " ".join(planned.stdout.split())
+    assert f"Did you mean '{group}'?" in " ".join(planned.stdout.split())
+    tried = ferry("failover", "--config", flow.file, "--dry-run")
+    assert tried.returncode == 10
+    assert f"FAILED There is no group {misspelt} on {flow.source.alias}." in tried.stdout
+
+
 def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,8 @@ def check(
         show_json([[_as_json(file, it, notes[it.name]) for file, it in found]], several=False)
         return
     for file, one in found:
-        out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}")
+        groups = "" if one.groups == (".*",) else f"; its groups are {', '.join(one.groups)}"
+        out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}{groups}")
     for note in dict.fromkeys(said for some in notes.values() for said in some):
         messages.print(note)
 

@@ -31,7 +31,7 @@ from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model import ORDINARY, RunOptions
-from kafka_ferry.report.plan_text import summary
+from kafka_ferry.report.plan_text import deletions, summary
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Run
@@ -158,6 +158,8 @@ def _run_flow(
             spark.begin()
         planned = this.sync_topics(made.digest)
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
+        for deletion in deletions(planned):
+            messages.print(deletion)
         if planned.ranges:
             import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.

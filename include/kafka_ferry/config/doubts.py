@@ -67,7 +67,9 @@ def file_doubts(flow: Flow) -> Iterator[Problem]:
         once = f"Write '0 {schedule[1:].strip()}' if once is meant."
         yield Problem("schedule", f"is due each minute {when}", once)
     if _date(flow.start_date) > datetime.now(UTC).date() + timedelta(days=1):
-        yield Problem("start.date", f"is {flow.start_date}: before that, the timetable starts no run")
+        yield Problem(
+            "start.date", f"is {flow.start_date}: before that, the timetable starts no run"
+        )
     for pattern, text in flow.topics_configs.as_mapping().items():
         kept = read_topic_configs(text).get("retention.ms", "")
         if kept.isdecimal() and int(kept) < _MINUTE_MS:

@@ -189,7 +189,9 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
         yield Note("", no_tiers(flow.target.alias))
     selection = selection_of(flow, state)
     source = state.source
-    yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
+    missing = missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
+    wanted = options.topic_filter
+    yield from (it for it in missing if wanted is None or wanted.matches(it.topic))
     astray = {
         skip.topic: refusal
         for skip in selection.skipped

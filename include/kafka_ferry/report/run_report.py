@@ -79,7 +79,9 @@ class RuleCounts:
         if self.records < _MANY:
             return ""
         if self.left_out == self.records:
-            return f"Rule {self.number} has left out all {self.records:,} records. {_ARE_NAMES_RIGHT}"
+            return (
+                f"Rule {self.number} has left out all {self.records:,} records. {_ARE_NAMES_RIGHT}"
+            )
         if self.changes and not self.changed:
             kept = self.records - self.left_out
             return f"Rule {self.number} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
@@ -301,6 +303,8 @@ class RunReport(Flat, AsJson):
             return "nothing was read"
         if self.proof.verdict.ranges:
             return f"{self.proof.verdict.found}{self._evaluated}{self._witnessed}"
+        if self.window and (self.problems.refused or self.problems.failures):
+            return "nothing, since nothing was copied"
         if self.window:
             return f"nothing of {self.window} is left to copy"
         looked_at = len(self.measures.partitions) if self.measures else 0

@@ -124,13 +124,25 @@ def export_certificates(
     if not export.certificates:
         raise InputError(
             f"No certificate of {flow.name} has a record of {window}.",
-            advice="`ferry run --verify-all` certifies what was copied before certificates were switched on.",
+            advice=_advice(flow, window, found.all),
         )
     try:
         _write(flow, window, folder, export, pem)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}.") from None
     return export
+
+
+def _advice(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> str:
+    """What to do where no certificate is of the window."""
+    verify = (
+        "`ferry run --verify-all` certifies what was copied before certificates were switched on."
+    )
+    if not certificates and not flow.certificates_enabled:
+        return f"Set certificates.enabled: true; then {verify}"
+    if window.since_ms > now_ms():
+        return "The window is in the future."
+    return f"Has the source records of these dates, and is their copy proved? {verify}"
 
 
 def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:

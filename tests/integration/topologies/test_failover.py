@@ -41,7 +41,7 @@ from tests.support.records.builders import (
 )
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry, ferry_process
-from tests.support.runs.flows import copy_now, failures
+from tests.support.runs.flows import copy_now, failures, plan_now
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import recount_here, verified
 from tests.support.runs.topologies import values
@@ -319,6 +319,8 @@ def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(
     assert back.returncode == 0, back.stderr
     (moved,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in moved["partitions"]] == [2, 3]
+    # Its ledger has nothing but the groups: no flow has copied anything there.
+    assert plan_now(there, "again").remarks.notes == ()
 
 
 def test_no_group_passes_what_others_wrote_there_before_anything_was_copied_back(

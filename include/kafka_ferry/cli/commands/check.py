@@ -121,13 +121,18 @@ def _refuse_twins(found: Sequence[tuple[Path, Flow]]) -> None:
 
 
 def _notes(file: Path, flow: Flow) -> Iterator[str]:
+    by_reason: dict[str, list[str]] = {}
     for key, why in ignored_keys([flow]):
-        yield f"{file}: {key} has no effect here: {why}"
-    if file.suffix == ".properties" and "schedule" not in flow.model_fields_set:
-        yield f"{file}: {flow.name} runs {flow.schedule} in Airflow, since the file has no schedule"
+        by_reason.setdefault(why, []).append(key)
+    for why, keys in by_reason.items():
+        have = "has" if len(keys) == 1 else "have"
+        yield f"{file}: {', '.join(keys)} {have} no effect here: {why}"
     yield from doubt_texts(file, flow)
     for note in unused_registries(flow):
         yield f"{file}: {note}"
+    # The last line is read first.
+    if file.suffix == ".properties" and "schedule" not in flow.model_fields_set:
+        yield f"{file}: {flow.name} runs {flow.schedule} in Airflow, since the file has no schedule"
 
 
 def _as_json(file: Path, flow: Flow, notes: Sequence[str]) -> dict[str, Any]:

@@ -176,11 +176,11 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
     for topic, gone in dict.fromkeys((row.topic, row.gone) for row in rows if row.gone):
         if gone == "source recreated":
             what = f"{topic} was deleted on {source} and recreated since it was copied"
-            option, value = "on.source.topic.recreated", flow.on_source_topic_recreated
+            policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"
         else:
             what = f"The copy of {topic} on {target} was deleted, or deleted and recreated"
-            option, value = "on.target.topic.lost", flow.on_target_topic_lost
-        warn(f"{what}: its lag is all that {source} holds. The next run follows {option}: {value}.")
+            policy = f"on.target.topic.lost: {flow.on_target_topic_lost}"
+        warn(f"{what}: its lag is all that {source} holds. The next run follows {policy}.")
 
 
 def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:

@@ -188,7 +188,11 @@ class _Store:
         if is_pem != (self.type == "PEM"):
             kind = self.type if self.is_typed else f"not given, which means {self.type}"
             reason = f"is {kind}, but {self.location} is {'' if is_pem else 'not '}PEM"
-            advice = f"Write {self.name}.type: PEM" if is_pem else f"It must be {' or '.join(TYPES[1:])}."
+            advice = (
+                f"Write {self.name}.type: PEM"
+                if is_pem
+                else f"It must be {' or '.join(TYPES[1:])}."
+            )
             raise self.error("type", reason, advice)
         if not is_pem and not data.startswith((MAGIC, _DER)):
             raise self.error("location", f"{self.location} is neither PKCS12 nor JKS", _CONVERT)

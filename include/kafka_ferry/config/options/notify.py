@@ -58,7 +58,9 @@ def _channels(given: object) -> tuple[Channel, ...]:
     if isinstance(given, str):
         given = [_from_text(item) for item in split_list(given)]
     if not isinstance(given, Sequence):
-        raise ValueError(f"must be a list of channels, such as [{{slack: slack_ops}}], or text: {_TEXT_FORM}")
+        raise ValueError(
+            f"must be a list of channels, such as [{{slack: slack_ops}}], or text: {_TEXT_FORM}"
+        )
     channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in given)
     names = [channel.name for channel in channels]
     for name in names:
@@ -101,7 +103,9 @@ def _channel(given: object) -> Channel:
 
 def _connection(given: object) -> str:
     if given is None:
-        raise ValueError("must name a connection of Airflow by its id; in YAML, '#' begins a comment")
+        raise ValueError(
+            "must name a connection of Airflow by its id; in YAML, '#' begins a comment"
+        )
     if isinstance(given, str) and given.startswith("#"):
         raise ValueError(
             "must name a connection of Airflow by its id, and not a channel of Slack: the connection has the channel"

@@ -15,7 +15,6 @@ from kafka_ferry.config.types.problems import did_you_mean, nearest
 from kafka_ferry.model.remarks import Note
 from kafka_ferry.plan.topics.topic_filter import Selection
 
-
 # Of a pattern, some letters are no name's.
 _ALIKE: Final = 0.6
 

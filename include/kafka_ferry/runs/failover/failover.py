@@ -106,7 +106,9 @@ def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMo
     with GroupControl(flow.source) as source:
         names = [group.name for group in source.groups()]
         lacking = [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
-        known = {it.group.name for it in known_groups(flow, ledger, lacking).groups} if lacking else ()
+        known = (
+            {it.group.name for it in known_groups(flow, ledger, lacking).groups} if lacking else ()
+        )
         missing = tuple(str(source.no_such_group(name)) for name in lacking if name not in known)
     return replace(moves, failures=(*moves.failures, *missing))
 

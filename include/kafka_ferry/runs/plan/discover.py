@@ -11,7 +11,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.types.problems import Problem, config_error
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import FerryError, SameCluster
+from kafka_ferry.errors import AccessDenied, FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, expiry_of_ledger, ledger_topic
 from kafka_ferry.model import ClusterState, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import (

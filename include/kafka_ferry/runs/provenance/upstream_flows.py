@@ -72,13 +72,29 @@ def find_upstream(
             f"{flow.source.alias} does not let the positions of {', '.join(denied)} be read: "
             f"{only_names} {how_to_grant(SEE_POSITIONS)}"
         )
-    elif not positions[back] and ledger_topic(flow.target.alias) in names:
+    elif not positions[back] and _has_copied(flow, back, names):
         unknown.append(
             f"{flow.source.alias} has no positions of {back}, which were never committed or have expired: "
             f"{only_names} Run that flow, or leave out with topics.exclude what it has copied."
         )
     by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
     return Upstream(origins_of(topics, known), tuple(unknown), by_flow)
+
+
+def _has_copied(flow: Flow, name: str, names: Collection[str]) -> bool:
+    """Whether the flow ``name`` from the target may have copied anything to the source, by its ledger there.
+
+    Moving groups back writes to that ledger too.
+    """
+    if (ledger_name := ledger_topic(flow.target.alias)) not in names:
+        return False
+    ledger = _upstream_ledger(flow, name)
+    try:
+        require_settled(flow.source, ledger_name)
+        ledger.project(flow.source, ledger_name)
+    except (AccessDenied, LedgerError):
+        return True
+    return bool(ledger.topics())
 
 
 def _confirmed(

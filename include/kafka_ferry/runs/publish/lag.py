@@ -151,20 +151,18 @@ def readable_lag(
         position = positions.known.get(remote)
         there = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
         gone = _gone(position, topics[tp.topic].topic_id, there)
-        rows.append(
-            Lag(
-                tp.topic,
-                tp.partition,
-                position.offset if position and not gone else None,
-                log.start,
-                log.end,
-                positions.moved.get(remote),
-                None if gone else proved.get(remote),
-                None if gone else complete.get(str(remote)) or None,
-                *held.get(tp, ()),
-                gone=gone,
-            )
+        row = Lag(
+            tp.topic,
+            tp.partition,
+            position.offset if position and not gone else None,
+            log.start,
+            log.end,
+            positions.moved.get(remote),
+            None if gone else proved.get(remote),
+            None if gone else complete.get(str(remote)) or None,
+            *held.get(tp, ()),
         )
+        rows.append(replace(row, gone=gone))
     wanted = options.topic_filter
     unreadable = {name: error for name, error in refused.items() if name in remote_names}
     unreadable |= {it: error for it, error in lacking.items() if not wanted or wanted.matches(it)}

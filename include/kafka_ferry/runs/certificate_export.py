@@ -124,7 +124,7 @@ def export_certificates(
     if not export.certificates:
         raise InputError(
             f"No certificate of {flow.name} has a record of {window}.",
-            advice=_advice(flow, window, found.all),
+            advice=_advice(window),
         )
     try:
         _write(flow, window, folder, export, pem)
@@ -133,16 +133,14 @@ def export_certificates(
     return export
 
 
-def _advice(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> str:
+def _advice(window: Window) -> str:
     """What to do where no certificate is of the window."""
-    verify = (
-        "`ferry run --verify-all` certifies what was copied before certificates were switched on."
-    )
-    if not certificates and not flow.certificates_enabled:
-        return f"Set certificates.enabled: true; then {verify}"
     if window.since_ms > now_ms():
         return "The window is in the future."
-    return f"Has the source records of these dates, and is their copy proved? {verify}"
+    return (
+        "Has the source records of these dates? `ferry run --verify-all` certifies what was copied before certificates "
+        "were switched on."
+    )
 
 
 def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:

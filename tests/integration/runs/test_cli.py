@@ -105,6 +105,20 @@ def test_the_lag_is_what_the_positions_have_not_reached(pair: Pair) -> None:
     assert (unknown.returncode, "There is no group unknown" in unknown.stderr) == (10, True)
 
 
+@pytest.mark.parametrize(
+    "command", [("run",), ("backfill", "--since", "2026-01-01", "--until", "2026-01-02")]
+)
+def test_a_dry_run_fails_where_the_run_would(pair: Pair, command: tuple[str, ...]) -> None:
+    topic = pair.topic("there", [Record(value=b"x")])
+    file = pair.flow([topic, "not-there"]).file
+    tried = ferry(*command, "--config", file, "--dry-run")
+    assert tried.returncode == 6
+    assert "REFUSED not-there: " in tried.stdout
+    assert "1 refused by the plan" in tried.stderr
+    others = ferry(*command, "--config", file, "--dry-run", "--topics", topic)
+    assert others.returncode == 0, others.stderr
+
+
 def test_the_lag_of_a_topic_that_is_not_the_one_that_was_copied_is_all_that_the_source_holds(
     pair: Pair,
 ) -> None:

@@ -106,11 +106,7 @@ def list_(
         show_json([[_told(one) for one in certificates]], several=False)
         return
     if not certificates:
-        after = f" of a record after {since}" if since else ""
-        warn(
-            f"{chosen.name} has no certificate{after}. With certificates.enabled: true each run leaves one; `ferry run "
-            "--verify-all` certifies what was copied before."
-        )
+        warn(f"{chosen.name} has no certificate of a record after {since}.")
         return
     columns = ("SERIAL", "ISSUED", "RUN", "RANGES", "RECORDS", "FROM", "UNTIL", "SIGNED", "HASH")
     show_table(

@@ -103,6 +103,7 @@ class CopiedRange(_Model):
             flow has written the range itself.
         letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
             transaction.
+        changed: how many records the rule has changed; it has left out those with the reason ``filtered``.
     """
 
     topic: str
@@ -133,6 +134,7 @@ class CopiedRange(_Model):
     compared: tuple[tuple[int, int], ...] = ()
     remote_epoch: int = Field(-1, ge=-1, lt=2**31)
     letters: tuple[Segment, ...] = ()
+    changed: _Int64 = 0
 
     @property
     def target_end(self) -> int:

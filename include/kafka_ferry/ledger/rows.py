@@ -104,6 +104,7 @@ SCHEMA: Final = pa.schema(
         ("compared", pa.list_(_INTERVAL)),
         ("letters", pa.list_(_SEGMENT)),
         ("remote_epoch", pa.int32()),
+        ("changed", pa.int64()),
     ]
 )
 

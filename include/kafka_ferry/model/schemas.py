@@ -80,7 +80,7 @@ class SchemaChanges:
         subject_settings: the settings to set.
         translated_ids: topics whose records get other ids.
         schema_ids_digest: the SHA-256 of which ids become which, as both registries have said it; "" where no records
-            get other ids, and from earlier releases.
+            get other ids.
     """
 
     schema_registrations: tuple[SchemaRegistration, ...] = ()

@@ -21,6 +21,7 @@ from kafka_ferry.model.changes import (
     UserChange,
 )
 from kafka_ferry.model.cluster_state import HANGING, ClusterState, Topic
+from kafka_ferry.model.groups import unused_patterns_notes
 from kafka_ferry.model.plan import (
     AccessChanges,
     Creation,
@@ -172,11 +173,16 @@ def _topic_changes(steps: Collection[_Step]) -> TopicChanges:
 def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Iterator[_Step]:
     """Collects the plan's content, topic by topic."""
     yield from (Note("", sentence) for sentence in state.unknown)
+    if state.source.groups is not None:
+        named = unused_patterns_notes(flow.source.alias, state.source.groups, flow.groups)
+        yield from (Note("", sentence) for sentence in named)
     if state.target.untiered:
         yield Note("", no_tiers(flow.target.alias))
     selection = selection_of(flow, state)
     source = state.source
-    yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
+    missing = missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
+    wanted = options.topic_filter
+    yield from (it for it in missing if wanted is None or wanted.matches(it.topic))
     astray = {
         skip.topic: refusal
         for skip in selection.skipped

@@ -43,7 +43,7 @@ class MirroredSchema:
         version: its version there.
         source_guid: its GUID on the source, "" where the registry has none.
         target_guid: the same on the target.
-        source_digest: ``RegisteredSchema.digest`` of what the source had under its id; "" from earlier releases.
+        source_digest: ``RegisteredSchema.digest`` of what the source had under its id.
         target_digest: the same on the target.
     """
 

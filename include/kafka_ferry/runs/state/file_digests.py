@@ -102,10 +102,8 @@ def schemas_of_run(run: RunContext, plan: Plan) -> FlowSchemas | None:
     flow = run.flow
     if flow.sync_schemas != "translate-ids":
         return None
-    digest = plan.schemas.schema_ids_digest
-    # A run that an earlier release has prepared has no file of its own.
-    found = stored_schemas(run.folder.files if digest else run.state)
-    if digest and found.digest != digest:
+    found = stored_schemas(run.folder.files)
+    if found.digest != plan.schemas.schema_ids_digest:
         raise FerryError(
             f"{flow.name}, run {run.run_id}: the ids of schemas in {run.folder.files.location} are not those that both "
             "registries have given.",

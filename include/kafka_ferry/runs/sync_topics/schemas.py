@@ -136,8 +136,7 @@ def _mirrored(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
         # Records may still have ids whose subjects are gone; what the folder says of them is only a claim.
         others = [it for source_id, it in before.items() if source_id not in now]
         kept = tuple(still_mirrored(source, target, others))
-    # Earlier releases kept no digests: of those it is not known.
-    digests = {it.source_id: it.source_digest for it in stored.schemas if it.source_digest}
+    digests = {it.source_id: it.source_digest for it in stored.schemas}
     replaced = {it for it, digest in mirror.digests.items() if digests.get(it, digest) != digest}
     moved = {it for it in now if it in before and now[it].target_id != before[it].target_id}
     lost = {it.source_id for it in others} - {it.source_id for it in kept}

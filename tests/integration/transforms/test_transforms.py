@@ -57,6 +57,7 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert report
     assert report.state == "verified"
     assert (report.counts.records, report.counts.reasons) == (100, {"filtered": 200})
+    assert [*map(str, report.counts.rules)] == ["rule 1 left out 200 of 300 records"]
     copied = [it for of in pair.copied(flow, topic).values() for it in of]
     assert sorted(int(it.key) for it in copied) == list(range(0, 300, 3))
     assert {tuple(it.headers) for it in copied} == {(("region", b"eu"), ("n", None))}
@@ -148,6 +149,7 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
 
     assert report
     assert (report.state, report.counts.records) == ("verified", 51)
+    assert [*map(str, report.counts.rules)] == ["rule 1 changed 51 of 51 records"]
     assert sum(row.rule.evaluated for row in report.proof.ranges) == 51
     *masked, tombstone = pair.copied(flow, topic)[0]
     assert (tombstone.key, tombstone.value) == (b"gone", None)
@@ -331,6 +333,7 @@ def test_a_python_function_does_what_sql_does_not(
     assert report
     assert (report.state, report.counts.reasons["filtered"]) == ("verified", 10)
     assert sum(row.rule.evaluated for row in report.proof.ranges) == 32
+    assert [*map(str, report.counts.rules)] == ["rule 1 changed 20 and left out 10 of 30 records"]
     ((*copied,),) = pair.copied(flow, topic).values()
     wanted = [i for i in range(30) if i % 3 != 1]
     assert [it.value for it in copied] == [b"not-for-anybody %d" % i for i in wanted]

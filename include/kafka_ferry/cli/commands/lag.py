@@ -130,7 +130,7 @@ def _lag_of_groups(
         for of, move in moves.partitions()
         if wanted is None or wanted.matches(move.source.topic)
     ]
-    if show:
+    if show and rows:
         columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "ON TARGET")
         names = ("group", "topic", "partition", "position", "log_end", "lag", "to_offset")
         cells = ([row[name] for name in names] for row in rows)

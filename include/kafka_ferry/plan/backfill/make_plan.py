@@ -90,6 +90,8 @@ def plan_backfill(
     """
     window = options.window
     assert window
+    # A backfill does nothing for groups.
+    state = replace(state, source=replace(state.source, groups=None))
     narrow = make_plan(flow, state, run=run, at=at, options=replace(options, window=None))
     topics = [_Topic(flow, state, facts, window, narrow, choice) for choice in narrow.choices]
     ranges = [range_ for topic in topics if not topic.refusal for range_ in topic.ranges]

@@ -236,19 +236,24 @@ def _counts(run: RunContext, plan: Plan) -> RunCounts:
 
 
 def _rule_counts(flow: Flow, rows: Iterable[Mapping[str, Any]]) -> Iterator[RuleCounts]:
-    """What each rule did whose records are in ``rows`` of the ledger, in the order of the rules."""
+    """What each rule did whose records are in ``rows`` of the ledger, in the order of the rules.
+
+    Records that went through a rule which the flow's file no longer has are of none.
+    """
+    ruled = [row for row in rows if row["transform"]]
+    fingerprints = {topic: flow.fingerprint_of(topic) for topic in {row["topic"] for row in ruled}}
     sums: dict[int, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        rule = flow.transform_of(row["topic"]) if row["transform"] else None
-        if rule:
+    for row in ruled:
+        rule = flow.transform_of(row["topic"])
+        if rule and row["transform"] == fingerprints[row["topic"]]:
             left_out = dict(row["reasons"]).get(Reason.FILTERED, 0)
             sums[flow.transform.index(rule)].update(
                 records=row["records"] + left_out, changed=row["changed"] or 0, left_out=left_out
             )
     for index, those in sorted(sums.items()):
-        rule = flow.transform[index]
         if those["records"]:
-            yield RuleCounts(index + 1, **those, changes=rule.is_to_change)
+            is_to_change = flow.transform[index].is_to_change
+            yield RuleCounts(index + 1, **those, changes=is_to_change)
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:

@@ -82,6 +82,13 @@ def test_a_backfill_looks_at_what_may_be_missing(
     assert (plan.pins, plan.topics.config_changes, plan.access.acl_changes) == ((), (), ())
 
 
+def test_a_group_that_the_source_lacks_is_noted_where_groups_are_moved() -> None:
+    flow, state = a_flow(groups=["ap"]), copied(groups=frozenset({"app"}))
+    (note,) = planned(state, flow).remarks.notes
+    assert str(note).startswith("groups has 'ap', which matches no group of primary")
+    assert "groups" not in str(backfill(state, flow).remarks.notes)
+
+
 def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
     plan = backfill(copied(), settled={SOURCE: [Settled(15, 40, 1_500, 9_999)]})
     assert plan.ranges[0].backfill == Backfill(1_000, 2_000, 7, (Settled(15, 30, 1_500, 2_000),))

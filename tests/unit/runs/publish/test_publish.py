@@ -126,14 +126,19 @@ def test_says_what_each_rule_has_done(flow: Flow, run_with: Callable[..., RunCon
         {"topics": ["b"], "where": "false"},
         {"topics": ["orders"], "drop": ["headers['h']"]},
     ]
+    flow = a_flow(state_dir=flow.state_dir, transform=rules)
+    by = {
+        topic: {"topic": topic, "transform": flow.fingerprint_of(topic)}
+        for topic in ("a", "orders")
+    }
     ranges = (
-        a_copied_range(topic="orders", transform="f", changed=0, end=200),
-        a_copied_range(topic="a", transform="e", changed=3, records=4, reasons={"filtered": 6}),
-        a_copied_range(topic="a", transform="e", changed=4, partition=1),
+        a_copied_range(**by["orders"], changed=0, end=200),
+        a_copied_range(**by["a"], changed=3, records=4, reasons={"filtered": 6}),
+        a_copied_range(**by["a"], changed=4, partition=1),
         a_copied_range(topic="b", end=1_000),
+        a_copied_range(topic="b", transform="of a rule that the file no longer has", partition=1),
     )
-    run = run_with(a_transaction(*ranges, run="run-2"))
-    run = replace(run, flow=a_flow(state_dir=flow.state_dir, transform=rules))
+    run = replace(run_with(a_transaction(*ranges, run="run-2")), flow=flow)
     run.folder.save_plan(Plan(run.flow.name, run.run_id, 1, "A", "B"))
     report = publish_run(run, [])
     assert [*map(str, report.counts.rules)] == [

@@ -30,6 +30,11 @@ def one_flow(config: Path, name: str | None) -> Flow:
     return load_flow(_file(config), name)
 
 
+def one_flow_within(seconds: int | None, config: Path, name: str | None) -> Flow:
+    """The same for a command that a person waits for, ``with_timeout``."""
+    return with_timeout(one_flow(config, name), seconds)
+
+
 def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> tuple[Flow, ...]:
     """The flow of that name; else all flows of the file, or those into ``clusters``.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kafka_ferry.cli.flows import one_flow, with_timeout
+from kafka_ferry.cli.flows import one_flow_within
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, TimeoutOption
 from kafka_ferry.cli.terminal import out, show_table, warn
 from kafka_ferry.errors import GroupsFailed
@@ -97,12 +97,12 @@ def translate(
             raise typer.BadParameter(
                 "Give --spark-checkpoint with --to, and without --group or --offset."
             )
-        this_flow = with_timeout(one_flow(config, flow), timeout)
+        this_flow = one_flow_within(timeout, config, flow)
         write_checkpoint(this_flow, spark_checkpoint, to, clamp=clamp, as_json=as_json)
         return
     if not (asked or group):
         raise typer.BadParameter("Give --group, --offset or --spark-checkpoint.")
-    chosen = with_timeout(one_flow(config, flow), timeout)
+    chosen = one_flow_within(timeout, config, flow)
     with step_time(chosen):
         this = Translator(chosen, reverse=reverse)
         answers = this.offsets(asked) if asked else []

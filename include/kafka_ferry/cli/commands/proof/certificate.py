@@ -11,7 +11,7 @@ import typer
 
 from kafka_ferry.cli.command import Command
 from kafka_ferry.cli.commands.backfill import MOMENT_FORMS, moment_ms
-from kafka_ferry.cli.flows import one_flow, with_timeout
+from kafka_ferry.cli.flows import one_flow_within
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, TimeoutOption, place_of
 from kafka_ferry.cli.terminal import out, show_json, show_table, warn
 from kafka_ferry.clock import moment_text
@@ -100,7 +100,7 @@ def list_(
     from kafka_ferry.runs.certificates import find_certificates
 
     first = moment_ms("--since", since) if since else 0
-    chosen = with_timeout(one_flow(config, flow), timeout)
+    chosen = one_flow_within(timeout, config, flow)
     certificates = [one for one in find_certificates(chosen).all if _until_ms(one) > first]
     if as_json:
         show_json([[_told(one) for one in certificates]], several=False)
@@ -151,7 +151,7 @@ def show(
     """Show what a certificate says, or write it to a file."""
     from kafka_ferry.runs.certificates import find_certificates, of_serial
 
-    chosen = with_timeout(one_flow(config, flow), timeout)
+    chosen = one_flow_within(timeout, config, flow)
     one = of_serial(find_certificates(chosen).all, serial)
     if output:
         try:
@@ -182,7 +182,7 @@ def check(
     from kafka_ferry.runs.certificates import faults_of, find_certificates, read_back
 
     chosen, asked = (
-        with_timeout(one_flow(config, flow), timeout),
+        one_flow_within(timeout, config, flow),
         [place_of(text) for text in places or ()],
     )
     key = _public_key(public_key) if public_key else None
@@ -234,7 +234,7 @@ def export(
             f"--to {until} is not after --from {since}.",
             advice="The span includes --from and excludes --to.",
         )
-    chosen = with_timeout(one_flow(config, flow), timeout)
+    chosen = one_flow_within(timeout, config, flow)
     pem = _pem(public_key) if public_key else _own_pem(chosen)
     key = _key(pem, str(public_key or CERTIFICATES_KEY))
     done = export_certificates(chosen, Window(first, after), folder, key, pem)
@@ -270,7 +270,7 @@ def restore(
     """
     from kafka_ferry.runs.certificates import find_certificates, restore_certificates
 
-    chosen = with_timeout(one_flow(config, flow), timeout)
+    chosen = one_flow_within(timeout, config, flow)
     key = _public_key(public_key) if public_key else None
     restored = restore_certificates(chosen, find_certificates(chosen), key)
     for serials, place in (

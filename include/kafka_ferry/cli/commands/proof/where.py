@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kafka_ferry.cli.flows import one_flow, with_timeout
+from kafka_ferry.cli.flows import one_flow_within
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption, TimeoutOption
 from kafka_ferry.cli.terminal import out, show_json, warn
 from kafka_ferry.clock import moment_text
@@ -45,7 +45,7 @@ def where(
     from kafka_ferry.runs.state.step_time import step_time
     from kafka_ferry.runs.where import ledger_partitions, next_offset, where
 
-    chosen, source = with_timeout(one_flow(config, flow), timeout), TopicPartition(topic, partition)
+    chosen, source = one_flow_within(timeout, config, flow), TopicPartition(topic, partition)
     with step_time(chosen):
         found = where(chosen, source, offset)
     if as_json:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from random import Random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -357,3 +359,65 @@ def test_however_often_it_crashed_the_newest_record_of_each_key_comes_last(
     end = found.end if found else 0
     whole = [*written, *(it for it in offsets if it >= end)]
     assert {key_of[it]: it for it in whole} == {key_of[it]: it for it in offsets}
+
+
+class Entry(NamedTuple):
+    """A record of a compacted topic: its offset, what it is, its key, and whether it deletes it."""
+
+    offset: int
+    number: int
+    key: int
+    deletes: bool
+
+
+def cleaned(entries: list[Entry], count: int, *, with_tombstones: bool) -> list[Entry]:
+    """What the cleaner leaves of a log whose first ``count`` records it has looked at."""
+    newest = {it.key: it.offset for it in entries[:count]}
+    return [
+        it
+        for number, it in enumerate(entries)
+        if number >= count or (newest[it.key] == it.offset and not (with_tombstones and it.deletes))
+    ]
+
+
+def as_log(entries: list[Entry]) -> LogRecords:
+    return log(
+        [it.number for it in entries],
+        offsets=[it.offset for it in entries],
+        start=0,
+        keys=[it.key for it in entries],
+        tombstones=[it.number for it in entries if it.deletes],
+    )
+
+
+def values(entries: Iterable[Entry]) -> dict[int, int]:
+    """The newest value of each key that is not deleted."""
+    newest = {it.key: it for it in entries}
+    return {key: it.number for key, it in newest.items() if not it.deletes}
+
+
+@given(mirrored(), st.randoms(use_true_random=False))
+def test_wherever_cleaners_stand_the_newest_record_of_each_key_is_the_sources(
+    case: tuple[list[int], list[int], int, int], chance: Random
+) -> None:
+    offsets, copied, _, begin = case
+    of = {it: Entry(it, 100 + it, chance.randrange(5), chance.random() < 0.2) for it in offsets}
+    written = [of[it] for it in copied]
+    if chance.random() < 0.2:
+        strange = Entry(0, 999, chance.randrange(6), chance.random() < 0.3)
+        written.insert(chance.randrange(len(written) + 1), strange)
+    there = [it._replace(offset=at) for at, it in enumerate(written)]
+    whole = list(of.values())
+    source, target = (
+        cleaned(it, chance.randrange(len(it) + 1), with_tombstones=chance.random() < 0.3)
+        for it in (whole, there)
+    )
+    position = offsets[begin - 1] + 1 if begin else None
+
+    try:
+        found = align(as_log(source), as_log(target), position, compacted=True)
+    except Misaligned:
+        return  # It is not taken over.
+
+    end = found.end if found else 0
+    assert values([*target, *(it for it in source if it.offset >= end)]) == values(whole)

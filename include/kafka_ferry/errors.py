@@ -238,7 +238,7 @@ class RangesFailed(FerryError):
             counts.append(f"{len(failures)} {they} not copied to the end")
         advice = (
             "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, "
-            "or in Airflow clear the task plan."
+            "or a backfill of the same window; or in Airflow clear the task plan."
         )
         super().__init__(
             f"{', '.join(counts)}:", advice=advice if refused else "", details=sentences
@@ -305,7 +305,9 @@ class GroupsFailed(FerryError):
     exit_code = 10
 
     def __init__(self, failures: Sequence[str], *, transient: bool) -> None:
-        super().__init__("Failed for groups:", details=failures)
+        # A single one says it all.
+        alone = failures[0] if len(failures) == 1 else ""
+        super().__init__(alone or "Failed for groups:", details=() if alone else failures)
         self.failures = tuple(failures)
         self.transient = transient
 

@@ -29,23 +29,17 @@ class Flat:
     Attributes:
         STORED: derived values that are stored as well.
         NESTED: fields that are dataclasses and no parts: they are stored as they are.
-        FORMER: by name, another one under which earlier releases have stored the value.
     """
 
     __slots__ = ()
     STORED: ClassVar[tuple[str, ...]] = ()
     NESTED: ClassVar[tuple[str, ...]] = ()
-    FORMER: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def __get_pydantic_core_schema__(
         cls, kind: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        values = _stored_fields(cls, handler)
-        for name, former in cls.FORMER.items():
-            names: list[list[str | int]] = [[name], [former]]
-            values[name]["validation_alias"] = names
-        stored = core_schema.typed_dict_schema(values)
+        stored = core_schema.typed_dict_schema(_stored_fields(cls, handler))
         composed = core_schema.no_info_after_validator_function(partial(_composed, cls), stored)
         # JSON is read and written by fields, so that a large object is never a tree of Python's.
         return core_schema.json_or_python_schema(

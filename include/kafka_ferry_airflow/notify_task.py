@@ -88,6 +88,10 @@ async def deadline_missed(
 
 def _tell_late(config: str, name: str, context: Mapping[str, Any]) -> None:
     from kafka_ferry.config import load_flow  # noqa: PLC0415  (for the triggerer only)
+    from kafka_ferry.config.permissions import restrict  # noqa: PLC0415
+
+    # The triggerer reads no other flow's file, and the file may be another one than that of the DAG by now.
+    restrict()
 
     run: Mapping[str, Any] = context.get("dag_run") or {}
     if run.get("state") in _OVER:

@@ -200,14 +200,14 @@ DEFECTS: Final = (
     ),
     Defect(
         "the first plan's ledger end is trusted",
-        "runs/verify/verify.py",
+        "runs/verify/due.py",
         "proved = min(ledger.verified_through(), plan.ledger_end)",
         "proved = plan.ledger_end",
         "kill driver,lose result",
     ),
     Defect(
         "only the run's own ranges are verified",
-        "runs/verify/verify.py",
+        "runs/verify/due.py",
         "if entry.ledger_offset >= since",
         "if entry.run == plan.run",
         "kill driver,lose result",

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
@@ -38,7 +39,7 @@ from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.verdict import ExpectationResult
 from kafka_ferry.wire import pool
 from tests.simulation.connection import Network, Select, SimConnection
-from tests.simulation.world import Killed, Process, Task
+from tests.simulation.world import Killed, Process, Task, World
 
 _TRIES: Final = 4
 
@@ -279,6 +280,13 @@ def _write_alive(folder: state.StateFolder, name: str, content: bytes | str) -> 
     _write(folder, name, content)
 
 
+def _sleep(world: World, really: Callable[[float], None], seconds: float) -> None:
+    if world.is_here:
+        world.wait(seconds=seconds)
+    else:
+        really(seconds)
+
+
 @contextmanager
 def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
     """Let the product's code run in a network of simulated brokers, by virtual time."""
@@ -294,7 +302,7 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (time, "monotonic", lambda: 1000.0 + world.now),
         (time, "time", world.wall),
         (time, "time_ns", lambda: int(world.wall() * 1e9)),
-        (time, "sleep", lambda seconds: world.wait(None, seconds)),
+        (time, "sleep", partial(_sleep, world, time.sleep)),
         (uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128))),
         (kafka_ferry.wire.cluster, "Connection", SimConnection),
         (kafka_ferry.wire.silent_brokers, "Connection", SimConnection),

@@ -97,6 +97,11 @@ class World:
         found: Task = getcurrent().task
         return found
 
+    @property
+    def is_here(self) -> bool:
+        """Whether one of its tasks asks, and not a thread that another test has left."""
+        return hasattr(getcurrent(), "task")
+
     def wall(self) -> float:
         """What the machine's clock shows, in seconds since 1970."""
         return BEGAN + self.now + self.clock_off

@@ -97,8 +97,8 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         False,
         6,
         "1 refused by the plan, 1 partition not copied to the end:\n  clicks: refused.\n  orders-0 stopped. "
-        "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, or in "
-        "Airflow clear the task plan.",
+        "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, or a "
+        "backfill of the same window; or in Airflow clear the task plan.",
     ),
     (
         NotApplied(["retention.ms could not be set."]),
@@ -112,6 +112,7 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         10,
         "Failed for groups:\n  billing: no READ.\n  us, committing: no.",
     ),
+    (GroupsFailed(["There is no group x."], transient=False), False, 10, "There is no group x."),
     (VerificationFailed(WHAT, advice=ADVICE), False, 7, "It went wrong. Look there."),
     (
         FlowsFailed({"a->b": ClusterUnreachable(WHAT), "c->b": AccessDenied(WHAT)}, of=3),

@@ -34,7 +34,6 @@ class Options:
 class Log(Flat):
     STORED: ClassVar = ("double",)
     NESTED: ClassVar = ("options",)
-    FORMER: ClassVar = {"written": "copied"}
 
     name: str
     counts: Counts
@@ -79,10 +78,6 @@ def test_objects_are_taken_as_they_are() -> None:
 
 def test_what_is_not_stored_has_its_default_and_what_is_unknown_is_left_out() -> None:
     assert read(name="a", read=3, unheard_of=1) == Log("a", Counts(3))
-
-
-def test_a_value_is_found_under_its_former_name() -> None:
-    assert read(name="a", read=3, copied=7) == Log("a", Counts(3, 7))
 
 
 @pytest.mark.parametrize("wrong", [{"name": "a"}, {"name": "a", "read": "many"}])

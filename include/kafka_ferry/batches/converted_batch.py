@@ -67,6 +67,8 @@ class ConvertedBatch:
         rebuilt: how many source batches were rebuilt for it, each under its first reason; a batch
             that became several converted batches counts in the first of them.
         leader_epoch: of the source batches in it, -1 if there is none or it is not known.
+        changed: how many records a transform rule has changed in it; of a batch that became several converted
+            batches, those of all count in the first of them.
     """
 
     start: int
@@ -76,6 +78,7 @@ class ConvertedBatch:
     absent: tuple[Absent, ...] = ()
     rebuilt: Mapping[Rebuilt, int] = field(default_factory=dict)
     leader_epoch: int = -1
+    changed: int = 0
 
     @property
     def first(self) -> int | None:
@@ -114,6 +117,7 @@ def assembled(
     known: Iterable[Absent] = (),
     rebuilt: Mapping[Rebuilt, int],
     leader_epoch: int,
+    changed: int = 0,
 ) -> Iterator[ConvertedBatch]:
     """Converted batches for the batches that ``[start, end)`` became, one for each, or one for none.
 
@@ -124,6 +128,7 @@ def assembled(
         known: why other offsets have no record, where it is not compaction; ascending.
         rebuilt: the source batches by reason; they count on the first converted batch.
         leader_epoch: of the source batches.
+        changed: how many records a transform rule has changed; they count on the first converted batch too.
     """
     known, begin, following = tuple(known), start, iter(pieces)
     piece: tuple[Batch | None, Runs] = next(following, (None, ()))
@@ -132,10 +137,10 @@ def assembled(
         stop = after[1][0][0] if after else end
         batch, runs = piece
         absent = tuple(_others(begin, stop, runs, within(known, begin, stop)))
-        yield ConvertedBatch(begin, stop, batch, runs, absent, rebuilt, leader_epoch)
+        yield ConvertedBatch(begin, stop, batch, runs, absent, rebuilt, leader_epoch, changed)
         if after is None:
             return
-        begin, piece, rebuilt = stop, after, {}
+        begin, piece, rebuilt, changed = stop, after, {}, 0
 
 
 def within(absent: Sequence[Absent], start: int, end: int) -> Iterator[Absent]:

@@ -52,7 +52,7 @@ class _Offsets:
 class Returned(BatchFilter):
     """Offsets that another flow, the opposite one, has written by its ledger, as far as its producers have.
 
-    A log that was cut back below what the ledger has may hold other records at these offsets since: those of the
+    A log that was truncated below what the ledger has may hold other records at these offsets since: those of the
     source's own producers, which are copied.
 
     Args:

@@ -53,7 +53,6 @@ def pruned_until(
         key: whose signature a certificate has to have to be believed; None for any or none.
     """
     told = [one.header.pruned for one in certificates if key is None or is_signed_by(one, key)]
-    # Not the newest one's alone: an earlier release leaves the record out.
     return max((it for it in told if it), key=lambda it: it.through, default=None)
 
 

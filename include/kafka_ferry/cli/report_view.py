@@ -9,6 +9,7 @@ from kafka_ferry.cli.terminal import out
 from kafka_ferry.clock import duration_text
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.group_rows import group_counts
+from kafka_ferry.verify.counts import count
 
 
 def _state(report: RunReport) -> str:
@@ -25,15 +26,16 @@ def show_report(report: RunReport, page: Path | None) -> None:
         out.print(f"backfill: {report.window}")
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.reasons.items())
     out.print(f"copied:   {counts.records_text}, {counts.bytes:,} bytes")
-    if reasons:
-        out.print(f"without a record on the target: {reasons}")
+    told = [f"transform: {rule}" for rule in counts.rules]
+    for line in [f"without a record on the target: {reasons}", *told] if reasons else told:
+        out.print(line)
     for drift in report.topics.drifts:
         out.print(f"DRIFT {drift}", style="yellow")
     show_notes(report.topics.notes)
     for loss in counts.losses:
         out.print(f"LOST {loss}", style="yellow")
     if counts.dead_lettered:
-        letters = f"{counts.dead_lettered:,} records went to {counts.dead_letter_topic}"
+        letters = f"{count(counts.dead_lettered, 'record')} went to {counts.dead_letter_topic}"
         out.print(f"DEAD LETTERS {letters}", style="yellow")
     for sentence in problems.unapplied:
         out.print(f"NOT APPLIED {sentence}", style="red")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import meant_by_star
 from kafka_ferry.config.types.per_topic import EVERY, PerTopic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
+from kafka_ferry.config.types.topic_configs import read_topic_configs
 from kafka_ferry.config.types.values import is_topic_name
 
 TRANSFORM: Final = "transform"
@@ -64,6 +66,15 @@ def file_doubts(flow: Flow) -> Iterator[Problem]:
         when = f"from {hours}:00 to {hours}:59" if is_one else f"of the hours {hours}"
         once = f"Write '0 {schedule[1:].strip()}' if once is meant."
         yield Problem("schedule", f"is due each minute {when}", once)
+    if _date(flow.start_date) > datetime.now(UTC).date() + timedelta(days=1):
+        yield Problem(
+            "start.date", f"is {flow.start_date}: before that, the timetable starts no run"
+        )
+    for pattern, text in flow.topics_configs.as_mapping().items():
+        kept = read_topic_configs(text).get("retention.ms", "")
+        if kept.isdecimal() and int(kept) < _MINUTE_MS:
+            reason = f"keeps records of {pattern} for {kept} milliseconds"
+            yield Problem("topics.configs", reason, f"Write retention.ms: {kept}d for {kept} days.")
     if 0 < flow.retire_after_ms < _MINUTE_MS and flow.on_source_topic_deleted == "retire":
         reason = f"is {flow.retire_after_ms} milliseconds, after which a copy is deleted"
         yield Problem("retire.after.ms", reason, "A day is 86400000.")
@@ -72,6 +83,10 @@ def file_doubts(flow: Flow) -> Iterator[Problem]:
             if is_topic_name(name) and not flow.topic_filter.matches(name):
                 near = did_you_mean(name, flow.topics)
                 yield Problem(option, f"names {name}, which the flow does not copy", near)
+
+
+def _date(start: date | datetime) -> date:
+    return start.date() if isinstance(start, datetime) else start
 
 
 def _missing_files(flow: Flow) -> Iterator[Problem]:

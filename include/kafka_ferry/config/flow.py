@@ -27,6 +27,7 @@ from kafka_ferry.config.options.sync import SyncOptions
 from kafka_ferry.config.options.topics import TopicOptions
 from kafka_ferry.config.options.transform import TransformOptions
 from kafka_ferry.config.options.verify import VerifyOptions
+from kafka_ferry.config.types.durations import Milliseconds
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter, checked_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
@@ -169,14 +170,14 @@ class Flow(
         description="A writer ends its transaction after this many bytes. Where that takes long, because "
         "the target is far away, it ends later: after twelve times as long as the last end took.",
     )
-    transaction_max_ms: Number = Field(
+    transaction_max_ms: Milliseconds = Field(
         default=10_000,
         gt=0,
         lt=_FIFTEEN_MINUTES_MS,
         description="A writer ends its transaction after this many milliseconds; read_committed "
         "consumers of the target wait at most that long.",
     )
-    partition_wait_ms: Number = Field(
+    partition_wait_ms: Milliseconds = Field(
         default=60_000,
         gt=0,
         lt=_FIFTEEN_MINUTES_MS,
@@ -229,7 +230,7 @@ class Flow(
         "which are slower and not safe when leaders move, or (auto) by the former where the "
         "flow has that permission.",
     )
-    fill_max_ms: Number = Field(
+    fill_max_ms: Milliseconds = Field(
         default=600_000,
         ge=0,
         description="The maximum expected time for filling one topic's offsets without a record in "

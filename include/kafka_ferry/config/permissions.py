@@ -231,6 +231,13 @@ def connection_problems(own: Mapping[str, str], connection: Mapping[str, str]) -
                 f"the connection's login may not go to {', '.join(foreign)}, which it does not name"
             )
             yield Problem(key, reason, advice)
+    if (
+        urlsplit(connection.get(TOKEN_ENDPOINT, "")).scheme.lower() == "https"
+        and urlsplit(own.get(TOKEN_ENDPOINT, "https:")).scheme.lower() != "https"
+    ):
+        yield Problem(
+            TOKEN_ENDPOINT, "may not be weaker than the connection's", "Begin it with https://."
+        )
     protocol = "security.protocol"
     if (
         connection.get(protocol, "").upper() in _ENCRYPTED

@@ -131,6 +131,7 @@ class WireAdmin:
                 {entry.name: _config_entry(entry) for entry in result.configs},
             )
             for result in results
+            if result.resource_name in by_name
         }
 
     def incremental_alter_configs(
@@ -166,6 +167,7 @@ class WireAdmin:
         return {
             by_name[it.resource_name]: _future(it.error_code, it.error_message)
             for it in answer.responses
+            if it.resource_name in by_name
         }
 
     def create_topics(

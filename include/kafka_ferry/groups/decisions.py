@@ -215,7 +215,9 @@ def _going_back(
     offset: int, committed: int, there: int, last: SyncedOffset | None, follow: bool
 ) -> tuple[Action, str]:
     if last is None or last.source < 0 or there > last.target:
-        return "held", f"another client has committed {there} on the target, further ahead."
+        return "held", (
+            f"its offset on the target is {there} already, further ahead, and this flow has not committed it."
+        )
     if committed >= last.source:
         return "held", (
             f"it would go back from {there} to {offset}, although the group did not go back on the "

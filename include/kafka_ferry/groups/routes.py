@@ -198,13 +198,12 @@ class _AllRanges:
         rows = rows.combine_chunks()
         self._ledger_offset = _column(rows["ledger_offset"])
         self._start, self._end = _column(rows["start"]), _column(rows["end"])
-        # Earlier releases stored neither of these.
-        self._rewound = _column(pc.fill_null(rows["rewound_from"], -1))
+        self._rewound = _column(rows["rewound_from"])
         self._batches = _column(rows["batches"])
         # Only a backfill's rows have a window.
         self._backfill = _column(pc.cast(pc.is_valid(rows["since"]), pa.int8())).astype(bool)
-        self._preserved = _column(pc.cast(pc.fill_null(rows["preserved"], False), pa.int8()))
-        self._lengths = _column(pc.fill_null(pc.list_value_length(rows["segments"]), 0))
+        self._preserved = _column(pc.cast(rows["preserved"], pa.int8()))
+        self._lengths = _column(pc.list_value_length(rows["segments"]))
         self._segments_to = np.append(0, np.cumsum(self._lengths))
         segments = rows["segments"].combine_chunks().flatten()
         self._segments = [_column(segments.field(name)) for name in Segment._fields]

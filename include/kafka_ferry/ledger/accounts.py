@@ -94,9 +94,8 @@ def accounts(
 
 
 def _summable(rows: pa.Table, by: By) -> pa.Table:
-    rewound_from = pc.fill_null(rows["rewound_from"], -1)
-    is_rewind = pc.greater_equal(rewound_from, 0)
-    cut = pc.max_element_wise(pc.subtract(rewound_from, rows["start"]), 0)
+    is_rewind = pc.greater_equal(rows["rewound_from"], 0)
+    cut = pc.max_element_wise(pc.subtract(rows["rewound_from"], rows["start"]), 0)
     return pa.table(
         {
             "name": pc.cast(rows[by], pa.string()),

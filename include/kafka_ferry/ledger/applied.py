@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from kafka_ferry.ledger.record import AppliedEntry
 from kafka_ferry.model.changes import Acl, Applied, Created, Entity, QuotaChange
@@ -19,7 +19,6 @@ def fold_applied(entries: Iterable[str]) -> Applied:
     creations: dict[str, dict[str, str] | None] = {}
     sources: dict[str, str] = {}
     created_for: dict[Created, str] = {}
-    clusters: set[str] = set()
     acls: set[Acl] = set()
     quotas: dict[tuple[Entity, str], frozenset[float | None]] = {}
     users: set[tuple[str, str]] = set()
@@ -31,8 +30,7 @@ def fold_applied(entries: Iterable[str]) -> Applied:
         creations |= entry.creations
         if entry.source_cluster_id:
             sources |= dict.fromkeys(entry.configs, entry.source_cluster_id)
-            clusters.add(entry.source_cluster_id)
-        created_for |= dict.fromkeys(_created(entry), _cluster_of(entry, clusters))
+        created_for |= dict.fromkeys(_created(entry), entry.source_cluster_id)
         for rule in entry.acls:
             (acls.add if rule.change == "grant" else acls.discard)(rule.acl)
         for quota in entry.quotas:
@@ -64,15 +62,6 @@ def _created(entry: AppliedEntry) -> Iterator[Created]:
     # An entry with the same value twice confirms an earlier one, which another cluster may have asked for.
     yield from ((it.entity, it.key) for it in entry.quotas if it.value not in (None, it.before))
     yield from ((it.user, it.mechanism) for it in entry.users if it.change == "create")
-
-
-def _cluster_of(entry: AppliedEntry, named: Collection[str]) -> str:
-    """The source's cluster when an entry was written, "" if unknown.
-
-    Earlier releases named it with configs only: then it is the one that the ledger has named until then, if
-    that was always the same.
-    """
-    return entry.source_cluster_id or ("".join(named) if len(named) == 1 else "")
 
 
 def _fold_quota(

@@ -55,7 +55,7 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
         Verification(
             Proof(row["run"], row["at"]),
             row["through"],
-            tuple((it["start"], it["end"]) for it in row["again"] or ()),
+            tuple((it["start"], it["end"]) for it in row["again"]),
         )
         for row in rows
         # One that accepts ranges as they are has read nothing.
@@ -66,7 +66,7 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
 def accepted_ranges(ledger: LedgerTable) -> AcceptedRanges:
     """The ranges that people have decided to leave as they are; the newest decision counts."""
     rows = ledger.read(pc.field("type") == "verification", ["accepted"]).to_pylist()
-    found = [AcceptedRange(**accepted) for row in rows for accepted in row["accepted"] or ()]
+    found = [AcceptedRange(**accepted) for row in rows for accepted in row["accepted"]]
     return {(it.ledger_offset, it.topic, it.partition, it.start): it for it in found}
 
 

@@ -76,8 +76,7 @@ class CopiedRange(_Model):
         reasons: offsets without a record on the target, by reason.
         rebuilt: batches that could not be copied unopened, by reason.
         segments: the offset map, ascending in both offsets.
-        digest: of the batches as they were sent, or as adopted ones are on the target (``RangeDigest``);
-            "" where an earlier release has taken the range over from another mirror.
+        digest: of the batches as they were sent, or as adopted ones are on the target (``RangeDigest``).
         lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
             taken before they were copied; their sum is ``reasons["lost"]``.
         leader_epoch: the source's leader epoch of the last batch, of an empty range of the last one before it; -1
@@ -91,8 +90,7 @@ class CopiedRange(_Model):
         producer: the producer that wrote them then, as of ``end``.
         adopted: how many of the records were written by an earlier attempt, whose entry is missing, or
             by another mirror: they were compared with the source's one by one.
-        origins: the ids of all clusters that the topic's records came through, the source's too;
-            earlier releases did not say.
+        origins: the ids of all clusters that the topic's records came through, the source's too.
         begin: what ``topics.start`` said, where copying of the partition began by that at ``start``.
         transform: the fingerprint of the rule that the records went through; "" where they were copied as
             they are.
@@ -104,7 +102,8 @@ class CopiedRange(_Model):
         remote_epoch: the *target's* leader epoch of what was compared last then; -1 where it is not known, or the
             flow has written the range itself.
         letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
-            transaction. Earlier snapshots did not say.
+            transaction.
+        changed: how many records the rule has changed; it has left out those with the reason ``filtered``.
     """
 
     topic: str
@@ -135,6 +134,7 @@ class CopiedRange(_Model):
     compared: tuple[tuple[int, int], ...] = ()
     remote_epoch: int = Field(-1, ge=-1, lt=2**31)
     letters: tuple[Segment, ...] = ()
+    changed: _Int64 = 0
 
     @property
     def target_end(self) -> int:
@@ -163,7 +163,7 @@ class RunEntry(_Entry):
     Attributes:
         writers: the number of writers.
         assignment: how the target's partitions are assigned to them, where that is not the default.
-        file: the flow's file, by its name and its folder's; earlier releases did not say.
+        file: the flow's file, by its name and its folder's.
         topics: which topics the file selects, and their names on the target.
     """
 
@@ -180,7 +180,7 @@ class TransactionEntry(_Entry):
     Attributes:
         writer: the writer's number.
         ranges: what it accounted for.
-        waits: what the writer's copying waited for since its last entry; earlier releases did not say.
+        waits: what the writer's copying waited for since its last entry.
     """
 
     type: Literal["transaction"] = "transaction"
@@ -265,7 +265,7 @@ class VerificationEntry(_Entry):
         ranges: how many ranges this verification has read back.
         records: how many records.
         again: ledger offsets ``[start, end)`` whose ranges had been verified before and were read back again,
-            as far as the target still has them; earlier releases did not say.
+            as far as the target still has them.
         accepted: ranges that are left as they are from here on; an entry with any has read nothing back.
     """
 
@@ -289,7 +289,7 @@ class AppliedEntry(_Entry):
             flow's own too, until a later entry about the topic; null where nothing was set.
         creations: by remote topic's name, the configs of topics that are about to be created; null once
             that is settled, and the id says more.
-        source_cluster_id: the source's cluster; earlier releases named it with configs only.
+        source_cluster_id: the source's cluster.
         acls: ACLs that the flow has created, or is about to, or with ``revoke`` deleted.
         quotas: quotas that the flow is about to set, or to delete where they have no value; once it
             has, again, with the new value as the one before.
@@ -336,7 +336,7 @@ class GroupsEntry(_Entry):
 
     Attributes:
         synced: by group, remote topic's id and partition.
-        source_cluster_id: the cluster on which the groups had committed; earlier releases did not say.
+        source_cluster_id: the cluster on which the groups had committed.
     """
 
     type: Literal["groups"] = "groups"

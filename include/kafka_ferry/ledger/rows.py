@@ -104,6 +104,7 @@ SCHEMA: Final = pa.schema(
         ("compared", pa.list_(_INTERVAL)),
         ("letters", pa.list_(_SEGMENT)),
         ("remote_epoch", pa.int32()),
+        ("changed", pa.int64()),
     ]
 )
 
@@ -224,16 +225,16 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
 
 
 def copied_range(row: Mapping[str, Any]) -> CopiedRange:
-    """The range of a row by ``rows_of``; attributes that an older release did not store have defaults."""
-    fields = {name: row[name] for name in CopiedRange.model_fields if row[name] is not None}
+    """The range of a row by ``rows_of``."""
+    fields = {name: row[name] for name in CopiedRange.model_fields}
     fields["reasons"] = dict(row["reasons"])
     fields["rebuilt"] = dict(row["rebuilt"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
-    fields["letters"] = tuple(Segment(**segment) for segment in row["letters"] or ())
-    fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"] or ())
+    fields["letters"] = tuple(Segment(**segment) for segment in row["letters"])
+    fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"])
     for name in _INTERVALS:
-        fields[name] = tuple((one["start"], one["end"]) for one in row[name] or ())
-    fields["origins"] = tuple(row["origins"] or ())
+        fields[name] = tuple((one["start"], one["end"]) for one in row[name])
+    fields["origins"] = tuple(row["origins"])
     if row["producer"]:
         fields["producer"] = ProducerState(**row["producer"])
     return CopiedRange.model_construct(**fields)

@@ -94,15 +94,17 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     folder.delete(name for name in earlier if name != _name(end))
 
 
-def require_plausible_size(metadata: pq.FileMetaData, size: int) -> None:
-    """Check that a Parquet file of so many bytes does not spread to many times as much.
+def require_own_file(metadata: pq.FileMetaData, size: int, schema: pa.Schema) -> None:
+    """Check that a Parquet file of so many bytes may be a run's: its columns, and no more values than bytes can hold.
 
     A value that is repeated takes next to no bytes, and a file of 600 kB would take gigabytes when it is read. What
     runs have written has offsets, and digests, that do not repeat.
 
     Raises:
-        pa.ArrowInvalid: it does.
+        pa.ArrowInvalid: no run of this release has written it.
     """
+    if metadata.schema.to_arrow_schema() != schema:
+        raise pa.ArrowInvalid("columns that this release does not write")
     values = sum(
         group.column(number).num_values
         for group in map(metadata.row_group, range(metadata.num_row_groups))
@@ -115,12 +117,11 @@ def require_plausible_size(metadata: pq.FileMetaData, size: int) -> None:
 def _synced(content: bytes) -> Synced:
     synced: Synced = {}
     file = pa.BufferReader(content)
-    require_plausible_size(pq.read_metadata(file), len(content))
-    rows = pq.read_table(file, schema=_SCHEMA, page_checksum_verification=True)
+    require_own_file(pq.read_metadata(file), len(content), _SCHEMA)
+    rows = pq.read_table(file, page_checksum_verification=True)
     columns = rows.to_pydict().values()
     for group, topic, number, source, target, cluster, refuted in zip(*columns, strict=True):
-        # Earlier releases stored neither the cluster nor whether it is refuted.
-        offset = _offset(source, target, cluster or "", refuted=bool(refuted))
+        offset = _offset(source, target, cluster, refuted=refuted)
         synced.setdefault(group, {})[topic, number] = offset
     return synced
 

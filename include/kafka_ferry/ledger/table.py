@@ -263,9 +263,9 @@ class LedgerTable:
                 row["remote_topic_id"],
                 row["at"],
                 origin="ledger",
-                leader_epoch=-1 if row["leader_epoch"] is None else row["leader_epoch"],
+                leader_epoch=row["leader_epoch"],
                 producer=ProducerState(**row["producer"]) if row["producer"] else None,
-                origins=tuple(row["origins"] or ()),
+                origins=tuple(row["origins"]),
             )
             for row in rows.to_pylist()
         }
@@ -297,8 +297,8 @@ class LedgerTable:
         columns = ["target_end", "at", "adopted", "compared", "remote_epoch"]
         rows = self.read(wanted, [*keys, *columns])
         # What was compared at a takeover is the other mirror's, also where no record could be matched.
-        compared = pc.fill_null(pc.list_value_length(rows["compared"]), 0)
-        is_own = pc.equal(pc.add(pc.fill_null(rows["adopted"], 0), compared), 0)
+        compared = pc.list_value_length(rows["compared"])
+        is_own = pc.equal(pc.add(rows["adopted"], compared), 0)
         own = pc.if_else(is_own, rows["target_end"], pa.scalar(-1, pa.int64()))
         grouped = rows.append_column("own_end", own).group_by(keys)
         ids = {topic.name: topic.topic_id for topic in topics}
@@ -340,19 +340,12 @@ class LedgerTable:
 
     def _newest(self, column: str) -> dict[str, str]:
         rows = self.read(pc.field("type") == "transaction", ["topic", column])
-        # Earlier releases did not store it.
-        told = pc.fill_null(rows[column], "")
-        return dict(zip(rows["topic"].to_pylist(), told.to_pylist(), strict=True))
+        return dict(zip(rows["topic"].to_pylist(), rows[column].to_pylist(), strict=True))
 
     def marks(self) -> dict[str, Mark]:
         """The newest mark on each remote topic's name; its id tells whether it is still that topic."""
         rows = self.read(self._own("ownership"), [field.name for field in dataclasses.fields(Mark)])
-        # Earlier releases did not store these.
-        later = ("given_back", "empty")
-        return {
-            row["remote_topic"]: Mark(**row | {name: bool(row[name]) for name in later})
-            for row in rows.to_pylist()
-        }
+        return {row["remote_topic"]: Mark(**row) for row in rows.to_pylist()}
 
     def marked_at(self) -> dict[str, int]:
         """By remote topic's id, when the flow has first marked it, in milliseconds since 1970."""
@@ -448,12 +441,9 @@ class LedgerTable:
 
     def last_runs(self, count: int) -> list[dict[str, Any]]:
         """The newest ``run`` rows, at most so many, the newest first."""
-        told = ("assignment", "file", "topics")
-        columns = ["ledger_offset", "run", "writers", "at", *told]
+        columns = ["ledger_offset", "run", "writers", "at", "assignment", "file", "topics"]
         rows = self.read(pc.field("type") == "run", columns)
-        last = rows.slice(max(0, rows.num_rows - count)).to_pylist()
-        # Earlier releases did not store all of it.
-        return [row | {name: row[name] or "" for name in told} for row in reversed(last)]
+        return list(reversed(rows.slice(max(0, rows.num_rows - count)).to_pylist()))
 
     def most_writers(self) -> int:
         """The most writers that any run had; 0 where none has begun."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_ferry.ledger.rows import SCHEMA
-from kafka_ferry.ledger.synced import DAMAGE, require_plausible_size
+from kafka_ferry.ledger.synced import DAMAGE, require_own_file
 from kafka_ferry.state import StateFolder
 
 # A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once. Of their
@@ -134,11 +134,8 @@ class TableFiles:
         """As ``_rows_of``, without what makes large files faster and small ones slower."""
         file = self._folder.open_parquet(part.name)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
-        require_plausible_size(parquet.metadata, part.size)
+        require_own_file(parquet.metadata, part.size, SCHEMA)
         rows = parquet.read(use_threads=False)
-        if rows.schema != SCHEMA:  # Another release stored fewer columns, or more.
-            tables = [SCHEMA.empty_table(), rows]
-            rows = pa.concat_tables(tables, promote_options="default").select(SCHEMA.names)
         if _interval(part.name)[0] < part.start:
             rows = rows.filter(pc.field("ledger_offset") >= part.start)
         return rows
@@ -151,12 +148,11 @@ class TableFiles:
     ) -> pa.Table:
         wanted = pc.field("ledger_offset") >= part.start
         file = self._folder.open_parquet(part.name)
-        require_plausible_size(pq.read_metadata(file), part.size)
+        require_own_file(pq.read_metadata(file), part.size, SCHEMA)
         return pq.read_table(
             file,
             columns=columns,
             filters=wanted if filter_ is None else wanted & filter_,
-            schema=SCHEMA,
             page_checksum_verification=True,
         )
 
@@ -166,8 +162,8 @@ class TableFiles:
             return False
         try:
             file = pa.BufferReader(content)
-            require_plausible_size(pq.read_metadata(file), len(content))
-            pq.read_table(file, schema=SCHEMA, page_checksum_verification=True)
+            require_own_file(pq.read_metadata(file), len(content), SCHEMA)
+            pq.read_table(file, page_checksum_verification=True)
         except DAMAGE:
             return True
         return False

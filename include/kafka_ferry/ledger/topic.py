@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from kafka_ferry.batches import key_value_of, read_records, single_record
+from kafka_ferry.batches import BatchHeader, key_value_of, read_records, single_record
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger.record import (
     AppliedEntry,
-    CopyingEntry,
     Entry,
     FilesEntry,
     GroupsEntry,
@@ -57,7 +55,6 @@ _OfRun: TypeAlias = (
 _SET_ASIDE: Final = b'"set-aside"'
 # Of copied ranges, and of verifications: an entry of another type has no field of this name.
 _RANGES: Final = b'"ranges"'
-_NEVER: Final = 2**63
 
 
 def ledger_creation(topic: str, replication_factor: int) -> Creation:
@@ -134,65 +131,32 @@ def ledger_values(
         ClusterUnreachable: if the target does not answer for a minute.
     """
     partition = TopicPartition(topic, 0)
-
-    @cache
-    def ends() -> Mapping[str, int]:
-        with connected(cluster) as another:
-            return _ends_outside(another, topic)
-
     # Not by librdkafka, which believes whatever a broker lists as aborted (``TransactionFates``).
     with connected(cluster) as wire:
         try:
             for header, at, value in committed_records(wire, partition, start, keeps_all=True):
                 if only in (value or b""):
-                    in_transaction = header.is_transactional
-                    entry = _entry_or_error(topic, at, value, ends, in_transaction=in_transaction)
+                    entry = _entry_or_error(topic, at, value, header)
                     yield at, value, entry, header.producer_id
         except MissingRecords as error:
             raise LedgerError(f"The ledger has lost records: {error}.", advice=_LOST) from error
 
 
 def _entry_or_error(
-    topic: str,
-    at: int,
-    value: bytes | None,
-    ends: Callable[[], Mapping[str, int]],
-    *,
-    in_transaction: bool,
+    topic: str, at: int, value: bytes | None, header: BatchHeader
 ) -> Entry | LedgerError:
-    """The entry, or why it is none; ``ends`` gives what ``_ends_outside`` does."""
+    """The entry, or why it is none; ``header`` is that of its batch."""
     try:
         entry = decode(value or b"", at=f"{topic} offset {at}")
     except LedgerError as error:
         return error
-    if in_transaction:
-        return entry
-    if not isinstance(entry, CopyingEntry) and at < ends().get(entry.flow, 0):
+    if header.is_transactional:
         return entry
     return LedgerError(
         f"{topic} offset {at}: a record of the type {entry.type} for {entry.flow} that belongs to no transaction, as "
         "the flow's own do: another client has written it.",
         advice="Find out who has WRITE on the topic. `ferry repair --ledger` lists such records, and sets them aside.",
     )
-
-
-def _ends_outside(wire: WireCluster, topic: str) -> dict[str, int]:
-    """By flow, the ledger offset before which its entries count that are in no transaction.
-
-    Earlier snapshots wrote all entries but those of copied ranges so. They did in a ledger only where a range was
-    copied before the first other entry in a transaction.
-    """
-    ends: dict[str, int] = {}
-    for header, at, value in committed_records(wire, TopicPartition(topic, 0), 0):
-        if not header.is_transactional:
-            continue
-        entry = _entry_or_error(topic, at, value, dict, in_transaction=True)
-        if isinstance(entry, CopyingEntry):
-            ends.setdefault(entry.flow, _NEVER)
-        # A verification is also in the transaction that takes another mirror's copies over.
-        elif not isinstance(entry, LedgerError | VerificationEntry):
-            ends[entry.flow] = min(at, ends.get(entry.flow, 0))
-    return ends
 
 
 def records_set_aside(entries: Iterable[Entry | LedgerError]) -> dict[int, str]:
@@ -233,21 +197,15 @@ def newest_claims(wire: WireCluster, flow: str, topic: str, start: int) -> Newes
         log = partition_log(wire, TopicPartition(topic, 0))
         first = start if log.start <= start <= log.end else log.start
         stored = [
-            (batch.header.is_transactional, record[0], key_value_of(record[3])[1])
+            (batch.header, record[0], key_value_of(record[3])[1])
             for batch in stored_batches(wire, log, first, log.end)
             if not batch.header.is_control
             for record in read_records(batch)
         ]
-        ends = cache(partial(_ends_outside, wire, topic))
         entries = [
-            (
-                is_inside,
-                at,
-                value,
-                _entry_or_error(topic, at, value, ends, in_transaction=is_inside),
-            )
-            for is_inside, at, value in stored
-            if at >= first and not (is_inside and _RANGES in (value or b""))
+            (header.is_transactional, at, value, _entry_or_error(topic, at, value, header))
+            for header, at, value in stored
+            if at >= first and not (header.is_transactional and _RANGES in (value or b""))
         ]
         aside = records_set_aside(entry for *_, entry in entries)
         run, marks = None, dict[str, Mark]()

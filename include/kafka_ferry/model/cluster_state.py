@@ -256,6 +256,7 @@ class SourceState:
             whether they are there.
         refused: topics that it may see, and that the source does not describe, each with the reason.
         heartbeats: what the topics are that have the name of heartbeats.
+        groups: the names of the groups that the flow may see; None where it names none, or may not list them.
     """
 
     cluster_id: str
@@ -266,6 +267,7 @@ class SourceState:
     invisible: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
     heartbeats: HeartbeatTopics = NO_HEARTBEATS
+    groups: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

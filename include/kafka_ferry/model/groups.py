@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from kafka_ferry.config import NameFilter
+from kafka_ferry.config.types.problems import did_you_mean
 
 GroupType = Literal["classic", "consumer", "share", "streams", "unknown"]
 """``org.apache.kafka.common.GroupType``; brokers before 3.8 (KIP-848) only have classic ones."""
@@ -63,15 +64,24 @@ def chosen_groups(groups: Iterable[Group], wanted: NameFilter) -> list[Group]:
     return sorted(chosen, key=lambda group: group.name)
 
 
-def unused_patterns(groups: Iterable[Group], patterns: Sequence[str]) -> list[str]:
+def unused_patterns(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
     """Those patterns of a flow's ``groups`` that match none of a cluster's groups; a misspelt name is one.
 
     That of all groups, the default, is none of them.
     """
-    names = [group.name for group in groups]
+    names = list(names)
     named = [pattern for pattern in patterns if pattern != ".*"]
     return [
         pattern
         for pattern in named
         if not any(map(NameFilter([pattern], (), any_text=True).matches, names))
     ]
+
+
+def unused_patterns_notes(
+    alias: str, names: Collection[str], patterns: Sequence[str]
+) -> Iterator[str]:
+    """A sentence for each of ``unused_patterns``, with the group that may be meant."""
+    for pattern in unused_patterns(names, patterns):
+        said = f"groups has {pattern!r}, which matches no group of {alias} that the flow may see."
+        yield f"{said} {did_you_mean(pattern, names)}".rstrip()

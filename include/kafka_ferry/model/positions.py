@@ -46,8 +46,7 @@ class PositionMetadata:
         run: the run that committed it.
         at: when, in milliseconds since 1970.
         producer: of a partition with preserved offsets; None elsewhere.
-        origins: the ids of all clusters that the topic's records came through, the source's too;
-            earlier releases did not say.
+        origins: the ids of all clusters that the topic's records came through, the source's too.
     """
 
     topic_id: str

@@ -79,11 +79,14 @@ class SchemaChanges:
         schema_registrations: the versions to register.
         subject_settings: the settings to set.
         translated_ids: topics whose records get other ids.
+        schema_ids_digest: the SHA-256 of which ids become which, as both registries have said it; "" where no records
+            get other ids.
     """
 
     schema_registrations: tuple[SchemaRegistration, ...] = ()
     subject_settings: tuple[SubjectSetting, ...] = ()
     translated_ids: tuple[TranslatedIds, ...] = ()
+    schema_ids_digest: str = ""
 
     @property
     def counts(self) -> dict[str, int]:

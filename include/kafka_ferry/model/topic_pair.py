@@ -100,7 +100,7 @@ class Pair:
     def other_clusters(self) -> frozenset[str]:
         """The clusters that the records before the positions came through, if this source is none of them.
 
-        Empty where topics have ids, which say more, and where no position says so (earlier releases).
+        Empty where topics have ids, which say more.
         """
         others = (
             frozenset(position.origins)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import NO_AGES, Spread
@@ -78,6 +78,9 @@ class Measures(AsJson):
     def seconds_behind(self) -> float:
         """That of the partition that is furthest behind, as far as known."""
         return max((row.seconds_behind or 0.0 for row in self.partitions), default=0.0)
+
+
+NOT_MEASURED: Final = Measures()
 
 
 @dataclass(frozen=True)

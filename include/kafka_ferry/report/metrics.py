@@ -55,7 +55,7 @@ def samples(report: RunReport, detail: Detail = "partition") -> Iterator[Sample]
             and maximum, and lags to the largest.
     """
     flow = {"source": report.source, "target": report.target}
-    found = report.measures or Measures()
+    found = report.measures
     for tags, partitions in _by_tags(flow, found.partitions, detail):
         yield from _tagged(tags, _of_partitions(partitions, found.copying_seconds))
     for tags, groups in _by_tags(flow, _group_rows(report.groups), detail):

@@ -291,5 +291,5 @@ def recovery(runs: Iterable[str]) -> Fact:
 def _warnings(report: RunReport, whole: bool) -> tuple[str, ...]:
     topics, verdict = report.topics, report.proof.verdict
     warnings = verdict.warnings if verdict else ()
-    missing = report.measures.missing if report.measures else ()
+    missing = report.measures.missing
     return (*warnings, *topics.retirements, *(topics.notes if whole else ()), *missing)

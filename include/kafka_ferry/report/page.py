@@ -8,7 +8,6 @@ from typing import Any, Final
 from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
-from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.offsets_picture import Picture, picture
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.report.templates import template
@@ -29,7 +28,7 @@ def render(report: RunReport) -> str:
     groups = report.groups or GroupMoves(report.times.finished_at)
     return template("page.html.j2").render(
         report=report,
-        measures=report.measures or Measures(),
+        measures=report.measures,
         headline=headline(report),
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,

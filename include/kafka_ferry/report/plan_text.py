@@ -174,13 +174,22 @@ def changes_on_target(plan: Plan) -> Iterator[str]:
         yield f"grow {growth.remote_topic} to {growth.partitions} partitions{racks}"
     for change in plan.topics.config_changes:
         yield f"alter {change}"
+    yield from deletions(plan)
     for retirement in plan.topics.retirements:
-        yield f"{'delete' if retirement.is_due(plan.at) else 'retire'} {retirement}"
+        if not retirement.is_due(plan.at):
+            yield f"retire {retirement}"
     yield from map(_acl, plan.access.acl_changes)
     yield from map(_quota, plan.access.quota_changes)
     yield from map(_user, plan.access.user_changes)
     yield from map(str, plan.removals.offset_deletions)
     yield from map(str, (*plan.schemas.schema_registrations, *plan.schemas.subject_settings))
+
+
+def deletions(plan: Plan) -> Iterator[str]:
+    """Each remote topic that a run deletes, with the reason."""
+    for retirement in plan.topics.retirements:
+        if retirement.is_due(plan.at):
+            yield f"delete {retirement}"
 
 
 def _creation(creation: Creation) -> str:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kafka_ferry.clock import duration_text
-from kafka_ferry.report.measures import Measures, PartitionMeasures
+from kafka_ferry.report.measures import PartitionMeasures
 from kafka_ferry.report.plan_text import bytes_text, topics_table
 from kafka_ferry.report.run_report import RunReport
 
@@ -14,7 +14,7 @@ from kafka_ferry.report.run_report import RunReport
 def report_lines(report: RunReport) -> Iterator[str]:
     """The run's result: its topics as a table, those with the most bytes first, and anything unusual."""
     by_topic = defaultdict[str, list[PartitionMeasures]](list)
-    for row in (report.measures or Measures()).partitions:
+    for row in report.measures.partitions:
         by_topic[row.topic].append(row)
     heading = ("topic", "partitions", "records", "bytes", "behind", "seconds behind")
     yield from topics_table(heading, by_topic, _bytes, _row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import Reason
@@ -12,7 +12,7 @@ from kafka_ferry.clock import moment_text
 from kafka_ferry.flat import Flat
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
-from kafka_ferry.report.measures import Measures
+from kafka_ferry.report.measures import NOT_MEASURED, Measures
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 from kafka_ferry.verify.counts import count, records_text
@@ -20,6 +20,13 @@ from kafka_ferry.verify.counts import count, records_text
 State = Literal[
     "verified", "groups not synced", "not applied", "not verified", "incomplete", "failed"
 ]
+
+
+# Of fewer records, each may be one that the rule is not for.
+_MANY: Final = 100
+_ARE_NAMES_RIGHT: Final = (
+    "Does it name the fields and headers as the records do? What a record lacks is null."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,45 @@ class RunTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleCounts:
+    """What a transform rule has done in a run.
+
+    Attributes:
+        number: its place among the flow's rules, from 1 on.
+        records: the records that went through it.
+        changed: those that it has changed.
+        left_out: those that it has left out.
+        changes: whether it is to change any.
+    """
+
+    number: int
+    records: int
+    changed: int
+    left_out: int
+    changes: bool
+
+    def __str__(self) -> str:
+        left_out = f"left out {self.left_out:,}" if self.left_out or not self.changes else ""
+        changed = f"changed {self.changed:,}" if self.changes else ""
+        done = " and ".join(filter(None, (changed, left_out)))
+        return f"rule {self.number} {done} of {count(self.records, 'record')}"
+
+    @property
+    def doubt(self) -> str:
+        """What is hardly meant, a sentence; "" where nothing is."""
+        if self.records < _MANY:
+            return ""
+        if self.left_out == self.records:
+            return (
+                f"Rule {self.number} has left out all {self.records:,} records. {_ARE_NAMES_RIGHT}"
+            )
+        if self.changes and not self.changed:
+            kept = self.records - self.left_out
+            return f"Rule {self.number} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunCounts:
     """What a run has copied and what it has not, by the ledger.
 
@@ -59,6 +105,7 @@ class RunCounts:
             with the source's.
         adoptions: the ranges that have such records, a sentence each.
         heartbeats: how many of the records are in topics of heartbeats, by topic.
+        rules: what the transform rules have done that any record went through.
     """
 
     records: int = 0
@@ -71,6 +118,7 @@ class RunCounts:
     adopted: int = 0
     adoptions: tuple[str, ...] = ()
     heartbeats: Mapping[str, int] = field(default_factory=dict)
+    rules: tuple[RuleCounts, ...] = ()
 
     @property
     def records_text(self) -> str:
@@ -213,12 +261,12 @@ class RunReport(Flat, AsJson):
         problems: what made it fail.
         proof: what it has verified.
         groups: what became of the groups, None where no step has read them.
-        measures: the input of the run's metrics; None in reports of older releases.
+        measures: the input of the run's metrics.
         window: for a backfill, the timestamps of its records.
-        so_far: the flow's source offsets so far; empty in reports of older releases.
+        so_far: the flow's source offsets so far.
     """
 
-    NESTED: ClassVar = ("so_far",)
+    NESTED: ClassVar = ("measures", "so_far")
     WHAT: ClassVar = "a run's report"
 
     flow: str
@@ -231,22 +279,20 @@ class RunReport(Flat, AsJson):
     problems: RunProblems = RunProblems()
     proof: RunProof = RunProof()
     groups: GroupMoves | None = None
-    measures: Measures | None = None
+    measures: Measures = NOT_MEASURED
     window: Window | None = None
     so_far: RunOffsets = RunOffsets()
 
     @property
     def copying(self) -> float | None:
         """How many seconds of ``mirror`` copied records; the rest is start-up and reading back."""
-        if self.measures is None or "mirror" not in self.times.seconds:
-            return None
-        return self.measures.copying_seconds
+        return self.measures.copying_seconds if "mirror" in self.times.seconds else None
 
     @property
     def waited(self) -> str:
         """What copying waited for, as in ``71 % waiting for primary``; "" where that is not known."""
         source, _, target = self.flow.partition("->")
-        return self.measures.waits.text(source, target) if self.measures else ""
+        return self.measures.waits.text(source, target)
 
     @property
     def found(self) -> str:
@@ -255,10 +301,11 @@ class RunReport(Flat, AsJson):
             return "nothing was read"
         if self.proof.verdict.ranges:
             return f"{self.proof.verdict.found}{self._evaluated}{self._witnessed}"
+        if self.window and (self.problems.refused or self.problems.failures):
+            return "nothing, since nothing was copied"
         if self.window:
             return f"nothing of {self.window} is left to copy"
-        looked_at = len(self.measures.partitions) if self.measures else 0
-        nothing = f"nothing new in {count(looked_at, 'partition')}"
+        nothing = f"nothing new in {count(len(self.measures.partitions), 'partition')}"
         if not self.proof.proved_by:
             return f"{nothing}, and nothing was ever copied"
         return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"

@@ -8,7 +8,6 @@ from typing import ClassVar
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.flat import Flat
 from kafka_ferry.model import ORDINARY, RunOptions
-from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.page import headline
 from kafka_ferry.report.run_report import RunReport
 
@@ -134,7 +133,7 @@ def summarise(report: RunReport, options: RunOptions = ORDINARY) -> RunSummary:
         report: the report.
         options: the run's options.
     """
-    measures = report.measures or Measures()
+    measures = report.measures
     behind, window = measures.records_behind, options.window
     return RunSummary(
         run=report.run,

@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.run_report import RunReport
 
 Health = Literal["verified", "not verified", "failed", "refused"]
@@ -117,7 +116,7 @@ class GroupView:
 
 def partition_views(report: RunReport) -> list[PartitionView]:
     """A run's partitions, by topic and partition."""
-    measures = report.measures or Measures()
+    measures = report.measures
     newest = max((row.verified_until for row in measures.partitions), default=0)
     # A partition has a row for each of its incarnations; the last one is the current one.
     ends = {(row.topic, row.partition): row.coverage.covered_end for row in report.proof.partitions}

@@ -124,13 +124,23 @@ def export_certificates(
     if not export.certificates:
         raise InputError(
             f"No certificate of {flow.name} has a record of {window}.",
-            advice="`ferry run --verify-all` certifies what was copied before certificates were switched on.",
+            advice=_advice(window),
         )
     try:
         _write(flow, window, folder, export, pem)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}.") from None
     return export
+
+
+def _advice(window: Window) -> str:
+    """What to do where no certificate is of the window."""
+    if window.since_ms > now_ms():
+        return "The window is in the future."
+    return (
+        "Has the source records of these dates? `ferry run --verify-all` certifies what was copied before certificates "
+        "were switched on."
+    )
 
 
 def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:

@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.config.types.problems import Problem, config_error, did_you_mean
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, InputError, NotApplied, RangesFailed
-from kafka_ferry.ledger import ledger_creation, ledger_topic
-from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
+from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
-from kafka_ferry.plan import make_plan
-from kafka_ferry.plan.removals import takes_away
-from kafka_ferry.runs.plan.discover import discover
-from kafka_ferry.runs.plan.moved_checkpoint import note_moved_checkpoint
+from kafka_ferry.runs.run_plan import own_topics, plan_run
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
 from kafka_ferry.runs.state.run_context import RunContext
@@ -173,11 +170,11 @@ class Run:
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
         if not save:
-            return self._make_plan(options, spark)
+            return plan_run(self._context, options, spark, self._retry_time)
         # They were executed for another plan.
         self._folder.forget(*STEPS)
         with self._folder.step("plan"):
-            plan = self._make_plan(options, spark)
+            plan = plan_run(self._context, options, spark, self._retry_time)
             self._folder.save_plan(plan)
         return plan
 
@@ -206,6 +203,21 @@ class Run:
             )
         self._folder.save_approval(user)
 
+    def require_approval(self) -> None:
+        """Check that a person has approved the stored plan, if plans of the flow wait for one and this one has to.
+
+        Raises:
+            FerryError: nobody has.
+        """
+        approval = self.flow.approval
+        is_asked = approval == "always" or (approval == "changes" and bool(self.planned().changes))
+        if is_asked and not self._folder.approved_by():
+            raise FerryError(
+                f"{self.flow.name}, run {self.run_id}: nobody has approved the stored plan.",
+                advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, "
+                "or written its XCom values; then clear the task plan.",
+            )
+
     def sync_topics(self, expected: str | None = None) -> Plan:
         """Make the plan's changes on the target: its topics, configs, access and the flow's own topics.
 
@@ -230,7 +242,7 @@ class Run:
             if plan.is_idle_backfill:
                 return plan
             target = ClusterControl(self.flow.target)
-            for error in target.create_topics(self._own_topics()).values():
+            for error in target.create_topics(own_topics(self.flow)).values():
                 raise error
             plan = apply_changes(self._context, target, plan)
             # A repetition finds this plan, and not the expected one; and a later step deletes by it.
@@ -431,19 +443,6 @@ class Run:
                     "Then repeat the step, or the whole run.",
                 )
 
-    def _own_topics(self) -> list[Creation]:
-        from kafka_ferry.copy import dead_letter_creation
-
-        flow = self.flow
-        topics = [ledger_creation(ledger_topic(flow.source.alias), flow.replication_factor)]
-        if flow.certificates_enabled:
-            from kafka_ferry.certificates import certificates_creation
-
-            topics.append(certificates_creation(flow))
-        if flow.sets_records_aside:
-            topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
-        return topics
-
     @contextmanager
     def _retry_time(self) -> Iterator[None]:
         """``step_time``; the steps that follow one that has waited try once: not for the same brokers again."""
@@ -454,80 +453,3 @@ class Run:
 
         with step_time(self.flow, spent=spent, on_outage=outage):
             yield
-
-    def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
-        # A wrong pattern is told before any cluster is asked.
-        _ = options.topic_filter
-        if self.flow.certificates_enabled:
-            from kafka_ferry.runs.publish.certify import signing_key
-
-            # The run's last step needs it, when everything is copied.
-            signing_key(self.flow)
-        plan = self._plan_by(self._context, options)
-        if takes_away(plan):
-            with self._retry_time(), self._context.by_topic() as context:
-                plan = self._plan_by(context, options)
-        self._require_brokers(plan)
-        self._check_rules(plan, spark)
-        return note_moved_checkpoint(self._context, plan)
-
-    def _require_brokers(self, plan: Plan) -> None:
-        """Raise ``ConfigError`` where the target has too few brokers for the flow's own topics, before a first run."""
-        factor = self.flow.replication_factor
-        if plan.ledger_end or factor <= 1:
-            return
-        target = ClusterControl(self.flow.target)
-        with self._retry_time():
-            missing = target.unknown([topic.remote_topic for topic in self._own_topics()])
-            live = target.brokers() if missing else factor
-        if live < factor:
-            is_said = "replication_factor" in self.flow.model_fields_set
-            by_default = "" if is_said else " by default"
-            reason = (
-                f"is {factor}{by_default}, and {self.flow.target.alias} has {live} live broker{'s' * (live > 1)}: "
-                f"the flow's own {', '.join(sorted(missing))} cannot be created there"
-            )
-            advice = f"Set it to at most {live}, or start more brokers."
-            raise config_error(self.flow.file, Problem("replication.factor", reason, advice))
-
-    def _plan_by(self, context: RunContext, options: RunOptions) -> Plan:
-        """The plan by the ledger table of ``context``."""
-        plan = self._made_plan(context, options)
-        if self.flow.sync_schemas != "none":
-            from kafka_ferry.runs.sync_topics.schemas import planned_schemas
-
-            with self._retry_time():
-                plan = planned_schemas(context, plan)
-        if self.flow.on_source_group_deleted == "delete":
-            from kafka_ferry.runs.sync_groups.delete_offsets import planned_deletions
-
-            with self._retry_time():
-                plan = planned_deletions(context, plan)
-        return plan
-
-    def _check_rules(self, plan: Plan, spark: SparkSource | None) -> None:
-        """Raise ``ConfigError`` where a new rule cannot be, or a secret of one that the run needs is not there."""
-        if any(self.flow.transform_of(range_.topic) for range_ in plan.ranges):
-            from kafka_ferry.transform.secrets import look_up_secret
-
-            for name, _ in self.flow.transform_secrets:
-                look_up_secret(self.flow, name)
-        new = [self.flow.transform_of(change.topic) for change in plan.rules]
-        if any(rule and rule.function for rule in new):
-            from kafka_ferry.transform import load_functions
-
-            load_functions(self.flow)
-        if spark and any(rule and not rule.function for rule in new):
-            from kafka_ferry.spark.transforms import checked_rules
-
-            checked_rules(spark(), self.flow)
-
-    def _made_plan(self, context: RunContext, options: RunOptions) -> Plan:
-        if options.window:
-            from kafka_ferry.runs.plan.backfill import make_backfill_plan
-
-            with self._retry_time():
-                return make_backfill_plan(self.flow, context.ledger, self.run_id, options)
-        with self._retry_time():
-            state = discover(self.flow, context.ledger)
-        return make_plan(self.flow, state, run=self.run_id, at=now_ms(), options=options)

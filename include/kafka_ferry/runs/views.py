@@ -50,7 +50,7 @@ _DOCS_PAGE: Final = regex.compile(
 )
 # Runs for some topics only, or for a window: up to so many newest ones are laid over the last whole run.
 _OVERLAID: Final = 8
-# Without a history file (older releases), the history is made from up to so many reports.
+# Without a history file, the history is made from up to so many reports.
 _UNREMEMBERED: Final = 20
 
 
@@ -284,13 +284,13 @@ def _ranges(ledger: LedgerTable, wanted: pc.Expression) -> tuple[RangeView, ...]
         RangeView(
             **{name: row[name] for name in columns if name != "reasons"},
             offsets=row["end"] - row["start"],
-            reasons=dict(row["reasons"] or ()),
-            rebuilt=dict(row["rebuilt"] or ()),
+            reasons=dict(row["reasons"]),
+            rebuilt=dict(row["rebuilt"]),
             at=row["at"],
             writer=row["writer"],
             verified=row["ledger_offset"] < through,
             run=row["run"],
-            rewound_from=-1 if row["rewound_from"] is None else row["rewound_from"],
+            rewound_from=row["rewound_from"],
             backfill=row["type"] == "backfill",
         )
         for row in rows.to_pylist()

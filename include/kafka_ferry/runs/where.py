@@ -18,6 +18,7 @@ from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_and_fate_at
@@ -54,7 +55,8 @@ class Whereabouts:
         ledger_offset: the ledger's record of the transaction.
         topic_id: the source topic's id; a recreated topic starts its offsets over.
         window: of a backfill, the timestamps of its records.
-        proof: the first verification of all that the ledger had by then; None where there is none.
+        proof: the first verification of all that the ledger had by then, or that of the backfill which has copied it;
+            None where there is none.
         certificate: the serial of the first certificate that has the range; 0 where none has.
     """
 
@@ -105,7 +107,9 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     logs = control.log_bounds(topics.values(), "read_uncommitted")
     known = _proofs_and_certificates(context)
     found = [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
-    found = [_as_read(context, topics, source, offset, it) for it in found]
+    found = [
+        _with_own_proof(context, _as_read(context, topics, source, offset, it)) for it in found
+    ]
     found = [_as_source_has_it(flow, source, offset, it) for it in found]
     return [_as_appended(it, found[number + 1 :]) for number, it in enumerate(found)]
 
@@ -115,7 +119,8 @@ def where_by_ledger(flow: Flow, source: TopicPartition, offset: int) -> list[Whe
     context = RunContext.of(flow, "")
     rows = _rows(context.ledger, source, offset)
     known = _proofs_and_certificates(context) if rows else ((), ())
-    return [replace(_whereabouts(row, offset, None, *known), state="") for row in rows]
+    found = [replace(_whereabouts(row, offset, None, *known), state="") for row in rows]
+    return [_with_own_proof(context, it) for it in found]
 
 
 def _proofs_and_certificates(
@@ -160,7 +165,6 @@ def _whereabouts(
 ) -> Whereabouts:
     at = _target_offset(row["segments"], offset)
     backfilled = row["since"] is not None
-    # A verification is of the flow's own ranges; a backfill's are proved by its certificate.
     after = (proof for through, proof in proofs if through > row["ledger_offset"])
     return Whereabouts(
         target=TopicPartition(row["remote_topic"], row["partition"]),
@@ -173,7 +177,7 @@ def _whereabouts(
         ledger_offset=row["ledger_offset"],
         topic_id=row["topic_id"],
         window=Window(row["since"], row["until"]) if backfilled else None,
-        proof=None if backfilled else next(after, None),
+        proof=next(after, None),
         certificate=_certificate(certificates, row),
     )
 
@@ -208,6 +212,14 @@ def _state(target_offset: int, log_start: int | None) -> str:
     if log_start is None:
         return "topic deleted"
     return "there" if target_offset >= log_start else "expired"
+
+
+def _with_own_proof(context: RunContext, one: Whereabouts) -> Whereabouts:
+    """The same by the backfill's own report too: the ledger has verifications of the flow's ordinary runs alone."""
+    report = RunFolder(context.state.folder("runs"), one.run).report() if one.window else None
+    if report is None or report.proof.verdict is None or not report.proof.verdict.success:
+        return one
+    return replace(one, proof=Proof(one.run, report.times.finished_at))
 
 
 def _as_read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import pickle
@@ -9,6 +10,8 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from pydantic import TypeAdapter
 
 from kafka_ferry.as_json import read_json
 from kafka_ferry.model.ranges import IdPart
@@ -40,7 +43,7 @@ class MirroredSchema:
         version: its version there.
         source_guid: its GUID on the source, "" where the registry has none.
         target_guid: the same on the target.
-        source_digest: ``RegisteredSchema.digest`` of what the source had under its id; "" from earlier releases.
+        source_digest: ``RegisteredSchema.digest`` of what the source had under its id.
         target_digest: the same on the target.
     """
 
@@ -84,9 +87,14 @@ class FlowSchemas:
             if it.source_guid and it.target_guid
         }
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all of it, the same in whichever order it was found."""
+        return hashlib.sha256(_text(self).encode()).hexdigest()
+
 
 def stored_schemas(state: StateFolder) -> FlowSchemas:
-    """What is in a flow's state folder; nothing where it has no file, or one that cannot be read."""
+    """What is in the state folder of a flow, or of a run; nothing where it has no file, or one that cannot be read."""
     content = state.folder(_FOLDER).read(_FILE)
     if content is None:
         return FlowSchemas()
@@ -94,21 +102,26 @@ def stored_schemas(state: StateFolder) -> FlowSchemas:
         found = read_json(content)
         if found["version"] != _VERSION:
             raise ValueError(f"version {found['version']}")
-        schemas = tuple(MirroredSchema(**row) for row in found["schemas"])
-        return FlowSchemas(schemas, dict(found["topics"]))
+        # An id that is a text would be a part of the address that a registry is asked at.
+        kept = {"schemas": found["schemas"], "remote_topics": found["topics"]}
+        return TypeAdapter(FlowSchemas).validate_python(kept)
     except (ValueError, KeyError, TypeError) as error:
         log.warning("The stored ids of schemas cannot be read and are asked for again: %s", error)
         return FlowSchemas()
 
 
 def store_schemas(state: StateFolder, found: FlowSchemas) -> None:
-    """Store it in a flow's state folder."""
+    """Store it in the state folder of a flow, or of a run."""
+    state.folder(_FOLDER).write(_FILE, _text(found))
+
+
+def _text(found: FlowSchemas) -> str:
     content = {
         "version": _VERSION,
         "schemas": [asdict(it) for it in sorted(found.schemas, key=lambda it: it.source_id)],
-        "topics": dict(found.remote_topics),
+        "topics": dict(sorted(found.remote_topics.items())),
     }
-    state.folder(_FOLDER).write(_FILE, json.dumps(content, indent=1))
+    return json.dumps(content, indent=1)
 
 
 def packed_schemas(found: FlowSchemas | None) -> bytes:

@@ -175,13 +175,72 @@ class SchemaMirror:
 def still_mirrored(
     source: SchemaRegistry, target: SchemaRegistry, stored: Sequence[MirroredSchema]
 ) -> Iterator[MirroredSchema]:
-    """Those of the stored schemas that both registries still have under their ids: a request to each."""
+    """Those of the stored schemas that both registries still have under their ids, and that are one schema there.
+
+    It takes a request to each for a schema, one more for its GUID, two for a text that is written otherwise on the
+    target, and one to each for what it refers to.
+    """
+    equality = _Equality(source, target)
     for schema in stored:
         try:
             here = source.with_id(schema.source_id)
             there = target.schema(SchemaVersion(schema.subject, schema.version))
+            is_one = here is not None and equality.holds(here, there)
+            has_guids = _has_guids(source, schema, there)
         except RegistryRefused:
             continue
         is_as_before = here is not None and here.digest == schema.source_digest
-        if is_as_before and (there.id, there.digest) == (schema.target_id, schema.target_digest):
-            yield schema
+        is_as_before &= (there.id, there.digest) == (schema.target_id, schema.target_digest)
+        if is_one and is_as_before:
+            yield schema if has_guids else replace(schema, source_guid="", target_guid="")
+
+
+def _has_guids(source: SchemaRegistry, stored: MirroredSchema, there: RegisteredSchema) -> bool:
+    """Whether the GUIDs are those of the schemas: with the schema of an id, a registry gives none."""
+    if stored.target_guid != there.guid:
+        return False
+    if stored.source_guid in ("", there.guid):
+        return True
+    here = source.with_guid(stored.source_guid)
+    return here is not None and here.digest == stored.source_digest
+
+
+class _Equality:
+    """Whether schemas of both registries are the same, with what they refer to.
+
+    The target judges texts that differ. What a registry has no more under its version cannot be compared.
+    """
+
+    def __init__(self, source: SchemaRegistry, target: SchemaRegistry) -> None:
+        self._source, self._target = source, target
+        self._known: dict[tuple[SchemaVersion, SchemaVersion], bool] = {}
+
+    def holds(self, here: RegisteredSchema, there: RegisteredSchema, chain: int = 0) -> bool:
+        """Whether they are; ``chain`` references lead to them."""
+        of_here, of_there = sorted(here.references), sorted(there.references)
+        if (here.kind, [name for name, _ in of_here]) != (
+            there.kind,
+            [name for name, _ in of_there],
+        ):
+            return False
+        pairs = zip((at for _, at in of_here), (at for _, at in of_there), strict=True)
+        return self._is_found(here, there) and all(self._refer(*it, chain + 1) for it in pairs)
+
+    def _is_found(self, here: RegisteredSchema, there: RegisteredSchema) -> bool:
+        if here.text == there.text:
+            return True
+        found = self._target.find(replace(here, at=there.at, references=there.references))
+        return found is not None and found.id == there.id
+
+    def _refer(self, here: SchemaVersion, there: SchemaVersion, chain: int) -> bool:
+        if chain > _LONGEST_CHAIN:
+            return False
+        if (here, there) not in self._known:
+            self._known[here, there] = False
+            try:
+                both = self._source.schema(here), self._target.schema(there)
+            except RegistryRefused:
+                self._known[here, there] = True
+            else:
+                self._known[here, there] = self.holds(*both, chain)
+        return self._known[here, there]

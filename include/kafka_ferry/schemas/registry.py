@@ -290,6 +290,10 @@ class _ConfluentRegistry:
         return excerpt(_BEARER.sub(MASK, shown), _LONGEST_SENTENCE)
 
     def _refusal(self, doing: str, error: Any) -> FerryError:
+        if 300 <= error.http_status_code < 400:
+            # A redirect, which would take the login elsewhere.
+            why = f"HTTP {error.http_status_code}, a redirect, which is not followed"
+            return self._no_registry(doing, why)
         told = self._shown(error.error_message)
         said = f"{self._name} does not {doing}: {told} ({error.http_status_code})."
         said = said[0].upper() + said[1:]

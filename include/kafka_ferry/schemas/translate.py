@@ -153,6 +153,7 @@ def _fitting(
         known=converted.absent,
         rebuilt=rebuilt,
         leader_epoch=converted.leader_epoch,
+        changed=converted.changed,
     )
 
 

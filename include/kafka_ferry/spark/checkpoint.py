@@ -115,7 +115,7 @@ class QueryCheckpoint:
             self._folder.delete(self._folder.names())
 
     def _location_before(self) -> str:
-        """Where it was when a query used it last; "" where it was not, or an earlier release has written it."""
+        """Where it was when a query used it last; "" where none did."""
         return (self._folder.read(_LOCATION) or b"").decode(errors="replace")
 
     def _files(self) -> list[str]:

@@ -157,7 +157,7 @@ def transformed(
     )
     filtered = list(compress(records, map(not_, keep)))
     kept = list(compress(records, keep)) if filtered else list(records)
-    is_changed = False
+    changed = 0
     if changer.changes:
         values = evaluated.values or [()] * len(records)
         for place, (record, given) in enumerate(zip(kept, compress(values, keep), strict=True)):
@@ -168,11 +168,12 @@ def transformed(
             except NotAnObject as error:
                 errors[record[0]] = str(error)
             else:
-                is_changed = is_changed or content != record[3]
+                changed += content != record[3]
                 kept[place] = (*record[:3], content)
-    if not filtered and not is_changed:
+    if not filtered and not changed:
         return TransformedBatch((converted,), errors)
-    return TransformedBatch(tuple(rebuilt(converted, kept, filtered, topic_limits)), errors)
+    became = rebuilt(converted, kept, filtered, topic_limits, changed)
+    return TransformedBatch(tuple(became), errors)
 
 
 def rebuilt(
@@ -180,6 +181,7 @@ def rebuilt(
     kept: Sequence[Record],
     filtered: Sequence[Record],
     topic_limits: TopicLimits,
+    changed: int,
 ) -> Iterator[ConvertedBatch]:
     """Converted batches with what is kept of one, in its place.
 
@@ -188,6 +190,7 @@ def rebuilt(
         kept: the records that stay, as they are to be.
         filtered: those that do not.
         topic_limits: what the target topic takes.
+        changed: how many of those that stay are not as they were.
     """
     assert converted.batch is not None
     absent = [Absent(first, first + count, Reason.FILTERED) for first, count in runs_of(filtered)]
@@ -209,6 +212,7 @@ def rebuilt(
         # A batch that was rebuilt before keeps that reason.
         rebuilt=converted.rebuilt or {Rebuilt.TRANSFORMED: 1},
         leader_epoch=converted.leader_epoch,
+        changed=changed,
     )
 
 

@@ -141,7 +141,7 @@ class FunctionRule:
         kept: list[Record] = []
         filtered: list[Record] = []
         errors: dict[int, str] = {}
-        is_changed = False
+        changed = 0
         for record in records_of(converted):
             given = _given(record, partition)
             try:
@@ -157,11 +157,12 @@ class FunctionRule:
             if content is None:
                 filtered.append(record)
                 continue
-            is_changed = is_changed or content != record[3]
+            changed += content != record[3]
             kept.append((*record[:3], content))
-        if not filtered and not is_changed:
+        if not filtered and not changed:
             return TransformedBatch((converted,), errors)
-        return TransformedBatch(tuple(rebuilt(converted, kept, filtered, topic_limits)), errors)
+        pieces = rebuilt(converted, kept, filtered, topic_limits, changed)
+        return TransformedBatch(tuple(pieces), errors)
 
 
 def _shown(error: BaseException, secrets: Iterable[str]) -> str:

@@ -205,7 +205,7 @@ RANGES: Final = Suite[RangeRow](
             lambda row: (
                 f"the last record of {row.target} before this range is gone, or hidden from consumers"
             ),
-            "The target's log was cut back while the run began, as by an unclean leader election, and written on: "
+            "The target's log was truncated while the run began, as by an unclean leader election, and written on: "
             "`ferry verify --all` names what is gone, or hidden by a transaction whose marker is. To copy it again, "
             "give the copy up with `ferry repair`.",
         ),

@@ -333,11 +333,6 @@ class RemoteLog:
         """1 if what follows the ledger's last record could not be read, 0 otherwise."""
         return int(bool(self.unread))
 
-    @property
-    def unsealed(self) -> int:
-        """The former name of ``uncommitted``, for users' expectations that use it."""
-        return self.uncommitted
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow(Flat):
@@ -357,8 +352,6 @@ class PartitionRow(Flat):
         preserved: whether records keep their offsets.
         replaced: how many offsets before the position the source's log has lost or replaced since, at the least.
     """
-
-    FORMER: ClassVar = {"uncommitted": "unsealed"}
 
     topic: str
     partition: int

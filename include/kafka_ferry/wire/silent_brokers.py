@@ -12,6 +12,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.printable import excerpt
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.sockets import bootstrap_addresses
 
@@ -46,7 +47,8 @@ def silent_brokers(cluster: Cluster) -> list[str]:
         silent = sorted(address for address, known in known_to.items() if known is None)
         symptoms = pool.map(_symptom, silent)
     return [
-        f"{host}:{port}{symptom}" for (host, port), symptom in zip(silent, symptoms, strict=True)
+        f"{excerpt(f'{host}:{port}')}{symptom}"
+        for (host, port), symptom in zip(silent, symptoms, strict=True)
     ]
 
 

@@ -107,6 +107,8 @@ class SyncTopicsOperator(StepOperator):
         if run.planned().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
         task, key = ("plan", PLANNED) if self.flow.approval == "never" else ("approve", APPROVED)
+        # Who may edit XComs need not be allowed to answer.
+        run.require_approval()
         # Whoever writes in the state folder cannot write to XCom.
         planned = run.sync_topics(str(context["ti"].xcom_pull(task_ids=task, key=key) or ""))
         context["ti"].xcom_push(key=PREPARED, value=planned.digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -96,4 +97,9 @@ def _spark_tasks(
     mapped = FerrySparkSubmitOperator.partial(
         task_id="mirror", step="mirror", map_index_template="{{ task.shard_name }}", **common
     )
-    return mapped.expand_kwargs(planned.output), verify
+    return mapped.expand_kwargs(planned.output.map(_arguments)), verify
+
+
+def _arguments(shard: Mapping[str, Any]) -> dict[str, Any]:
+    """What a shard's task is given: whoever may edit the XCom of ``plan`` could add what to submit, and how."""
+    return {"shard": int(shard["shard"]), "shard_name": str(shard["shard_name"])}

@@ -265,7 +265,7 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
         ("Not as the flow says", "warning", topics.drifts),
         ("Worth knowing", "warning", verdict.warnings if verdict else ()),
         ("To be deleted", "warning", topics.retirements),
-        ("Not measured", "warning", measures.missing if measures else ()),
+        ("Not measured", "warning", measures.missing),
         ("Notes", "info", topics.notes),
     ]
     return [_kind(*kind) for kind in kinds if kind[2]]

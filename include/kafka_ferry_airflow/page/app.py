@@ -74,7 +74,7 @@ def make_app(project: Project) -> FastAPI:
     """
     app = FastAPI(
         title="Kafka Ferry",
-        dependencies=[SignedIn],
+        dependencies=[SignedIn, Depends(_keep_private)],
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -87,6 +87,12 @@ def make_app(project: Project) -> FastAPI:
     for path, answer in _API.items():
         app.add_api_route(f"/api{path}", answer, response_model=None)
     return app
+
+
+def _keep_private(response: Response) -> None:
+    """No cache between Airflow and the browser, nor the browser after a logout, has what one user may see."""
+    response.headers["Cache-Control"] = "private, no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
 
 
 def _asked(

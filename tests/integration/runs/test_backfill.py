@@ -24,6 +24,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.audit.audit import Audit, AuditRequest
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.publish.lag import lag
+from kafka_ferry.runs.where import where
 from kafka_ferry.spark.session import no_spark, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
@@ -169,12 +170,16 @@ def test_a_day_is_backfilled_exactly_and_once(
     assert report.counts.records == 3
     assert positions(latest) == before
 
+    (found,) = where(latest, TopicPartition(orders, 0), 4)
+    assert (found.run, found.proof and found.proof.run) == ("day-1", "day-1")
+
     plan = plan_backfill(latest, day(1), "day-1-again")
     assert (plan.ranges, plan.pins) == ((), ())
     assert "Nothing to backfill" in str(plan.remarks.notes[-1])
     assert backfill(latest, day(1), "day-1-again").counts.records == 0
 
-    ordinary(latest, "second")
+    read = ordinary(latest, "second").proof.ranges
+    assert "day-1" in {row.ledger.run for row in read}
     assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "new"]
     assert backfill(latest, Window(at(0, 0), at(3, 0)), "all").counts.records == 6
     assert sorted(texts(backup, remote(latest, orders))) == sorted(texts(primary, orders))

@@ -12,7 +12,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_sandbox.broker import Broker, free_port
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.network.proxied import ProxyAddress
-from tests.support.records.builders import Record
+from tests.support.records.builders import Record, delete_topic, recreate_topic
 from tests.support.records.groups import commit_alone
 from tests.support.runs.command_line import ferry, ferry_process
 from tests.support.runs.flows import copy_now, write_flow
@@ -103,6 +103,42 @@ def test_the_lag_is_what_the_positions_have_not_reached(pair: Pair) -> None:
     assert row["to_offset"] is None
     unknown = ferry("lag", "--config", flow.file, "--group", "unknown")
     assert (unknown.returncode, "There is no group unknown" in unknown.stderr) == (10, True)
+
+
+@pytest.mark.parametrize(
+    "command", [("run",), ("backfill", "--since", "2026-01-01", "--until", "2026-01-02")]
+)
+def test_a_dry_run_fails_where_the_run_would(pair: Pair, command: tuple[str, ...]) -> None:
+    topic = pair.topic("there", [Record(value=b"x")])
+    file = pair.flow([topic, "not-there"]).file
+    tried = ferry(*command, "--config", file, "--dry-run")
+    assert tried.returncode == 6
+    assert "REFUSED not-there: " in tried.stdout
+    assert "1 refused by the plan" in tried.stderr
+    others = ferry(*command, "--config", file, "--dry-run", "--topics", topic)
+    assert others.returncode == 0, others.stderr
+
+
+def test_the_lag_of_a_topic_that_is_not_the_one_that_was_copied_is_all_that_the_source_holds(
+    pair: Pair,
+) -> None:
+    recreated, lost = (pair.topic(name, [Record(value=b"x")] * 3) for name in ("anew", "lost"))
+    copy_now(pair.flow([recreated, lost]))
+    flow = pair.flow([recreated, lost, f"{lost}s"])
+    recreate_topic(pair.primary, recreated)
+    pair.produce(recreated, [Record(value=b"y")] * 2)
+    delete_topic(pair.backup, f"{flow.source.alias}.{lost}")
+
+    done = ferry("lag", "--config", flow.file, "--short")
+    assert done.stdout == "Nothing is proved complete yet; 5 offsets behind.\n"
+    said = " ".join(done.stderr.split())
+    assert f"{recreated} was deleted on {flow.source.alias} and recreated since it was" in said
+    assert f"The copy of {lost} on {flow.target.alias} was deleted, or" in said
+    assert f"{lost}s: {flow.source.alias} has no topic of this name. Did you mean '{lost}'?" in said
+    assert done.returncode == 9
+    rows = json.loads(ferry("lag", "--config", flow.file, "--json").stdout)
+    shown = {(row["topic"], row["gone"], row["position"], row["lag"]) for row in rows}
+    assert shown == {(recreated, "source recreated", None, 2), (lost, "copy gone", None, 3)}
 
 
 @pytest.mark.parametrize(

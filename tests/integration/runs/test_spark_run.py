@@ -19,7 +19,7 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.errors import RangesFailed, SparkFailed, SparkNeeded, VerificationFailed
 from kafka_ferry.ledger import LedgerRange, ledger_topic
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.verify import verify
+from kafka_ferry.runs.verify import due
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
@@ -288,15 +288,15 @@ def test_other_bytes_than_those_that_were_sent_fail_the_verification(
     mirrored: Run, spark: SparkSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (topic,) = mirrored.flow.topics
-    due = verify._due_ranges
+    due_ranges = due._due_ranges
 
     def others(*given: Any, **options: Any) -> list[LedgerRange]:
         return [
             it._replace(copied=it.copied.model_copy(update={"digest": it.copied.digest[::-1]}))
-            for it in due(*given, **options)
+            for it in due_ranges(*given, **options)
         ]
 
-    monkeypatch.setattr(verify, "_due_ranges", others)
+    monkeypatch.setattr(due, "_due_ranges", others)
 
     with pytest.raises(VerificationFailed, match=rf"{topic}-0 \[0, 251\)"):
         mirrored.verify(spark)

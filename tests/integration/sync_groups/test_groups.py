@@ -248,7 +248,8 @@ def test_what_was_committed_further_ahead_on_the_target_stays(
 
     assert [one.action for one in move.partitions] == ["held", "written"]
     assert (
-        move.partitions[0].reason == "another client has committed 9 on the target, further ahead."
+        move.partitions[0].reason
+        == "its offset on the target is 9 already, further ahead, and this flow has not committed it."
     )
     assert committed(backup, group) == {(there, 0): 9, (there, 1): 6}
 

@@ -41,7 +41,7 @@ from tests.support.records.builders import (
 )
 from tests.support.records.groups import commit_alone, first_read
 from tests.support.runs.command_line import ferry, ferry_process
-from tests.support.runs.flows import copy_now, failures
+from tests.support.runs.flows import copy_now, failures, plan_now
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import recount_here, verified
 from tests.support.runs.topologies import values
@@ -281,6 +281,26 @@ def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.Mo
     assert sorted(values(pair.primary, this.orders)) == sorted([*texts, "b-0", "b-1", "b-2", "b-3"])
 
 
+def test_a_group_that_the_file_names_and_the_source_lacks_is_named_before_the_night(
+    pair: Pair,
+) -> None:
+    orders, group = pair.topic("orders", [Record(value=b"x")]), pair.unique("billing")
+    misspelt = group.replace("billing", "biling")
+    flow = pair.flow([orders], groups=[misspelt])
+    commit_alone(pair.primary, group, {TopicPartition(orders, 0): 1})
+    copy_now(flow)
+
+    checked = ferry("check", "--config", flow.file)
+    assert checked.stdout.endswith(f"; its groups are {misspelt}\n")
+    planned = ferry("plan", "--config", flow.file)
+    noted = f"groups has '{misspelt}', which matches no group of {flow.source.alias}"
+    assert noted in " ".join(planned.stdout.split())
+    assert f"Did you mean '{group}'?" in " ".join(planned.stdout.split())
+    tried = ferry("failover", "--config", flow.file, "--dry-run")
+    assert tried.returncode == 10
+    assert f"FAILED There is no group {misspelt} on {flow.source.alias}." in tried.stdout
+
+
 def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +319,8 @@ def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(
     assert back.returncode == 0, back.stderr
     (moved,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in moved["partitions"]] == [2, 3]
+    # Its ledger has nothing but the groups: no flow has copied anything there.
+    assert plan_now(there, "again").remarks.notes == ()
 
 
 def test_no_group_passes_what_others_wrote_there_before_anything_was_copied_back(

@@ -178,6 +178,26 @@ def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
     assert orders in {skip.topic for skip in plan_now(uncommitted, "uncommitted").remarks.skipped}
 
 
+def test_a_topic_into_which_the_opposite_flow_has_copied_nothing_is_no_copy(
+    primary: KafkaCluster, backup: KafkaCluster, there: Flow, orders: str
+) -> None:
+    """As after a failback where no application has written on the other cluster."""
+    plain = there.model_copy(update={"on_returned_records": "skip"})
+    back = reverse_flow(there)
+    for run, texts in (("empty", ()), ("first", ("a0",))):
+        write(primary, orders, *texts)
+        copy_now(plain, run)
+        copy_now(back, f"{run}-back")
+        remarks = plan_now(plain, f"{run}-again").remarks
+        assert orders not in {it.topic for it in (*remarks.refused, *remarks.skipped)}
+        assert [row.topic for row in lag(plain)] == [orders]
+
+    write(backup, orders, "b0")
+    copy_now(back, "second-back")
+    (refused,) = plan_now(plain, "second").remarks.refused
+    assert "itself are copied to it" in refused.reason
+
+
 def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
     pair: Pair, there: Flow, orders: str
 ) -> None:

@@ -13,6 +13,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
 from tests.support.records.builders import Record, read_all
+from tests.support.runs.command_line import ferry_process
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import run_all
 from tests.support.servers.http_server import QuietHandler, http_server
@@ -325,3 +326,13 @@ def test_a_record_on_which_a_regular_expression_fails_goes_to_the_dead_letter_to
     letters = read_all(pair.backup.bootstrap, flow.dead_letter_name)[0]
     errors = {it.value: dict(it.headers)["ferry.error"] for it in letters}
     assert errors == {values[0]: b"where failed", values[1]: b"set value failed"}
+
+
+@pytest.mark.long
+def test_a_rule_that_spark_cannot_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "flow.yaml"
+    assert ferry_process("init", "a:1", "b:2", "--config", file).returncode == 0
+    file.write_text(file.read_text() + 'transform: [{topics: o.*, where: "= ="}]\n')
+    checked = ferry_process("check", "--config", file)
+    assert checked.returncode == 9
+    assert "transform, rule 1 (o.*), where: [PARSE_SYNTAX_ERROR]" in checked.stderr

@@ -16,7 +16,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import SerializationContext
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.errors import ConfigError
+from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import RunOptions, Window
 from kafka_ferry.report.plan_text import plan_text
 from kafka_ferry.runs import Run
@@ -24,7 +24,7 @@ from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
-from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
 from kafka_sandbox.schema_registry import SchemaRegistryServer
 from tests import PROJECT
@@ -498,6 +498,25 @@ def test_a_map_that_is_no_longer_true_is_told_and_replaced(
     (note,) = [note.message for note in plan.remarks.notes if "other ids" in note.message]
     assert str(number) in note
     assert stored_schemas(state) == known
+
+
+def test_ids_that_were_changed_between_two_steps_are_given_to_no_record(
+    pair: Pair, registries: Registries
+) -> None:
+    topic = pair.topic("forged")
+    pair.produce(topic, [Record(value=avro(client_of(registries[0]), topic, VALUE, person(1)))])
+    flow = flow_between(registries, pair, [topic])
+    plan = plan_now(flow)
+    # As whoever writes in the state folder: of the flow, and of the run.
+    for folder in (flow_state(flow), Run(flow, "run-1")._folder.files):
+        known = stored_schemas(folder)
+        wrong = tuple(replace(it, target_id=it.target_id + 1) for it in known.schemas)
+        store_schemas(folder, replace(known, schemas=wrong))
+
+    with pytest.raises(FerryError, match="not those that both registries have given"):
+        Run(flow, "run-1").mirror(no_spark, expected=plan.digest)
+
+    assert pair.copied(flow, topic) == {0: []}
 
 
 @pytest.mark.long

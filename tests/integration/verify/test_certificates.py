@@ -368,6 +368,8 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
     listed = ferry("certificate", "list", *asked, "--json", "--since", moment(began))
     assert json.loads(listed.stdout)[0]["serial"] == 1
     assert "[]" in ferry("certificate", "list", *asked, "--json", "--since", span[3]).stdout
+    none = ferry("certificate", "list", *asked, "--since", span[3])
+    assert (none.stdout, "has no certificate of a record after" in none.stderr) == ("", True)
 
 
 def moment(at_ms: int) -> str:

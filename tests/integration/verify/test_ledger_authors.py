@@ -28,16 +28,14 @@ from kafka_ferry.ledger import (
     TransactionEntry,
     UnreadableRecord,
     VerificationEntry,
-    append_entry,
     encode,
     ledger_topic,
-    read_ledger,
 )
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.runs.repair.ledger_records import LedgerRecords
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
-from tests.support.records.builders import Record, create_topic, delete_topic, produce
+from tests.support.records.builders import Record, create_topic, produce
 from tests.support.records.histories import named
 from tests.support.runs.flows import copy_now, failures, ledger_of, plan_now, remote
 from tests.support.runs.pair import Pair
@@ -158,29 +156,6 @@ def test_what_lies_in_a_ledger_before_the_flow_begins_is_not_believed(pair: Pair
 
     with pytest.raises(LedgerError, match="belongs to no transaction"):
         plan_now(flow)
-
-
-def test_entries_of_a_snapshot_that_wrote_them_outside_count_until_the_flow_writes_inside(
-    begun: Begun,
-) -> None:
-    flow, ledger = begun.flow, ledger_topic(begun.flow.source.alias)
-    entries = [entry for _, entry in read_ledger(flow.target, ledger, 0)]
-    delete_topic(begun.pair.backup, ledger)
-    create_topic(begun.pair.backup.bootstrap, ledger)
-    for entry in entries:
-        key, value = encode(entry)
-        inside = begun.topic if isinstance(entry, TransactionEntry) else None
-        produce(begun.pair.backup.bootstrap, ledger, [Record(key, value)], transactional_id=inside)
-
-    assert [entry for _, entry in read_ledger(flow.target, ledger, 0)] == entries
-    begun.forge(_FORGED["applied"](begun))
-    assert len(list(read_ledger(flow.target, ledger, 0))) == len(entries) + 1
-    append_entry(flow, RunEntry(**_common(flow), writers=4))
-    assert len(list(read_ledger(flow.target, ledger, 0))) == len(entries) + 2
-
-    begun.forge(_FORGED["applied"](begun))
-    with pytest.raises(LedgerError, match="belongs to no transaction"):
-        list(read_ledger(flow.target, ledger, 0))
 
 
 @pytest.mark.parametrize("reason", ["aborted", "filtered", "compacted", "copied"])

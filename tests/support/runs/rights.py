@@ -328,7 +328,7 @@ def steps_of(flow: Flow, run: str) -> Iterator[Step]:
     moves = this._folder.groups()
     yield Step(said, moves.notes if moves else ())
     said, report = _attempt(lambda: publish_run(this._context, ["plan", "verify"]))
-    yield Step(said, report.measures.missing if report and report.measures else ())
+    yield Step(said, report.measures.missing if report else ())
 
 
 def _attempt(step: Callable[[], _T]) -> tuple[tuple[str, ...], _T | None]:

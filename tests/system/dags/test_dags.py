@@ -324,6 +324,10 @@ def test_a_flow_in_shards_copies_each_in_a_task_of_its_own(load: Load, configs: 
     one = mirror.unmap({"shard": 2, "shard_name": "shard 2: a"})
     assert one.application_args[-2:] == ["--shard", "2"]
     assert one.shard_name == "shard 2: a"
+    # Whoever may edit the XCom of plan gives the task nothing else.
+    (given,) = mirror.expand_input.value.callables
+    edited = {"shard": 2, "shard_name": "a", "conf": {"spark.pyspark.python": "/tmp/mine"}}
+    assert given(edited) == {"shard": 2, "shard_name": "a"}
 
 
 @pytest.mark.parametrize("shards", [1, 3])

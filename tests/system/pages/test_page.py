@@ -66,9 +66,11 @@ def test_without_a_login_there_is_nothing_to_see(airflow: Airflow, runs: list[st
 
 def test_who_may_look_sees_all_of_it(airflow: Airflow, runs: list[str]) -> None:
     with client(airflow, VIEWER) as viewer:
-        assert {path: viewer.get(path).status_code for path in routes(runs[0])} == dict.fromkeys(
-            routes(runs[0]), 200
-        )
+        answers = {path: viewer.get(path) for path in routes(runs[0])}
+    assert {it.status_code for it in answers.values()} == {200}, answers
+    for path, answer in answers.items():
+        assert answer.headers["cache-control"].startswith("private, no-"), path
+        assert answer.headers["x-content-type-options"] == "nosniff", path
 
 
 def test_who_may_not_read_a_dag_sees_nothing_of_its_flow(airflow: Airflow, runs: list[str]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.runs.certificates import find_certificates
+from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.cluster import KafkaCluster
@@ -98,3 +101,53 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     assert "No approval is needed" in api.log(dag_id, unasked, "approve")
     assert_same(primary, topic, backup, f"{source}.{topic}")
     api.end_run(dag_id, unasked)
+
+
+@pytest.mark.long
+def test_an_edited_xcom_neither_approves_a_plan_nor_says_what_a_shard_executes(
+    tmp_path: Path,
+    configs: Path,
+    airflow: Airflow,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+) -> None:
+    source, topic = unique("src"), unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
+    options = {"schedule": "", "approval": "always", "shards": 2}
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, **options)
+    api.wait_for_dag(dag_id)
+    api.unpause_and_find_run(dag_id)
+    before = topics_of(backup)
+    trace, program = tmp_path / "trace", tmp_path / "program"
+    program.write_text(f'#!/bin/sh\ntouch {trace}\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    run_id = api.trigger(dag_id)
+    api.question(dag_id, run_id, "approve")
+    of_run = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}/taskInstances"
+
+    with client(airflow, "admin") as admin:
+        digest = got(admin, f"{of_run}/plan/xcomEntries/{PLANNED}")["value"]
+        api.mark(dag_id, run_id, "approve", "success")
+        forged = {"key": APPROVED, "value": digest.strip('"'), "map_index": -1}
+        admin.post(f"{of_run}/approve/xcomEntries", json=forged).raise_for_status()
+        unapproved = api.wait(dag_id, run_id)
+
+        assert unapproved.tasks["sync_topics"] == "failed"
+        assert "nobody has approved the stored plan" in unapproved.log
+        assert topics_of(backup) == before
+
+        api.clear(dag_id, run_id, "plan")
+        api.question(dag_id, run_id, "approve")
+        conf = {f"spark.pyspark{driver}.python": str(program) for driver in ("", ".driver")}
+        shards = [{"shard": it, "shard_name": f"shard {it}", "conf": conf} for it in range(2)]
+        entry = f"{of_run}/plan/xcomEntries/return_value"
+        admin.patch(entry, json={"value": shards, "map_index": -1}).raise_for_status()
+        api.answer(dag_id, run_id, "approve", "Approve")
+        approved = api.wait(dag_id, run_id)
+
+    assert approved.state == "success", approved.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert not trace.exists()

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.config.options.notify import Channel
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.report.notice import Notice, fact
@@ -166,6 +168,19 @@ def test_a_late_run_is_told_to_who_asks_for_it_unless_it_has_failed_by_then(
     for *_, body in receiver.requests:
         title = json.loads(body)["title"]
         assert title == "eu->us: the run has not ended by 2026-11-21 10:15:00 UTC"
+
+
+def test_a_late_flow_reaches_no_more_than_one_in_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kafka_ferry_airflow.notify_task import deadline_missed
+
+    assert ALLOWED not in os.environ
+
+    asyncio.run(deadline_missed(flow_file(tmp_path), "eu->us", late_run("running")))
+
+    # The test's own end takes it back.
+    assert os.environ[ALLOWED] == ""
 
 
 def test_a_flow_that_is_gone_is_told_to_the_log_alone(

@@ -23,7 +23,7 @@ SENT = a_batch(3, codec=1)
 
 
 def test_a_digest_is_128_bits_that_never_change() -> None:
-    """Fixed values: ledgers hold digests of earlier releases."""
+    """Fixed values: ledgers hold such digests."""
     assert digest_of() == "99aa06d3014798d86001c324468d497f"
     assert digest_of(a_batch([Record(NOW, b"k", b"v")])) == "f967ef8ed51e9c0d920ede668fdee589"
 

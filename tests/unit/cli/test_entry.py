@@ -217,6 +217,7 @@ def test_several_clusters_may_follow_one_option(written: str, means: str) -> Non
             ("check", "--config", "mm3.properties"),
             "No such file or directory. Did you mean 'mm2.properties'?",
         ),
+        (("check", "--config", "mm2.yml"), "Did you mean 'mm2.properties'?"),
     ],
 )
 def test_a_wrong_word_is_shown_with_what_is_right(

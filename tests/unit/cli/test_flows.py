@@ -42,6 +42,11 @@ def test_only_what_concerns_the_flows_asked_for_is_told(
 ) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(FILE)
+    options = [f"refresh.{it}.interval.seconds" for it in ("topics", "groups")]
+    file.write_text(FILE + "".join(f"{it} = 5\n" for it in options))
     check([file], clusters=["b"])
     assert "tasks.max" in (told := capsys.readouterr().err)
+    # Several for one reason stand in one line, and what most have to know in the last.
+    assert f"{file}: {', '.join(options)} have no effect here: each run reads all" in told
+    assert told.splitlines()[-1].startswith(f"{file}: a->b runs @hourly")
     assert "offset.lag.max" not in told

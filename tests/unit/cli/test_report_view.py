@@ -10,6 +10,7 @@ from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import Note, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.report.run_report import RuleCounts
 from tests.support.runs.reports import a_report, changed
 
 NOTE = Note(
@@ -33,6 +34,17 @@ def test_a_report_shows_what_the_target_does_not_have(capsys: pytest.CaptureFixt
         "DEAD LETTERS 3 records went to ferry-dead-letter.primary.internal",
     ):
         assert line in said.splitlines()
+
+
+def test_a_report_says_what_rules_did_and_counts_one_dead_letter(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules = (RuleCounts(1, 1, 1, 0, True), RuleCounts(2, 2_000, 0, 7, False))
+    show_report(a_report(reasons={"dead-lettered": 1}, dead_letter_topic="d", rules=rules), None)
+    said = capsys.readouterr().out.splitlines()
+    assert "transform: rule 1 changed 1 of 1 record" in said
+    assert "transform: rule 2 left out 7 of 2,000 records" in said
+    assert "DEAD LETTERS 1 record went to d" in said
 
 
 def test_records_in_topics_of_heartbeats_are_counted_apart(

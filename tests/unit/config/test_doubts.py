@@ -48,6 +48,14 @@ LOGIN = (
             "retire.after.ms: is 7 milliseconds, after which a copy is deleted. A day is 86400000.",
         ),
         (
+            "start.date: 2999-01-01",
+            ":7: start.date: is 2999-01-01: before that, the timetable starts no run",
+        ),
+        (
+            "topics.configs: {o.*: {retention.ms: 7}}",
+            ":7: topics.configs: keeps records of o.* for 7 milliseconds. Write retention.ms: 7d for 7 days.",
+        ),
+        (
             "topics: [customers]\ntransform: [{topics: customer, where: 'true'}]",
             "transform: names customer, which the flow does not copy. Did you mean 'customers'?",
         ),

@@ -206,7 +206,7 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("use_defaults_from", "both", "source"),
         ("acls_mode", "off", "read-only"),
         ("approval", "sometimes", "changes"),
-        ("removals_max", 10, "less"),
+        ("removals_max", 10, "a share from 0 to 1"),
         ("removals_max", -0.1, "greater"),
         ("removals_cluster_id", "", "at least 1"),
         ("retire_after_ms", -1, "greater"),

@@ -184,6 +184,7 @@ IDENTITY = {TOKEN_ENDPOINT: "https://id.example.org/token"}
         ({"ssl.endpoint.identification.algorithm": ""}, True),
         ({TOKEN_ENDPOINT: "https://id.example.org/other"}, False),
         ({TOKEN_ENDPOINT: "https://attacker.example/token"}, True),
+        ({TOKEN_ENDPOINT: "http://id.example.org/token"}, True),
     ],
 )
 def test_a_connection_s_login_goes_where_the_connection_says(

@@ -88,7 +88,8 @@ def test_the_jobs_flow_is_valid_and_its_references_lead_to_the_mounted_secret(
     assert FERRY["command"] == ["ferry", "run", "--config", f"{config}/{name}"]
     (tmp_path / "backup.properties").write_text("password = of-backup\n")
     for file in ("primary-password", "primary-ca.pem", "backup-ca.pem"):
-        (tmp_path / file).write_text(f"of-{file}")
+        mark = "-----BEGIN CERTIFICATE-----\n" if file.endswith(".pem") else ""
+        (tmp_path / file).write_text(f"{mark}of-{file}")
     # Here the Secret is in this folder.
     text = BY_KIND["ConfigMap"]["data"][name].replace(secrets, str(tmp_path))
     (tmp_path / name).write_text(text)

@@ -32,7 +32,7 @@ from tests.support.records.model_log import a_range
 GROUP = Group("billing", "classic", "Stable", "consumer")
 HERE, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)
 OTHER_HERE, OTHER_THERE = TopicPartition("stock", 0), TopicPartition("eu.stock", 0)
-AHEAD = "another client has committed {} on the target, further ahead."
+AHEAD = "its offset on the target is {} already, further ahead, and this flow has not committed it."
 AFTER_END = "it is after the end of the source's log, {}."
 BACK = "the group was set back on the source from {} to {}"
 

@@ -91,14 +91,5 @@ def test_what_is_gone_was_created_for_none() -> None:
     assert folded(GRANTED | {"source_cluster_id": "S"}, revoked).created_for == {}
 
 
-def test_an_entry_that_names_no_cluster_is_of_the_only_one_that_was_named_before() -> None:
-    of_s, of_t = ({"configs": {"a": {}}, "source_cluster_id": it} for it in ("S", "T"))
-    assert folded(GRANTED).created_for == {}
-    assert folded(GRANTED, of_s).created_for == {}
-    assert folded(of_s, GRANTED).created_for == {ANNA: "S"}
-    assert folded(of_s, GRANTED, of_t).created_for == {ANNA: "S"}
-    assert folded(of_s, of_t, GRANTED).created_for == {}
-
-
 def test_a_topic_that_is_back_is_not_missed() -> None:
     assert folded({"missed": {"a": 5, "b": 6}}, {"missed": {"a": 0}}).missed == {"b": 6}

@@ -67,7 +67,7 @@ def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
 
 
 def test_a_transaction_of_this_release_looks_like_this() -> None:
-    """Fixed: ledgers hold the records of earlier releases."""
+    """Fixed: ledgers hold such records."""
     _, value = encode(a_transaction(FULL))
     assert json.loads(value) == {
         "version": 1,
@@ -114,6 +114,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "compared": [],
                 "remote_epoch": -1,
                 "letters": [],
+                "changed": 0,
             }
         ],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,16 +146,6 @@ def test_what_is_stored_comes_back(
     assert stored_synced(folder) == (9, synced)
 
 
-def test_what_an_earlier_release_has_stored_is_not_refuted(tmp_path: Path) -> None:
-    store_synced(StateFolder(str(tmp_path)), 9, {"a": {("t", 0): SyncedOffset(source=2, target=1)}})
-    (file,) = tmp_path.iterdir()
-    pq.write_table(pq.read_table(file).drop_columns(["refuted"]), file)
-
-    _, synced = stored_synced(StateFolder(str(tmp_path)))
-
-    assert synced == {"a": {("t", 0): SyncedOffset(source=2, target=1, refuted=False)}}
-
-
 def test_folding_nothing_changes_nothing() -> None:
     synced = {"a": {("t", 0): SyncedOffset(source=2, target=1)}}
     fold_synced(synced, [])
@@ -169,14 +158,6 @@ def test_each_offset_is_of_the_cluster_that_its_newest_entry_names(ledger: Ledge
     known = ledger.table.synced_groups()["a"]
     clusters = {key: offset.source_cluster_id for key, offset in known.items()}
     assert clusters == {("t", 0): "S", ("t", 1): "", ("u", 0): ""}
-
-
-def test_a_file_of_an_earlier_release_names_no_cluster(tmp_path: Path) -> None:
-    folder = StateFolder(str(tmp_path))
-    store_synced(folder, 9, {"a": {("t", 0): SyncedOffset(source=2, target=1)}})
-    (file,) = tmp_path.iterdir()
-    pq.write_table(pq.read_table(file).drop_columns(["source_cluster_id"]), file)
-    assert stored_synced(folder) == (9, {"a": {("t", 0): SyncedOffset(source=2, target=1)}})
 
 
 @pytest.mark.parametrize("left", [b"", b"PAR1", bytes(500)], ids=["empty", "cut off", "zeros"])

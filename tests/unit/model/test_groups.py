@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.model.groups import Group, chosen_groups, unused_patterns
+from kafka_ferry.model.groups import Group, chosen_groups, unused_patterns, unused_patterns_notes
 from tests.unit.plan.builders import a_flow
 
 
@@ -48,6 +48,10 @@ def test_only_a_group_that_certainly_has_no_members_is_idle(state: str, idle: bo
 
 def test_patterns_that_match_no_group_are_told() -> None:
     groups = [Group("app"), Group("two\nlines")]
-    assert unused_patterns(groups, [".*"]) == []
+    assert unused_patterns([it.name for it in groups], [".*"]) == []
     assert unused_patterns([], [".*", "app"]) == ["app"]
-    assert unused_patterns(groups, ["app", "two.*", "ap", "other.*"]) == ["ap", "other.*"]
+    names = [it.name for it in groups]
+    assert unused_patterns(names, ["app", "two.*", "ap", "other.*"]) == ["ap", "other.*"]
+    assert [*unused_patterns_notes("east", names, ["ap"])] == [
+        "groups has 'ap', which matches no group of east that the flow may see. Did you mean 'app'?"
+    ]

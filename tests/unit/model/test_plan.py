@@ -66,7 +66,7 @@ KEYS = (
     *("creations", "growths", "config_changes", "set_configs", "drifts", "misplacements"),
     *("retirements", "acl_changes", "relied_on", "quota_changes", "ended_quotas", "user_changes"),
     "advised_acls",
-    *("schema_registrations", "subject_settings", "translated_ids"),
+    *("schema_registrations", "subject_settings", "translated_ids", "schema_ids_digest"),
     *("offset_deletions", "excesses", "emptied"),
     *("skipped", "refused", "notes", "risks", "unapplied"),
 )
@@ -116,7 +116,7 @@ NOTHING: list[dict[str, Any]] = [
     {"drifts": (DRIFT,)},
     {"misplacements": (Misplacement("orders", "primary.orders", {"r1": 1}, {7: ("r2",)}),)},
     {"retirements": (replace(GONE, due=AT + 1),)},
-    {"translated_ids": (TranslatedIds("orders", "value 12"),)},
+    {"translated_ids": (TranslatedIds("orders", "value 12"),), "schema_ids_digest": "ab"},
     {"risks": (Risk("orders", 0, 1, 4, "it may go.", "Hurry."),)},
     {"excesses": (Excess("ACL", ("one", "another"), 3, 1),)},
     {"estimates": (Estimate("orders", 0, 4, None),)},

@@ -66,7 +66,7 @@ def test_metadata_fits_beside_an_offset() -> None:
 
 
 def test_metadata_of_this_release_looks_like_this() -> None:
-    """Fixed: groups hold metadata of earlier releases."""
+    """Fixed: groups hold it."""
     assert json.loads(METADATA.encode()) == {
         "topic_id": "source-id",
         "remote_topic_id": "target-id",
@@ -76,12 +76,6 @@ def test_metadata_of_this_release_looks_like_this() -> None:
         "origins": [],
         "v": 1,
     }
-
-
-def test_metadata_of_an_earlier_release_says_nothing_of_origins() -> None:
-    earlier = json.loads(METADATA.encode())
-    del earlier["origins"]
-    assert PositionMetadata.decode(json.dumps(earlier)) == METADATA
 
 
 def test_a_position_knows_what_was_committed_beside_it() -> None:

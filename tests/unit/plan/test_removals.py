@@ -24,7 +24,7 @@ RETENTION = "retention.ms"
         ("S", None, "S", True),
         ("another", None, "S", False),
         ("", None, "", False),
-        ("", None, "S", False),  # an entry of an earlier release
+        ("", None, "S", False),  # the ledger names none
         ("another", "S", "S", True),  # the rebuilt cluster
         ("", "S", "S", True),
         ("S", "another", "S", False),  # a third one

@@ -30,7 +30,7 @@ from kafka_ferry.model.changes import (
 )
 from kafka_ferry.model.plan import PLAINLY_TRANSLATED
 from kafka_ferry.model.removals import Excess, OffsetDeletion
-from kafka_ferry.report.plan_text import plan_text, summary
+from kafka_ferry.report.plan_text import deletions, plan_text, summary
 from tests.support.runs.reports import changed
 
 DAY = 24 * 3600 * 1000
@@ -156,6 +156,7 @@ def test_everything_that_a_run_changes_is_a_line_and_counted_in_the_first() -> N
         ),
         user_changes=(UserChange("anna", "SCRAM-SHA-512", 4096, "create"),),
     )
+    assert [line.split(":")[0] for line in deletions(plan)] == ["delete primary.old"]
     found = lines(plan)
     assert found[0] == (
         "primary->backup: topics to create: 2; topics to grow: 2; configs to change: 2; "

@@ -1,7 +1,7 @@
 from typing import Any
 
 from kafka_ferry.clock import duration_text
-from kafka_ferry.report.measures import Measures, PartitionMeasures
+from kafka_ferry.report.measures import NOT_MEASURED, Measures, PartitionMeasures
 from kafka_ferry.report.run_lines import report_lines
 from tests.support.runs.reports import changed
 
@@ -53,7 +53,7 @@ def test_what_is_out_of_the_ordinary_is_counted_after_the_table() -> None:
 
 def test_a_run_that_was_not_measured_has_no_table() -> None:
     assert list(
-        report_lines(changed(REPORT, measures=None, reasons={"aborted": 3}, seconds={}))
+        report_lines(changed(REPORT, measures=NOT_MEASURED, reasons={"aborted": 3}, seconds={}))
     ) == ["Without a record on the target: 3 aborted."]
 
 

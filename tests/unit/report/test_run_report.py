@@ -6,15 +6,28 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import OffsetsChoice, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.page import headline
+from kafka_ferry.report.run_report import RuleCounts
 from kafka_ferry.verify import ExpectationResult, Verdict
 from tests.support.runs.reports import PARTITION, RANGE, a_report, changed
 
 REPORT = a_report(records=90, reasons={"aborted": 10})
 
 
-def test_a_report_of_an_earlier_snapshot_is_read_with_its_names() -> None:
-    report = changed(REPORT, partitions=(changed(PARTITION, preserved=True, uncommitted=3),))
-    assert RunReport.from_json(report.to_json().replace('"uncommitted"', '"unsealed"')) == report
+@pytest.mark.parametrize(
+    ("counts", "doubt"),
+    [
+        (RuleCounts(1, 100, 0, 0, True), "Rule 1 has changed none of 100 records."),
+        (RuleCounts(2, 1_000, 0, 100, True), "Rule 2 has changed none of 900 records."),
+        (RuleCounts(1, 1_000, 0, 1_000, True), "Rule 1 has left out all 1,000 records."),
+        (RuleCounts(1, 1_000, 0, 1_000, False), "Rule 1 has left out all 1,000 records."),
+        (RuleCounts(1, 99, 0, 0, True), ""),
+        (RuleCounts(1, 1_000, 1, 0, True), ""),
+        (RuleCounts(1, 1_000, 0, 0, False), ""),
+        (RuleCounts(1, 1_000, 0, 999, False), ""),
+    ],
+)
+def test_a_rule_that_does_nothing_or_takes_all_is_doubtful(counts: RuleCounts, doubt: str) -> None:
+    assert counts.doubt.startswith(doubt) and bool(counts.doubt) == bool(doubt)
 
 
 def test_a_report_comes_back_from_json_as_it_was() -> None:
@@ -22,6 +35,7 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         REPORT,
         seconds={"copy": 1.5},
         rebuilt={"offset gaps": 2},
+        rules=(RuleCounts(1, 90, 80, 10, True),),
         failures=("orders-3 stopped at 120",),
         skipped=(("tmp", "excluded"),),
         losses=("orders-3 [40, 100): 60 offsets were deleted",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from kafka_ferry.model import RunOptions, Window
+from kafka_ferry.report.measures import NOT_MEASURED
 from kafka_ferry.report.summary import (
     CopiedTotals,
     LagTotals,
@@ -28,7 +29,7 @@ def test_a_summary_has_the_numbers_of_the_report() -> None:
 
 
 def test_an_unknown_lag_is_none_and_not_0() -> None:
-    lag = summarise(changed(REPORT, measures=None)).lag
+    lag = summarise(changed(REPORT, measures=NOT_MEASURED)).lag
     assert (lag.records_behind, lag.seconds_behind) == (None, None)
 
 

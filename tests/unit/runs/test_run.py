@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from kafka_ferry.copy import Failure, Outcome
 from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, RangesFailed
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.model import Plan, Range, Refusal
+from kafka_ferry.model import Growth, Plan, Range, Refusal
+from kafka_ferry.model.plan import TopicChanges
 from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.mirror.mirror import Copying
@@ -60,6 +62,28 @@ def test_nothing_is_copied_where_sync_topics_was_only_marked(run: Run) -> None:
 
 def failure(*, transient: bool = False, fenced: bool = False) -> Failure:
     return Failure(RANGE, 20, "it was refused.", transient, fenced)
+
+
+@pytest.mark.parametrize(
+    ("approval", "changes", "is_asked"),
+    [
+        ("never", True, False),
+        ("changes", False, False),
+        ("changes", True, True),
+        ("always", False, True),
+    ],
+)
+def test_a_plan_that_waits_for_an_approval_has_one_by_name(
+    flow: Flow, approval: str, changes: bool, is_asked: bool
+) -> None:
+    this = Run(flow.model_copy(update={"approval": approval}), "run-1")
+    made = TopicChanges(growths=(Growth("primary.orders", 4),)) if changes else TopicChanges()
+    plan = a_plan(topics=made)
+    this._folder.save_plan(plan)
+    with pytest.raises(FerryError, match="nobody has approved") if is_asked else nullcontext():
+        this.require_approval()
+    this.approve("anna", plan.digest)
+    this.require_approval()
 
 
 def test_a_copy_without_failures_is_a_step_without_one(run: Run, mirror: MirrorOf) -> None:

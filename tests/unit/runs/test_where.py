@@ -68,7 +68,7 @@ def test_whether_the_record_is_still_there(log_start: int | None, state: str) ->
 def test_the_first_verification_after_the_range_proves_it() -> None:
     assert of(5).proof == Proof("run-1", 2)
     assert of(5, ledger_offset=20).proof is None
-    assert of(5, since=1, until=9).proof is None
+    assert of(5, since=1, until=9).proof == Proof("run-1", 2)
     assert of(5, since=1, until=9).window == Window(1, 9)
 
 

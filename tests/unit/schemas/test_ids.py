@@ -29,7 +29,17 @@ def test_it_is_read_as_it_was_stored(tmp_path: Path) -> None:
     assert (FOUND.ids, FOUND.guids) == ({1: 7, 2: 8}, {"g": "h"})
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"version": 2}', '{"version": 1, "schemas": [{}]}'])
+_ROW = '{"source_id": "1/../../subjects", "target_id": 1, "subject": "a", "version": 1}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", '{"version": 2}', '{"version": 1, "schemas": [{}]}'),
+        f'{{"version": 1, "schemas": [{_ROW}], "topics": {{}}}}',
+        '{"version": 1, "schemas": [], "topics": {"a": 1}}',
+    ],
+)
 def test_a_file_that_cannot_be_read_counts_as_none(tmp_path: Path, content: str) -> None:
     state = StateFolder(str(tmp_path))
     state.folder("schemas").write("ids.json", content)

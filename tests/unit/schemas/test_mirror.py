@@ -9,6 +9,7 @@ import pytest
 from kafka_ferry.model.schemas import SchemaVersion, SubjectSetting
 from kafka_ferry.schemas.ids import MirroredSchema
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
+from kafka_ferry.schemas.registered import RegisteredSchema
 from kafka_ferry.schemas.subjects import SubjectNames
 from tests.support.servers.registries import MemoryRegistry
 
@@ -195,6 +196,55 @@ def test_what_was_stored_counts_as_far_as_both_registries_still_have_it() -> Non
     stored = [known, *(replace(known, **it) for it in others)]
 
     assert [*still_mirrored(source, target, stored)] == [known]
+
+
+def test_what_was_stored_makes_one_schema_of_two_only_where_the_registries_do() -> None:
+    """Whoever writes in the state folder knows what both registries have, and may pair it as he likes."""
+    source, target = MemoryRegistry(first_id=100), MemoryRegistry()
+    here, there, other = source.add("x", "one"), target.add("a", "one"), target.add("a", "two")
+    known = paired(here, there)
+
+    forged = [
+        replace(known, source_guid=source.add("y", "more").guid),
+        replace(known, target_guid=other.guid),
+    ]
+
+    assert [*still_mirrored(source, target, [known, paired(here, other)])] == [known]
+    without = replace(known, source_guid="", target_guid="")
+    assert [*still_mirrored(source, target, forged)] == [without, without]
+
+
+def test_what_a_stored_schema_refers_to_must_be_the_same_too() -> None:
+    source, target = MemoryRegistry(first_id=100), MemoryRegistry()
+    city, other = target.add("city", "city"), target.add("city", "other")
+    here = source.add("x", "one", ("city", source.add("city", "city").at))
+    same, unlike = (target.add("a", "one", ("city", it.at)) for it in (city, other))
+    renamed = target.add("a", "one", ("town", city.at))
+
+    stored = [paired(here, it) for it in (same, unlike, renamed)]
+
+    assert [*still_mirrored(source, target, stored)] == stored[:1]
+    # What is deleted by now cannot be compared.
+    source.delete("city")
+    assert [*still_mirrored(source, target, stored)] == stored[:2]
+
+
+def test_a_stored_schema_may_be_written_otherwise_where_the_target_says_that_it_is_the_same() -> (
+    None
+):
+    class Normal(MemoryRegistry):
+        def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
+            return super().find(replace(schema, text=schema.text.replace(" ", "")))
+
+    source, target = MemoryRegistry(first_id=100), Normal()
+    stored = [paired(source.add("x", '{ "a" }'), target.add("a", '{"a"}'))]
+
+    assert [*still_mirrored(source, target, stored)] == stored
+
+
+def paired(here: RegisteredSchema, there: RegisteredSchema) -> MirroredSchema:
+    ids = here.id, there.id, there.at.subject, there.at.version
+    return MirroredSchema(*ids, here.guid, there.guid, here.digest, there.digest)
 
 
 def test_a_long_row_of_references_stops_at_some_and_stops_nothing_else(

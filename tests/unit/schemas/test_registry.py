@@ -256,6 +256,19 @@ def test_that_a_path_is_unknown_says_nothing_about_schemas(
         ask(registry)
 
 
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_a_redirect_is_not_followed_and_says_nothing_about_schemas(
+    server: HttpRegistry, path: str
+) -> None:
+    ask, _ = QUESTIONS[path]
+    server.answers[path] = (307, {"error_code": 40403, "message": "elsewhere"})
+    with (
+        open_registry(a_cluster(**named(server.url))) as registry,
+        pytest.raises(ClusterUnreachable, match="HTTP 307, a redirect, which is not followed"),
+    ):
+        ask(registry)
+
+
 def test_a_schema_is_found_by_its_id(server: HttpRegistry) -> None:
     reference = {"name": "n", "subject": "b", "version": 2}
     server.answers["GET /subjects/a/versions/3"] = (200, SCHEMA | {"references": [reference]})

@@ -93,6 +93,7 @@ def test_parts_of_a_record_are_set_and_dropped() -> None:
     assert found.converted[0].batch is not None
     (changed,) = consumed(found.converted[0].batch.encode())
     assert (changed.key, changed.value) == (b"K", b"value")
+    assert found.converted[0].changed == 1
     assert tuple(changed.headers) == (("a", b"H"), ("b", None), ("new", None))
 
 
@@ -120,6 +121,14 @@ def test_a_record_that_cannot_be_changed_is_named_and_left_as_it_is(
         assert (found.errors, record.value) == ({10: expected}, value)
     else:
         assert (found.errors, record.value) == ({}, expected)
+
+
+def test_records_that_become_what_they_were_are_not_counted_as_changed() -> None:
+    results = Evaluated([True] * 3, [], [(b"K",), (None,), (b"K",)])
+    records = [Record(key=it) for it in (b"a", None, b"K")]
+    limits = TopicLimits(offsets_kept=True)
+    found = applied(a_converted(records), results, limits, set={"key": "k"}).converted
+    assert [it.changed for it in found] == [1]
 
 
 def test_the_step_that_failed_is_named() -> None:

@@ -15,6 +15,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
 from kafka_ferry.wire.partition_leader import printed
 from kafka_ferry.wire.partitions.ends import delete_records
+from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
@@ -27,9 +28,9 @@ ASKED = TopicPartition("orders", 1)
 OTHER = TopicPartition("orders", 2)
 TOPIC_ID = "TTb4ol0PSw6aU4xLHLsKEQ"
 
-SPOKEN = [*KINDS[1:13], *KINDS[-2:]]
+SPOKEN = [*KINDS[1:14], *KINDS[-2:]]
 METADATA, FETCH_12, FETCH_13, _, COORDINATOR, INIT, ADD = SPOKEN[:7]
-ADD_GROUP, COMMIT, OFFSETS, END, LISTED, DELETED, MARKERS = SPOKEN[7:]
+ADD_GROUP, COMMIT, OFFSETS, END, LISTED, EPOCHS, DELETED, MARKERS = SPOKEN[7:]
 SOME_MARKERS = Markers(2, producer_id=7, epoch=0, coordinator_epoch=3)
 Call = Callable[[WireCluster, TransactionalProducer], object]
 
@@ -68,6 +69,8 @@ CALLS: list[tuple[Kind, Call]] = [
     (DELETED, lambda cluster, _: delete_records(cluster, {ASKED: 1}, {ASKED: 5})),
     (MARKERS, lambda cluster, _: write_markers(cluster, 1, {ASKED: SOME_MARKERS})),
     (INIT, lambda cluster, _: new_producer_id(cluster)),
+    (EPOCHS, lambda cluster, _: epoch_ends(cluster, {ASKED: 1})),
+    (EPOCHS, lambda cluster, _: epochs_before(cluster, {ASKED: 5})),
 ]
 
 
@@ -155,6 +158,21 @@ SILENCE: list[tuple[Kind, str, Call]] = [
 def test_silence_is_no_answer(broker: ScriptedBroker, kind: Kind, field: str, call: Call) -> None:
     with pytest.raises(ClusterUnreachable, match="did not answer for orders-1"):
         calling(broker, call, {kind: encoded(kind, **{field: []})})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda cluster, _: epoch_ends(cluster, {ASKED: 0}),
+        lambda cluster, _: epochs_before(cluster, {ASKED: 1}),
+    ],
+)
+def test_no_epoch_is_newer_than_the_one_that_was_asked_for(
+    broker: ScriptedBroker, call: Call
+) -> None:
+    """Whoever looks for an older one would ask for ever."""
+    with pytest.raises(ClusterUnreachable, match="answered for the leader epoch 1 of orders-1"):
+        calling(broker, call, {})
 
 
 @pytest.mark.parametrize(

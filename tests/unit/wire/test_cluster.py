@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
+from kafka_ferry.config import Cluster
 from kafka_ferry.errors import BrokerError, ClusterUnreachable
 from kafka_ferry.retry import retry_for
 from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_ferry.wire.connections import connection as connection_module
 from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.silent_brokers import silent_brokers
 
 from .scripted import HOST, KINDS, METADATA, ScriptedBroker, metadata, sample
 
@@ -183,6 +185,23 @@ def test_however_many_silent_brokers_one_names_the_others_are_asked_for_seconds(
         with pytest.raises(ClusterUnreachable, match="No broker of backup answers"):
             cluster.any_connection()
         assert now < 100
+
+
+def test_the_name_of_a_silent_broker_is_short_and_in_one_line(start: Starting) -> None:
+    broker, response = start(), METADATA.response[None]
+    entry = response.MetadataResponseBroker
+    told = [
+        sample(entry, METADATA.version, node_id=node, host=host, port=1)
+        for node, host in enumerate(["evil\nERROR: all is lost", "x" * 20_000])
+    ]
+    answer = sample(response, METADATA.version, brokers=told, topics=[])
+    broker.speak({METADATA: answer.encode(version=METADATA.version)})
+    servers = {"bootstrap.servers": f"{HOST}:{broker.port}"}
+
+    evil, long = silent_brokers(Cluster(alias="a", properties=servers))
+
+    assert evil.startswith("evil ERROR: all is lost:1 (this machine cannot resolve the name")
+    assert len(long) < 500
 
 
 def test_a_broker_that_is_not_up_is_named(start: Starting) -> None:

@@ -11,8 +11,10 @@ import typer
 from kafka_ferry.cli.flows import flows_of, ignored_keys
 from kafka_ferry.cli.options import FLOW_FILE, ClustersOption, FlowOption
 from kafka_ferry.cli.terminal import messages, out, show_json
+from kafka_ferry.config.client.keystores import wrong_stores
 from kafka_ferry.config.files.load import doubt_texts, refuse
 from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, config_error
+from kafka_ferry.errors import JavaNeeded
 from kafka_ferry.plan.same_names import own_names, same_names
 from kafka_ferry.plan.topics.unused_options import unused_registries
 
@@ -52,17 +54,53 @@ def check(
     found = [(file, one) for file in named.values() for one in flows_of(file, flow, clusters)]
     _refuse_twins(found)
     for file, one in found:
-        refuse(file, one, own_names(one))
+        refuse(file, one, (*own_names(one), *_wrong_stores(one)))
+    unchecked = _check_rules([one for _, one in found])
     notes = {one.name: [*_notes(file, one)] for file, one in found}
+    for file, one in found if unchecked else ():
+        if one.transform:
+            notes[one.name].append(f"{file}: transform: was not looked at. {unchecked}")
     for (_, one), (file, other) in combinations(found, 2):
         notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]
     if as_json:
         show_json([[_as_json(file, it, notes[it.name]) for file, it in found]], several=False)
         return
     for file, one in found:
-        out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}")
+        groups = "" if one.groups == (".*",) else f"; its groups are {', '.join(one.groups)}"
+        out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}{groups}")
     for note in dict.fromkeys(said for some in notes.values() for said in some):
         messages.print(note)
+
+
+def _wrong_stores(flow: Flow) -> Iterator[Problem]:
+    for side, cluster in (("source", flow.source), ("target", flow.target)):
+        for it in wrong_stores(cluster.properties):
+            yield it._replace(key=f"{side}.{it.key}")
+
+
+def _check_rules(flows: Sequence[Flow]) -> str:
+    """Let Spark read the flows' rules, as a plan does; those that need no registry.
+
+    Returns:
+        Why it could not, "" where it did.
+
+    Raises:
+        ConfigError: Spark cannot make sense of an expression.
+    """
+    ruled = [it for it in flows if any(any(rule.expressions) for rule in it.transform)]
+    if not (ruled := [it for it in ruled if not any(r.registry_formats for r in it.transform)]):
+        return ""
+    from kafka_ferry.spark.session import terminal_spark
+    from kafka_ferry.spark.transforms import checked_rules
+
+    try:
+        started = terminal_spark("rules", 1)
+    except JavaNeeded as error:
+        return str(error)
+    with started as spark:
+        for flow in ruled:
+            checked_rules(spark(), flow)
+    return ""
 
 
 def _refuse_twins(found: Sequence[tuple[Path, Flow]]) -> None:
@@ -83,13 +121,18 @@ def _refuse_twins(found: Sequence[tuple[Path, Flow]]) -> None:
 
 
 def _notes(file: Path, flow: Flow) -> Iterator[str]:
+    by_reason: dict[str, list[str]] = {}
     for key, why in ignored_keys([flow]):
-        yield f"{file}: {key} has no effect here: {why}"
-    if file.suffix == ".properties" and "schedule" not in flow.model_fields_set:
-        yield f"{file}: {flow.name} runs {flow.schedule} in Airflow, since the file has no schedule"
+        by_reason.setdefault(why, []).append(key)
+    for why, keys in by_reason.items():
+        have = "has" if len(keys) == 1 else "have"
+        yield f"{file}: {', '.join(keys)} {have} no effect here: {why}"
     yield from doubt_texts(file, flow)
     for note in unused_registries(flow):
         yield f"{file}: {note}"
+    # The last line is read first.
+    if file.suffix == ".properties" and "schedule" not in flow.model_fields_set:
+        yield f"{file}: {flow.name} runs {flow.schedule} in Airflow, since the file has no schedule"
 
 
 def _as_json(file: Path, flow: Flow, notes: Sequence[str]) -> dict[str, Any]:

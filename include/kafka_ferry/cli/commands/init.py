@@ -21,7 +21,7 @@ source:
   # It goes before the topics' names on the target: orders of {source_name} becomes {source_name}.orders.
   alias: {source_alias}
   bootstrap.servers: {source}
-  # TLS and logins, on either side; secrets can stay in a file of their own, with `config.providers: file` below:
+  # TLS and logins, on either side; secrets can stay in a file of their own:
   # security.protocol: SASL_SSL
   # sasl.mechanism: SCRAM-SHA-512
   # sasl.jaas.config: ${{file:/etc/kafka-ferry/secrets.properties:source.jaas}}
@@ -29,6 +29,9 @@ source:
 target:
   alias: {target_alias}
   bootstrap.servers: {target}
+
+# What looks up a value such as ${{file:...}}, of either cluster.
+# config.providers: [file]
 
 # Names, or Java regular expressions that match a whole name.
 topics: {topics}
@@ -80,4 +83,5 @@ def init(
         show_json([{"config": str(config), "flow": name}], several=False)
         return
     out.print(f"{config} holds the flow {name}.")
-    out.print("Next: ferry plan" + ("" if config == FLOW_FILE else f" --config {config}"))
+    named = "" if config == FLOW_FILE else f" --config {config}"
+    out.print(f"Next: ferry check{named}, then ferry plan{named}")

@@ -40,6 +40,11 @@ GroupOption = Annotated[
 ]
 
 
+ShortOption = Annotated[
+    bool, typer.Option("--short", help="Show the first line and the warnings, no partitions.")
+]
+
+
 def lag(
     config: ConfigOption,
     flow: FlowOption = None,
@@ -47,6 +52,7 @@ def lag(
     topics: TopicsOption = None,
     group: GroupOption = None,
     timeout: TimeoutOption = None,
+    short: ShortOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show how far each partition of the target is behind its source, or groups behind their logs there."""
@@ -64,7 +70,7 @@ def lag(
             if group:
                 key, listed = "groups", _lag_of_groups(flow, group, options, show=not as_json)
             else:
-                rows, errors = _lag_of_partitions(flow, options, show=not as_json)
+                rows, errors = _lag_of_partitions(flow, options, show=not as_json, short=short)
                 key, listed = "partitions", rows
                 refused.extend(errors)
         # The rows of a single flow need not name it.
@@ -79,14 +85,16 @@ def lag(
 
 
 def _lag_of_partitions(
-    flow: Flow, options: RunOptions, *, show: bool
+    flow: Flow, options: RunOptions, *, show: bool, short: bool
 ) -> tuple[list[dict[str, object]], list[FerryError]]:
     from kafka_ferry.runs.publish.lag import readable_lag
 
     rows, refused = readable_lag(flow, options)
     if show:
         out.print(_age(flow, rows))
-        _show(rows)
+        if not short:
+            _show(rows)
+    _warn_of_gone(flow, rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
     if remote := sum(row.remote for row in rows):
@@ -160,6 +168,19 @@ def _show(rows: Sequence[Lag]) -> None:
         for row in rows
     )
     show_table(("TOPIC", *columns), cells, numbers=columns)
+
+
+def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
+    """A warning for each topic whose position is of another one."""
+    source, target = flow.source.alias, flow.target.alias
+    for topic, gone in dict.fromkeys((row.topic, row.gone) for row in rows if row.gone):
+        if gone == "source recreated":
+            what = f"{topic} was deleted on {source} and recreated since it was copied"
+            policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"
+        else:
+            what = f"The copy of {topic} on {target} was deleted, or deleted and recreated"
+            policy = f"on.target.topic.lost: {flow.on_target_topic_lost}"
+        warn(f"{what}: its lag is all that {source} holds. The next run follows {policy}.")
 
 
 def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:

@@ -29,9 +29,9 @@ from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.cli.terminal import messages, show_json
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import FerryError, InputError
+from kafka_ferry.errors import FerryError, InputError, RangesFailed
 from kafka_ferry.model import ORDINARY, RunOptions
-from kafka_ferry.report.plan_text import summary
+from kafka_ferry.report.plan_text import deletions, summary
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Run
@@ -114,7 +114,7 @@ def run_flows(
 
     def ran(flow: Flow) -> None:
         if asked.dry_run:
-            told.append(_plan_flow(with_timeout(flow, timeout), this_run, asked, as_json=as_json))
+            _plan_flow(with_timeout(flow, timeout), this_run, asked, told, as_json=as_json)
         else:
             planner = Run(with_timeout(flow, timeout), this_run)
             _run_flow(planner, flow, asked, told, as_json=as_json, tasks=tasks)
@@ -125,7 +125,10 @@ def run_flows(
     attempts.raise_failures()
 
 
-def _plan_flow(flow: Flow, run_id: str, asked: RunOptions, *, as_json: bool) -> dict[str, Any]:
+def _plan_flow(
+    flow: Flow, run_id: str, asked: RunOptions, told: list[dict[str, Any]], *, as_json: bool
+) -> None:
+    """Show a dry run's plan, and fail where the run would."""
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
@@ -133,7 +136,9 @@ def _plan_flow(flow: Flow, run_id: str, asked: RunOptions, *, as_json: bool) -> 
         planned = Run(flow, run_id).plan(asked, spark=spark)
     if not as_json:
         show_plan(planned)
-    return plan_json(planned)
+    told.append(plan_json(planned))
+    if refused := [*map(str, planned.remarks.refused)]:
+        raise RangesFailed((), transient=False, refused=refused)
 
 
 def _run_flow(
@@ -158,6 +163,8 @@ def _run_flow(
             spark.begin()
         planned = this.sync_topics(made.digest)
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
+        for deletion in deletions(planned):
+            messages.print(deletion)
         if planned.ranges:
             import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.

@@ -29,6 +29,7 @@ from kafka_ferry.config.client.pem import (
 )
 from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.key_costs import MOST_KEY_BYTES, TooCostly, check_costs
+from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.errors import ConfigError
 
 TYPES: Final = ("PEM", "PKCS12", "JKS")
@@ -127,6 +128,21 @@ def without_stores(properties: Mapping[str, str], file: str) -> dict[str, str]:
     return result
 
 
+def wrong_stores(properties: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with the stores on this machine, as far as it shows without their passwords."""
+    for name in ("ssl.truststore", "ssl.keystore"):
+        given = [properties.get(f"{name}.{it}", "") for it in ("location", "type")]
+        if not given[0] or any("${" in it for it in given):
+            continue
+        try:
+            _Store(properties, name, "").read()
+        except ConfigError as error:
+            yield Problem(error.key, error.reason.rstrip("."), error.advice)
+        except PemError:
+            # It may be on another machine.
+            continue
+
+
 class _Store:
     """One store as the properties describe it."""
 
@@ -136,6 +152,7 @@ class _Store:
         self.location = properties.get(f"{name}.location", "")
         self.password = properties.get(f"{name}.password")
         self.key_password = properties.get(_KEY_PASSWORD)
+        self.is_typed = f"{name}.type" in properties
         self.type = properties.get(f"{name}.type", _JAVAS_DEFAULT).upper()
         if self.location and self.type not in TYPES:
             raise self.error("type", f"must be one of {', '.join(TYPES)}", _CONVERT)
@@ -169,8 +186,14 @@ class _Store:
             raise PemError(f"cannot be read: {error.strerror}") from None
         is_pem = _PEM_MARK in data
         if is_pem != (self.type == "PEM"):
-            reason = f"is {self.type}, but {self.location} is {'' if is_pem else 'not '}PEM"
-            raise self.error("type", reason, f"It must be one of {', '.join(TYPES)}.")
+            kind = self.type if self.is_typed else f"not given, which means {self.type}"
+            reason = f"is {kind}, but {self.location} is {'' if is_pem else 'not '}PEM"
+            advice = (
+                f"Write {self.name}.type: PEM"
+                if is_pem
+                else f"It must be {' or '.join(TYPES[1:])}."
+            )
+            raise self.error("type", reason, advice)
         if not is_pem and not data.startswith((MAGIC, _DER)):
             raise self.error("location", f"{self.location} is neither PKCS12 nor JKS", _CONVERT)
         return data

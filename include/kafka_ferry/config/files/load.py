@@ -144,7 +144,9 @@ def _content(path: str | Path) -> tuple[str, bytes, str]:
     try:
         return file, content_of(Path(path)), suffix
     except OSError as error:
-        near = did_you_mean(Path(path).name, _names_beside(Path(path)), cutoff=0.75)
+        beside = _names_beside(Path(path))
+        same = [it for it in beside if Path(it).stem == Path(path).stem]
+        near = did_you_mean(Path(path).name, same or beside, cutoff=0.0 if same else 0.75)
         problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}", near)
         raise config_error(file, problem) from None
 

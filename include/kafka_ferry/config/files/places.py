@@ -25,14 +25,25 @@ _SHOWN: Final = regex.compile(r"[^@]{0,80}")
 _DEMAND: Final = regex.compile(r"(must|should) ")
 _NEVER_SHOWN: Final = regex.compile(r"(.*->.*\.)?(transform\.secrets|certificates|notify)(\..*)?")
 _IN_QUOTES: Final = regex.compile(r"'([^']+)'")
+_TRAILING_COMMENT: Final = regex.compile(r"\s+[#!].*", regex.DOTALL)
+_IN_TWO_QUOTES: Final = regex.compile(r"""(["'])(.*)\1""")
 _LINE: Final = regex.compile(r"\r\n|\r|\n")
 
 
 class KeyPlace(NamedTuple):
-    """Where a key stands: the line, from 1 on, and its value in a few words."""
+    """Where a key stands.
+
+    Attributes:
+        line: from 1 on.
+        value: in a few words.
+        mistake: what a properties file takes for a part of the value, and a person does not; "" where there is nothing.
+        meant: the value without it.
+    """
 
     line: int
     value: str
+    mistake: str = ""
+    meant: str = ""
 
 
 KeyPlaces = Mapping[str, KeyPlace]
@@ -98,8 +109,19 @@ def _entries(content: bytes) -> Iterator[tuple[str, KeyPlace]]:
         return
     for part in parts:
         if isinstance(part, javaproperties.KeyValue):
-            yield part.key, KeyPlace(line, _quoted(part.value.strip()))
+            value = part.value.strip()
+            yield part.key, KeyPlace(line, _quoted(value), *_mistake(value))
         line += len(_LINE.findall(part.source))
+
+
+def _mistake(value: str) -> tuple[str, str]:
+    """As the attributes of ``KeyPlace``."""
+    bare = _TRAILING_COMMENT.sub("", value)
+    if bare != value:
+        return "A comment needs a line of its own in a properties file", bare
+    if quoted := _IN_TWO_QUOTES.fullmatch(value):
+        return "Values in a properties file have no quotes", quoted[2]
+    return "", ""
 
 
 def properties_twins(content: bytes) -> list[tuple[str, str]]:
@@ -156,6 +178,9 @@ def _located(problem: Problem, places: KeyPlaces) -> Problem:
     if place is None or problem.line:
         return problem
     reason = problem.reason
+    if is_own and place.mistake and "comment" not in reason:
+        meant = f": write {place.meant}" if _may_show(problem.key) else ""
+        problem = problem._replace(advice=f"{place.mistake}{meant}")
     if is_own and _DEMAND.match(reason) and _may_show(problem.key) and place.value:
         reason += "" if place.value in reason else f", and not {place.value}"
         value = place.value.strip("'")

@@ -235,7 +235,9 @@ def _syntax_problem(error: yaml.YAMLError) -> Problem:
     # So PyYAML says of a tab, in two ways.
     is_tab = "'\\t'" in (getattr(error, "problem", None) or "")
     tabs = "Indent with spaces: YAML allows no tab there." if is_tab else ""
-    return Problem(where, f"is not valid YAML: {reason}", tabs or _opened(error))
+    is_in_line = reason.startswith("mapping values are not allowed")
+    keys = "Does a second key stand in the line? Write KEY: {NAME: VALUE}." if is_in_line else ""
+    return Problem(where, f"is not valid YAML: {reason}", tabs or keys or _opened(error))
 
 
 def _opened(error: yaml.YAMLError) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from kafka_ferry.config.options.base import Options
-from kafka_ferry.config.types.values import Number
+from kafka_ferry.config.types.durations import Milliseconds
 
 _HOUR_MS = 60 * 60 * 1000
 
@@ -20,7 +20,7 @@ class BackfillOptions(Options):
         description="Where a backfill's records go: after the others in the same remote topic, or "
         "to a separate topic, named like the remote topic with .backfill appended.",
     )
-    backfill_disorder_ms: Number = Field(
+    backfill_disorder_ms: Milliseconds = Field(
         default=_HOUR_MS,
         ge=-1,
         description="How far out of order timestamps in a partition may be. A backfill stops at the "

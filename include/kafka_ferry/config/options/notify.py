@@ -58,7 +58,9 @@ def _channels(given: object) -> tuple[Channel, ...]:
     if isinstance(given, str):
         given = [_from_text(item) for item in split_list(given)]
     if not isinstance(given, Sequence):
-        raise ValueError(f"must be a list of channels, or text: {_TEXT_FORM}")
+        raise ValueError(
+            f"must be a list of channels, such as [{{slack: slack_ops}}], or text: {_TEXT_FORM}"
+        )
     channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in given)
     names = [channel.name for channel in channels]
     for name in names:
@@ -84,7 +86,8 @@ def _channel(given: object) -> Channel:
     if len(kinds) != 1:
         near = did_you_mean_each([str(key) for key in given if key not in _KEYS], KINDS)
         reason = f"needs in each channel exactly one of {', '.join(KINDS)}"
-        raise ValueError(f"{reason}. {near}" if near else reason)
+        form = f"{reason} with the id of an Airflow connection, such as {{slack: slack_ops}}"
+        raise ValueError(f"{reason}. {near}" if near else form)
     unknown = [str(key) for key in given if key not in _KEYS]
     if unknown:
         raise ValueError(f"has no {', '.join(unknown)}; a channel's keys are {', '.join(_KEYS)}")
@@ -99,6 +102,14 @@ def _channel(given: object) -> Channel:
 
 
 def _connection(given: object) -> str:
+    if given is None:
+        raise ValueError(
+            "must name a connection of Airflow by its id; in YAML, '#' begins a comment"
+        )
+    if isinstance(given, str) and given.startswith("#"):
+        raise ValueError(
+            "must name a connection of Airflow by its id, and not a channel of Slack: the connection has the channel"
+        )
     # Not quoted: a user who gave an address instead may have written a secret there.
     if not isinstance(given, str) or not regex.fullmatch(_CONNECTION, given):
         raise ValueError("must name a connection of Airflow by its id, not an address")

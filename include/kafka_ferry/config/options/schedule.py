@@ -59,12 +59,14 @@ def _why_never_due(cron: str) -> str:
 
 def _near_schedule(schedule: str) -> str:
     """What is near to a text that is no schedule, in a sentence; may be empty."""
+    if schedule.isdecimal():
+        return f". A number needs its unit, such as '{schedule} minutes'"
     if near := near_duration(schedule):
         return f". Did you mean '{near}'?"
     if near := did_you_mean(schedule.strip().lower(), _PRESETS, cutoff=0.6):
         return f". {near}"
     fields = len(schedule.split())
-    if fields > 1 and regex.search(r"[*/0-9]", schedule):
+    if fields > 1 and fields != len(_CRON_FIELDS) and regex.search(r"[*/0-9]", schedule):
         return f". It has {fields} fields: it needs {', '.join(_CRON_FIELDS)}."
     return ""
 
@@ -194,6 +196,12 @@ class ScheduleOptions(Options):
             return data
         waits = data.get("schedule.assets") or data.get("schedule_assets")
         return {**data, "schedule": None} if waits else data
+
+    @field_validator("schedule", mode="before")
+    @classmethod
+    def _is_no_number(cls, schedule: object) -> object:
+        is_number = isinstance(schedule, int) and not isinstance(schedule, bool)
+        return checked_schedule(str(schedule)) if is_number else schedule
 
     @field_validator("schedule")
     @classmethod

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+import regex
 from pydantic import BeforeValidator, Field, field_validator
 
 from kafka_ferry.config.options.base import Options, SecretFile
+from kafka_ferry.config.types.durations import Milliseconds
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.principal_mapping import Principals, PrincipalTexts
 from kafka_ferry.config.types.values import Names, Number, TopicNames
@@ -17,6 +19,11 @@ _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 def _share(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("must be a share, such as 0.1")
+    percent = regex.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(%?)\s*", str(value))
+    if percent and (percent[2] or float(percent[1]) > 1):
+        share = float(percent[1]) / 100
+        meant = f". Did you mean '{share:g}'?" if share <= 1 else ""
+        raise ValueError(f"must be a share from 0 to 1, and not '{value}'{meant}")
     return value
 
 
@@ -135,13 +142,13 @@ class SyncOptions(Options):
         "rebuilt: what was created for the former one and is missing on this one is then taken away on the "
         "target. By default nothing is, while the source is another cluster than at that time.",
     )
-    retire_after_ms: Number = Field(
+    retire_after_ms: Milliseconds = Field(
         default=_WEEK_MS,
         ge=0,
         description="With on.source.topic.deleted: retire, how long a remote topic stays after a "
         "run first found its source topic missing, in milliseconds.",
     )
-    admin_timeout_ms: Number = Field(
+    admin_timeout_ms: Milliseconds = Field(
         default=60_000,
         gt=0,
         description="How long a step of a run waits for a cluster that does not answer, in milliseconds, all of "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from kafka_ferry.config.options.base import OptionReach, Options
 from kafka_ferry.config.types import first_start, replica_placement, topic_configs
@@ -15,7 +15,11 @@ from kafka_ferry.config.types.replica_placement import (
     read_replica_placement,
     replica_placement_text,
 )
-from kafka_ferry.config.types.topic_configs import read_topic_configs, topic_configs_text
+from kafka_ferry.config.types.topic_configs import (
+    read_topic_configs,
+    topic_config_text,
+    topic_configs_text,
+)
 from kafka_ferry.config.types.values import whole_number
 
 _MOST_REPLICAS: Final = 32_767
@@ -87,6 +91,17 @@ class TopicOptions(Options):
         "starts at FERRY_HOME). Unset, auto.offset.reset says it. It cannot change for a topic that "
         "was begun. One value or a mapping, as for offsets.",
     )
+
+    @field_validator("topics_configs", mode="before")
+    @classmethod
+    def _names_topics(cls, given: object) -> object:
+        for name, value in given.items() if isinstance(given, Mapping) else ():
+            if config := topic_config_text(name, value):
+                raise ValueError(
+                    f"has the config {name} where a topic's name or pattern stands: write "
+                    f'{{".*": {{{config}}}}} for all topics'
+                )
+        return given
 
     def configs_of(self, topic: str) -> Mapping[str, str]:
         """What ``topics.configs`` says of a topic of the source."""

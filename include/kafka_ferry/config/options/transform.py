@@ -155,6 +155,11 @@ class TransformRule(BaseModel):
                 raise ValueError(f"cannot give {key} a type: only fields of JSON have one")
         return self
 
+    @property
+    def is_to_change(self) -> bool:
+        """Whether it does more than leaving records out, as far as is known of a function."""
+        return bool(self.set or self.drop or self.function)
+
     def format_of(self, part: Part) -> Format:
         """How a record's key or value is read."""
         return next((form for of, form in self.format if of == part), "bytes")

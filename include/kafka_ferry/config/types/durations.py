@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cache
-from typing import Final
+from typing import Annotated, Final
 
 import regex
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
+
+from kafka_ferry.config.types.values import NUMBER_PATTERN, AlsoText, read_number
 
 PATTERN: Final = (
     r"^\s*([0-9]+\s*(seconds?|minutes?|hours?|days?|weeks?)\s*)+$|^\s*P[0-9DTHMSW.,]+\s*$"
@@ -83,6 +85,18 @@ def read_span(text: str) -> int:
     except OverflowError:
         raise ValueError(f"{text} is too long") from None
     return span // timedelta(milliseconds=1)
+
+
+def _as_milliseconds(value: object) -> int:
+    try:
+        return read_number(value)
+    except ValueError as error:
+        near = near_duration(value) if isinstance(value, str) else ""
+        meant = f", and not '{value}'. Did you mean '{read_span(near)}'?" if near else ""
+        raise ValueError(f"{error} of milliseconds, such as 60000{meant}") from None
+
+
+Milliseconds = Annotated[int, BeforeValidator(_as_milliseconds), AlsoText(NUMBER_PATTERN)]
 
 
 @cache

@@ -210,6 +210,9 @@ def _impossible(pattern: str) -> str:
         return f"{reason}: what is to be left out stands in the option's exclude list, {pattern.strip('!')!r}"
     if found[0] == "%":
         return f"{reason}: any text is '.*', {pattern.replace('%', '.*')!r}"
+    if found[0] == ";":
+        names = [it.strip() for it in pattern.split(";")]
+        return f"{reason}: put a comma between names, {', '.join(filter(None, names))!r}"
     if found[0] == "/" and (bare := pattern.strip("/")) and "/" not in bare:
         return f"{reason}: an expression stands without slashes, {bare!r}"
     return reason

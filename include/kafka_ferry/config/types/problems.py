@@ -74,9 +74,14 @@ def did_you_mean(name: str, valid: Iterable[str], *, cutoff: float = 0.7) -> str
 def did_you_mean_each(names: Iterable[str], valid: Iterable[str], *, cutoff: float = 0.7) -> str:
     """The same for several misspelt names, in one sentence."""
     known = list(valid)
-    near = [difflib.get_close_matches(name, known, n=1, cutoff=cutoff) for name in names]
-    meant = dict.fromkeys(repr(some[0]) for some in near if some)
+    near = dict.fromkeys(nearest(name, known, cutoff=cutoff) for name in names)
+    meant = [repr(name) for name in near if name]
     return f"Did you mean {', '.join(meant)}?" if meant else ""
+
+
+def nearest(name: str, valid: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """The valid name that a misspelt one is most like, "" where none is near."""
+    return next(iter(difflib.get_close_matches(name, list(valid), n=1, cutoff=cutoff)), "")
 
 
 def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | None:

@@ -21,6 +21,7 @@ _MUST: Final = (
 )
 # A name this near to one that Kafka knows is a misspelt one; others may be those of a newer Kafka, or a vendor's.
 _MISSPELT: Final = 0.9
+_TIME_UNIT: Final = regex.compile(r"\.(seconds|minutes|hours|days|weeks)$")
 _INT: Final = 2**31 - 1
 _LONG: Final = 2**63 - 1
 
@@ -78,6 +79,8 @@ def _config(name: Any, value: Any) -> tuple[str, str]:
         raise ValueError(
             f"must not have {name}: the target's brokers would change every batch or its timestamps"
         )
+    if meant := _in_other_words(name, value):
+        raise ValueError(f"must not have {name}, which is no config of a topic. Write {meant}")
     if advice := did_you_mean(name, _FORMS, cutoff=_MISSPELT if "." in name else 0.7):
         if name not in _FORMS:
             raise ValueError(f"must not have {name}, which is no config of a topic. {advice}")
@@ -90,6 +93,23 @@ def _config(name: Any, value: Any) -> tuple[str, str]:
         return name, _FORMS.get(name, _unknown)(name, text)
     except ValueError as error:
         raise ValueError(f"gives {name} {text!r}: {error}") from None
+
+
+def _in_other_words(name: str, value: Any) -> str:
+    """A topic's config for one that is a broker's, or in another unit, such as ``retention.hours``; "" elsewhere."""
+    bare = name.removeprefix("log.")
+    unit = _TIME_UNIT.search(bare)
+    config = f"{bare[: unit.start()]}.ms" if unit else bare
+    if config == name or config not in _FORMS:
+        return ""
+    return f"{config}: {_text(value)}{unit[1][0] if unit else ''}"
+
+
+def topic_config_text(name: object, value: object) -> str:
+    """A config and its value as a file has them, by the name that Kafka knows; "" where it knows none."""
+    if not isinstance(name, str):
+        return ""
+    return f"{name}: {_text(value)}" if name in _FORMS else _in_other_words(name, value)
 
 
 def _text(value: Any) -> str:

@@ -14,11 +14,14 @@ from kafka_ferry.config.types.name_filter import split_list
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+NUMBER_PATTERN: Final = r"^\s*-?[0-9]+\s*$"
+"""The form of a whole number as text, for editors."""
 BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
 """The form of a number of bytes as text, for editors and forms."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """``INTERNAL_TOPICS`` of Kafka 4.3's class ``org.apache.kafka.common.internals.Topic``."""
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
+_EXPRESSION: Final = regex.compile(r"[\\*+?()\[\]{}^$|]")
 _UNITS: Final = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": 1024 * MIB}
 
 
@@ -81,7 +84,7 @@ class AlsoText:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), AlsoText()]
-Number = Annotated[int, BeforeValidator(read_number), AlsoText(r"^\s*-?[0-9]+\s*$")]
+Number = Annotated[int, BeforeValidator(read_number), AlsoText(NUMBER_PATTERN)]
 Bytes = Annotated[
     int,
     BeforeValidator(_as_bytes),
@@ -157,6 +160,11 @@ class TopicNames(Mapping[str, str]):
             for text in (name, other):
                 if not isinstance(text, str):
                     raise ValueError(f"{text!r} must be a topic's name (in YAML: put it in quotes)")
+                if _EXPRESSION.search(text):
+                    raise ValueError(
+                        f"'{text}' is an expression, and topics get other names one by one: name each of them, as in "
+                        "{orders: sales-orders}"
+                    )
                 try:
                     topic_name(text)
                 except ValueError as error:

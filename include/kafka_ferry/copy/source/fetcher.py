@@ -428,13 +428,13 @@ class RangeFetcher:
             return epoch_ends_on(self._aside, {source: node}, {source: epoch}).get(source)
 
         # The ledger tells the epochs of what earlier tries copied, and nothing of what this one has read.
-        parted = None if cursor.begun else branch_end(self._rules.epochs(cursor.range), end_of)
-        if self._rules.rewind and parted is not None:
-            cursor.at, cursor.leader_epoch, cursor.begun = min(parted, at), -1, True
+        diverged_at = None if cursor.begun else branch_end(self._rules.epochs(cursor.range), end_of)
+        if self._rules.rewind and diverged_at is not None:
+            cursor.at, cursor.leader_epoch, cursor.begun = min(diverged_at, at), -1, True
             return
         what = ""
-        if parted is not None and parted < at:
-            what = f": [{parted}, {at}) is of a branch that the source has lost"
+        if diverged_at is not None and diverged_at < at:
+            what = f": [{diverged_at}, {at}) is of a branch that the source has lost"
         message = (
             f"the source's log is not the one that was read up to offset {at}, of leader epoch "
             f"{cursor.leader_epoch} (an unclean leader election?){what}."

@@ -8,7 +8,7 @@ of the target's::
     a1 is copied next; b0 and b1 are *returned*
 
 A record is left out only if that flow's ledger says so, and the producer of that ledger record has written it: the
-log may have been cut back since, and hold the source's own records at these offsets. Where that flow preserves
+log may have been truncated since, and hold the source's own records at these offsets. Where that flow preserves
 offsets, it is the producer that the ledger names, and what it has written after the ledger's last range counts too.
 The ledger is read after the ends of the ranges: what a committed reader sees below these is in it by then.
 """

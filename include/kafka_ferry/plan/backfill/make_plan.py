@@ -224,11 +224,12 @@ class _Topic:
         topic = self._choice.topic
         if self.refusal:
             return
+        places = dict.fromkeys((self._choice.remote_topic, self._remote_topic))
         if not self.ranges and self._there:
             yield Note(
                 topic,
                 "Nothing to backfill: by the ledger all of the source's records of the window below the flow's "
-                f"position were copied to {self._remote_topic}, {self._there:,} offsets. What it has lost since "
+                f"position were copied to {' or '.join(places)}, {self._there:,} offsets. What was lost there since "
                 "`ferry verify --all` finds, and `ferry repair --append` copies.",
             )
         elif not self.ranges and not self._after:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
 import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.topics.replication_policy import policy_of
@@ -66,9 +66,8 @@ def missing_topics(
             reason = f"{flow.source.alias} does not let the flow see whether it has this topic."
             yield Refusal(item, reason, how_to_grant(Right.topic("READ", item)))
             continue
-        alike = get_close_matches(item, sorted(names), n=1)
-        hint = f"Did you mean {alike[0]}? " if alike else ""
-        advice = f"{hint}If it may be missing, name it in topics.optional."
+        hint = did_you_mean(item, sorted(names), cutoff=0.6)
+        advice = f"{hint} If it may be missing, name it in topics.optional.".lstrip()
         yield Refusal(item, f"{flow.source.alias} has no topic of this name.", advice)
     if any(_counting(flow, selection.names)) or selection.refused or missing or not required:
         return

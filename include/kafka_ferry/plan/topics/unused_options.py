@@ -6,14 +6,17 @@ A misspelt name there has no other effect: the topic that was meant is copied by
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.doubts import TRANSFORM, topic_patterns
 from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.problems import did_you_mean, nearest
 from kafka_ferry.model.remarks import Note
 from kafka_ferry.plan.topics.topic_filter import Selection
+
+# Of a pattern, some letters are no name's.
+_ALIKE: Final = 0.6
 
 
 def unused_options(
@@ -41,11 +44,12 @@ def unused_options(
 
 def _meant(flow: Flow, option: str, pattern: str, selection: Selection) -> str:
     """The topic with a similar name; that a rule leaves it as it is, is said in as many words: it may mask a field."""
-    if not (alike := get_close_matches(pattern, sorted(selection.names), n=1)):
+    names = sorted(selection.names)
+    if not (alike := nearest(pattern, names, cutoff=_ALIKE)):
         return ""
-    is_unchanged = option == TRANSFORM and not flow.transform_of(alike[0])
-    unchanged = f" {alike[0]} is copied unchanged." if is_unchanged else ""
-    return f" Did you mean {alike[0]}?{unchanged}"
+    is_unchanged = option == TRANSFORM and not flow.transform_of(alike)
+    unchanged = f" {alike} is copied unchanged." if is_unchanged else ""
+    return f" {did_you_mean(pattern, names, cutoff=_ALIKE)}{unchanged}"
 
 
 _ABOUT_SCHEMAS: Final = ("schemas_subjects", "schemas_ids_in", "on_unknown_schema")

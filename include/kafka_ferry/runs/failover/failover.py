@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now, until_text
+from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
@@ -26,6 +27,7 @@ from kafka_ferry.groups.outlook import (
 )
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import unused_patterns
 from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.failover.last_known import (
@@ -80,6 +82,8 @@ def failover(
                     flow, ledger, run=run, write=not dry_run, only=groups, home=True
                 )
                 moves = with_gone(flow, ledger, moves, groups)
+                if not groups:
+                    moves = _with_unknown(flow, ledger, moves)
             except (ClusterUnreachable, AccessDenied) as error:
                 silence = _why_silent(flow)
                 if not silence:
@@ -95,6 +99,18 @@ def failover(
         notes += tuple(_of_other_sources(flow, moves))
         found = outlook(flow, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
         return replace(found, source_answers=not silence)
+
+
+def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMoves:
+    """The same, with a failure for each group that the flow names and that the source does not have and never had."""
+    with GroupControl(flow.source) as source:
+        names = [group.name for group in source.groups()]
+        lacking = [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
+        known = (
+            {it.group.name for it in known_groups(flow, ledger, lacking).groups} if lacking else ()
+        )
+        missing = tuple(str(source.no_such_group(name)) for name in lacking if name not in known)
+    return replace(moves, failures=(*moves.failures, *missing))
 
 
 def _of_other_sources(flow: Flow, moves: GroupMoves) -> Iterator[str]:

@@ -16,9 +16,9 @@ from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
+from kafka_ferry.runs.state.file_digests import schemas_of_run
 from kafka_ferry.runs.state.known_positions import is_confirmed
 from kafka_ferry.runs.state.one_file import selection_of
-from kafka_ferry.schemas.ids import FlowSchemas, stored_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,7 @@ class Copying:
         pinned = self._pin(plan, shard)
         if any(outcome.failure for outcome in pinned) or not plan.of_shard(shard):
             return pinned
+        schemas = schemas_of_run(self._run, plan)
         # A query of its own: no other run may continue with what this one planned.
         state = self._run.folder.files if plan.options.window else self._run.state
         outcomes = copy_with_spark(
@@ -61,7 +62,7 @@ class Copying:
             checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
             shard=shard,
             rate=rate_of(self._flow, plan.options),
-            schemas=self._schemas(),
+            schemas=schemas,
         )
         try:
             self._run.project_ledger()
@@ -70,11 +71,6 @@ class Copying:
             if not any(outcome.failure for outcome in outcomes):
                 raise
         return outcomes
-
-    def _schemas(self) -> FlowSchemas | None:
-        """What the step ``sync_topics`` has mirrored, where records get other ids of schemas."""
-        translates = self._flow.sync_schemas == "translate-ids"
-        return stored_schemas(self._run.state) if translates else None
 
     def _pin(self, plan: Plan, shard: int | None) -> Sequence[Outcome]:
         pins = plan.pins_of_shard(shard)

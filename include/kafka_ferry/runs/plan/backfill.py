@@ -132,11 +132,11 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
 
 def accounted(row: Mapping[str, Any]) -> Accounted:
     """What a row of the ledger's table settles."""
-    since, until, rewound_from = row["since"], row["until"], row["rewound_from"]
+    since, until = row["since"], row["until"]
     start, end = row["start"], row["end"]
     if row["compared"] and not row["segments"]:
         # Another mirror has put it into other partitions: a takeover has found all of it, and no places.
         start = 0
     assert start is not None and end is not None
     window = None if since is None or until is None else Window(since, until)
-    return Accounted(start, end, window, is_rewind=(rewound_from or -1) >= 0)
+    return Accounted(start, end, window, is_rewind=row["rewound_from"] >= 0)

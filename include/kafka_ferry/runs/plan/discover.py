@@ -10,7 +10,8 @@ from typing import Final
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.problems import Problem, config_error
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, SameCluster
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import AccessDenied, FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, expiry_of_ledger, ledger_topic
 from kafka_ferry.model import ClusterState, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import (
@@ -22,6 +23,7 @@ from kafka_ferry.model.cluster_state import (
     SourceState,
     TargetState,
 )
+from kafka_ferry.model.groups import unused_patterns
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
@@ -78,7 +80,12 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         require_one_file(flow, ledger)
     state = ClusterState(
         source=SourceState(
-            source_id, frozenset(names), topics, refused=unreadable, heartbeats=beats
+            source_id,
+            frozenset(names),
+            topics,
+            refused=unreadable,
+            heartbeats=beats,
+            groups=_group_names(flow),
         ),
         target=TargetState(target_id),
         positions=positions,
@@ -110,6 +117,19 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
     state = _with_starts_and_sizes(flow, ledger, state, pairs)
     return _with_what_offsets_need(flow, target, ledger, state, pairs)
+
+
+def _group_names(flow: Flow) -> frozenset[str] | None:
+    """The source's groups that the flow may see, where it names some and does anything for them."""
+    is_for_groups = flow.sync_group_offsets_enabled or flow.emit_checkpoints_enabled
+    if not is_for_groups or not unused_patterns((), flow.groups):
+        return None
+    try:
+        with GroupControl(flow.source) as control:
+            return frozenset(group.name for group in control.groups())
+    except AccessDenied:
+        # The step that moves them says so.
+        return None
 
 
 def _readable_topics(

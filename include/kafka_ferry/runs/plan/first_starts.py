@@ -90,7 +90,7 @@ def start_epochs(
 ) -> dict[TopicPartition, int]:
     """The leader epochs before the logs' ends, of partitions that have no position and may begin there.
 
-    Without them, nothing would tell that a log was cut back below its begin, and has grown again, before the first
+    Without them, nothing would tell that a log was truncated below its begin, and has grown again, before the first
     record was copied. A log whose records are all deleted may have no epoch before its end any more: the oldest one
     ends where the log starts, and no earlier as long as it is that log.
 
@@ -156,16 +156,13 @@ def _begun(ledger: LedgerTable) -> tuple[dict[str, str], dict[tuple[str, int], i
     """What the option said when copies began, by remote topic's id; and where partitions began by it."""
     columns = ["remote_topic_id", "topic_id", "partition", "start", "begin"]
     rows = ledger.read(pc.field("type") == "transaction", columns)
-    # Earlier releases did not store it.
-    told = pc.fill_null(rows["begin"], "")
-    first = rows.select(["remote_topic_id"]).append_column("begin", told)
     # In ledger order, which threads would lose.
-    first = first.group_by("remote_topic_id", use_threads=False).aggregate([("begin", "first")])
+    first = rows.group_by("remote_topic_id", use_threads=False).aggregate([("begin", "first")])
     begun = dict(
         zip(first["remote_topic_id"].to_pylist(), first["begin_first"].to_pylist(), strict=True)
     )
     before: dict[tuple[str, int], int] = {}
-    for row in rows.filter(pc.not_equal(told, "")).to_pylist():
+    for row in rows.filter(pc.field("begin") != "").to_pylist():
         before.setdefault((row["topic_id"], row["partition"]), row["start"])
     return begun, before
 

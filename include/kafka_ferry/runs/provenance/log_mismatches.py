@@ -268,7 +268,7 @@ def _is_replaced(
 ) -> bool:
     """Whether another batch lies where the ledger has the last record that was copied.
 
-    The log was cut back then, and has grown past the ledger's end since: its end tells nothing of that. Whatever
+    The log was truncated then, and has grown past the ledger's end since: its end tells nothing of that. Whatever
     compaction or retention has taken tells nothing either, nor does what another mirror has written last: that may be
     a marker, or aborted.
     """

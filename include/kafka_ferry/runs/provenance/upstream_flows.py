@@ -72,13 +72,29 @@ def find_upstream(
             f"{flow.source.alias} does not let the positions of {', '.join(denied)} be read: "
             f"{only_names} {how_to_grant(SEE_POSITIONS)}"
         )
-    elif not positions[back] and ledger_topic(flow.target.alias) in names:
+    elif not positions[back] and _has_copied(flow, back, names):
         unknown.append(
             f"{flow.source.alias} has no positions of {back}, which were never committed or have expired: "
             f"{only_names} Run that flow, or leave out with topics.exclude what it has copied."
         )
     by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
     return Upstream(origins_of(topics, known), tuple(unknown), by_flow)
+
+
+def _has_copied(flow: Flow, name: str, names: Collection[str]) -> bool:
+    """Whether the flow ``name`` from the target may have copied anything to the source, by its ledger there.
+
+    Moving groups back writes to that ledger too.
+    """
+    if (ledger_name := ledger_topic(flow.target.alias)) not in names:
+        return False
+    ledger = _upstream_ledger(flow, name)
+    try:
+        require_settled(flow.source, ledger_name)
+        ledger.project(flow.source, ledger_name)
+    except (AccessDenied, LedgerError):
+        return True
+    return bool(ledger.topics())
 
 
 def _confirmed(
@@ -90,6 +106,7 @@ def _confirmed(
     """The positions of the flow ``name`` into the source, with the origins that its ledger there has.
 
     Without the ledger, any client with access to the group could have a topic left out as the target's own.
+    Positions in a topic that only the source's own records passed have no origins.
 
     Returns:
         The trusted positions, and doubts about them, a sentence each.
@@ -106,11 +123,12 @@ def _confirmed(
         else:
             ledger.project(flow.source, ledger_name)
             found = _as_in_ledger(ledger, told, topics)
-            if found.keys() != told.keys():
+            if any(tp not in found or found[tp].offset < at.offset for tp, at in told.items()):
                 # A transaction's marker may reach the ledger later than the group.
                 require_settled(flow.source, ledger_name)
                 ledger.project(flow.source, ledger_name)
                 found = _as_in_ledger(ledger, told, topics)
+            found = _without_passed(flow, ledger, found, topics)
     except (AccessDenied, LedgerError) as error:
         return committed, [
             f"What the group {position_group(name)} says of where topics came from is believed, since "
@@ -147,9 +165,28 @@ def _as_in_ledger(
     for tp, position in told.items():
         row, mark, there = written.get(tp), marks.get(tp.topic), topics[tp.topic].topic_id
         if row and same_topic(row.remote_topic_id, there):
-            # Earlier releases wrote no origins into the ledger.
-            found[tp] = replace(position, origins=row.origins or position.origins)
+            found[tp] = replace(position, origins=row.origins)
         elif mark and same_topic(mark.remote_topic_id, there):
             # A topic is marked before anything is copied to it.
             found[tp] = position
     return found
+
+
+def _without_passed(
+    flow: Flow,
+    ledger: LedgerTable,
+    found: Mapping[TopicPartition, Position],
+    topics: Mapping[str, Topic],
+) -> dict[TopicPartition, Position]:
+    """``found``, without the origins of topics that came from the source and to which nothing was copied back.
+
+    The opposite flow with ``on.returned.records: leave-out`` has a position where it has left out all records. Any
+    other flow has none in a topic that came from the source, and one into an empty topic tells where that is from.
+    """
+    written = {tp.topic for tp in ledger.target_ends(topics.values())}
+    passed = {tp for tp in found if tp.topic not in written}
+    own = ClusterControl(flow.source).cluster_id() if passed else ""
+    return {
+        tp: replace(at, origins=()) if tp in passed and own in at.origins else at
+        for tp, at in found.items()
+    }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from kafka_ferry.batched import batched
 from kafka_ferry.batches import BatchHeader, first_time, split_batches
@@ -14,10 +14,13 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import FerryError
-from kafka_ferry.model import ORDINARY, RunOptions, Topic, TopicPartition
+from kafka_ferry.errors import FerryError, InputError
+from kafka_ferry.model import ORDINARY, Position, RunOptions, Topic, TopicPartition
 from kafka_ferry.plan import select, select_topics
+from kafka_ferry.plan.topics.missing import missing_topics, named_topics
+from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.plan.topics.subset import narrowed
+from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.runs.plan.discover import held_back_from
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
@@ -37,6 +40,10 @@ _BYTES: Final = 64 * 1024
 _ALONE: Final = 100
 
 
+Gone = Literal["", "source recreated", "copy gone"]
+"""Which of the two topics that the position is of is not the one that is there now; "" where both are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lag:
     """One source partition's state.
@@ -44,7 +51,7 @@ class Lag:
     Attributes:
         topic: the source's topic.
         partition: the partition.
-        position: the next source offset to copy, None where none was ever committed.
+        position: the next source offset to copy, None where none was ever committed in these topics.
         log_start: the first offset that the source still holds.
         log_end: the offset after the last one that the flow's isolation level shows.
         moved_to: the group's offset where the ledger has another position, None where they agree.
@@ -57,6 +64,7 @@ class Lag:
         held_by: the producer id of that transaction; None where there is none.
         remote: how many of the offsets behind only the source's remote storage has (KIP-405); 0 where the topic is
             not tiered, or its leader does not say.
+        gone: of which topic the partition's last position is, if not of those that are there.
     """
 
     topic: str
@@ -71,6 +79,7 @@ class Lag:
     held_since: int | None = None
     held_by: int | None = None
     remote: int = 0
+    gone: Gone = ""
 
     @property
     def lag(self) -> int:
@@ -106,7 +115,7 @@ def readable_lag(
         options: of which ``topics`` says which topics of the flow.
 
     Returns:
-        The rows; and by topic, the error of those that the source refuses to describe.
+        The rows; and by topic, the error of those that the source refuses to describe or does not have.
 
     Raises:
         FerryError: no topic of the flow matches them.
@@ -124,6 +133,7 @@ def readable_lag(
     ledger = flow_ledger(flow)
     beats = heartbeat_topics(flow, topics, ledger.topics())
     selection = select(flow, names, upstream.origins, target_id, returned, beats)
+    lacking = dict(_lacking(flow, source, frozenset(names), ledger.topics(), selection))
     if options.topics:
         selection, _ = narrowed(flow, selection, options)
     remote_names = selection.names
@@ -132,26 +142,57 @@ def readable_lag(
     positions = known_positions(flow, target, ledger)
     proved = proof_ages(ledger, target).by_partition()
     held = held_back_from(flow, bounds)
+    remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
+    deleted = target.unknown(remote_names.values() - remote_ids.keys())
     complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
     rows = []
     for tp, log in sorted(bounds.items()):
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
         position = positions.known.get(remote)
-        rows.append(
-            Lag(
-                tp.topic,
-                tp.partition,
-                position.offset if position else None,
-                log.start,
-                log.end,
-                positions.moved.get(remote),
-                proved.get(remote),
-                complete.get(str(remote)) or None,
-                *held.get(tp, ()),
-            )
+        there = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
+        gone = _gone(position, topics[tp.topic].topic_id, there)
+        row = Lag(
+            tp.topic,
+            tp.partition,
+            position.offset if position and not gone else None,
+            log.start,
+            log.end,
+            positions.moved.get(remote),
+            None if gone else proved.get(remote),
+            None if gone else complete.get(str(remote)) or None,
+            *held.get(tp, ()),
         )
+        rows.append(replace(row, gone=gone))
+    wanted = options.topic_filter
     unreadable = {name: error for name, error in refused.items() if name in remote_names}
+    unreadable |= {it: error for it, error in lacking.items() if not wanted or wanted.matches(it)}
     return _with_remote(flow, topics, rows), unreadable
+
+
+def _gone(position: Position | None, source_id: str, remote_id: str | None) -> Gone:
+    """Which topic is not the one of ``position``; ``remote_id`` is None where the remote one was deleted."""
+    # Before offset 0 there is nothing, whatever the topic.
+    if position is None or not position.offset:
+        return ""
+    if not same_topic(position.topic_id, source_id):
+        return "source recreated"
+    is_same = remote_id is not None and same_topic(position.remote_topic_id, remote_id)
+    return "" if is_same else "copy gone"
+
+
+def _lacking(
+    flow: Flow,
+    source: ClusterControl,
+    names: frozenset[str],
+    copied: Mapping[str, str],
+    selection: Selection,
+) -> Iterator[tuple[str, FerryError]]:
+    """An error for each topic that the flow names and the source does not have or show; "" for the whole flow."""
+    unseen = {*named_topics(flow)} - names
+    invisible = unseen - source.unknown(unseen)
+    for missing in missing_topics(flow, names, copied, selection, invisible):
+        where = f"{missing.where}: " if missing.topic else ""
+        yield missing.topic, InputError(f"{where}{missing.reason}", advice=missing.advice)
 
 
 def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> list[Lag]:

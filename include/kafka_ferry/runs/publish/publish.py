@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import RangesFailed
 from kafka_ferry.ledger import copied_rows
@@ -19,6 +20,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.offsets import bars, offset_rows
 from kafka_ferry.report.run_report import (
+    RuleCounts,
     RunCounts,
     RunOffsets,
     RunProblems,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kafka_ferry.certificates import Certificate
+    from kafka_ferry.config import Flow
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
@@ -56,6 +59,8 @@ _COLUMNS: Final = [
     "rebuilt",
     "lost",
     "adopted",
+    "transform",
+    "changed",
 ]
 _BARS: Final = 60
 _TOPICS: Final = 50
@@ -71,14 +76,15 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
     found = folder.reconciliation() or Reconciliation()
+    counts = _counts(run, plan)
     report = RunReport(
         flow=flow.name,
         run=run.run_id,
         source=flow.source.alias,
         target=flow.target.alias,
         times=RunTimes(plan.at, now_ms(), {step: record.seconds for step, record in ended.items()}),
-        counts=_counts(run.ledger, plan, flow.dead_letter_name),
-        topics=_topics(plan),
+        counts=counts,
+        topics=_topics(plan, counts),
         problems=_problems(plan, ended, found.verdict),
         proof=_proof(run, found, groups),
         groups=groups,
@@ -159,7 +165,7 @@ def _write(folder: RunFolder, report: RunReport) -> None:
     folder.files.write(REPORT, render(report))
 
 
-def _topics(plan: Plan) -> RunTopics:
+def _topics(plan: Plan, counts: RunCounts) -> RunTopics:
     changes = (
         *plan.rules,
         *plan.topics.config_changes,
@@ -172,7 +178,7 @@ def _topics(plan: Plan) -> RunTopics:
     )
     return RunTopics(
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.remarks.skipped),
-        notes=tuple(map(str, plan.remarks.notes)),
+        notes=(*map(str, plan.remarks.notes), *(it.doubt for it in counts.rules if it.doubt)),
         changes=tuple(map(str, changes)),
         drifts=tuple(map(str, (*plan.topics.drifts, *plan.topics.misplacements))),
         retirements=tuple(map(str, plan.topics.retirements)),
@@ -202,8 +208,8 @@ def _proof(run: RunContext, found: Reconciliation, groups: GroupMoves | None) ->
     )
 
 
-def _counts(ledger: LedgerTable, plan: Plan, dead_letter_topic: str) -> RunCounts:
-    rows = ledger.read(copied_rows() & (pc.field("run") == plan.run), _COLUMNS).to_pylist()
+def _counts(run: RunContext, plan: Plan) -> RunCounts:
+    rows = run.ledger.read(copied_rows() & (pc.field("run") == plan.run), _COLUMNS).to_pylist()
     reasons, rebuilt, beats = Counter[str](), Counter[str](), Counter[str]()
     losses, adoptions = list[str](), list[str]()
     for row in rows:
@@ -222,10 +228,27 @@ def _counts(ledger: LedgerTable, plan: Plan, dead_letter_topic: str) -> RunCount
         reasons=dict(reasons),
         rebuilt=dict(rebuilt),
         losses=tuple(losses),
-        dead_letter_topic=dead_letter_topic,
+        dead_letter_topic=run.flow.dead_letter_name,
         adoptions=tuple(adoptions),
         heartbeats=dict(beats),
+        rules=tuple(_rule_counts(run.flow, rows)),
     )
+
+
+def _rule_counts(flow: Flow, rows: Iterable[Mapping[str, Any]]) -> Iterator[RuleCounts]:
+    """What each rule did whose records are in ``rows`` of the ledger, in the order of the rules."""
+    sums: dict[int, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        rule = flow.transform_of(row["topic"]) if row["transform"] else None
+        if rule:
+            left_out = dict(row["reasons"]).get(Reason.FILTERED, 0)
+            sums[flow.transform.index(rule)].update(
+                records=row["records"] + left_out, changed=row["changed"] or 0, left_out=left_out
+            )
+    for index, those in sorted(sums.items()):
+        rule = flow.transform[index]
+        if those["records"]:
+            yield RuleCounts(index + 1, **those, changes=rule.is_to_change)
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:

@@ -387,5 +387,4 @@ def _pair(source: TopicPartition) -> tuple[str, int]:
 
 
 def _is_rewind_after(entry: LedgerRange, row: Mapping[str, Any]) -> bool:
-    # Earlier releases did not store ``rewound_from``.
-    return (row["rewound_from"] or -1) >= 0 and row["ledger_offset"] > entry.ledger_offset
+    return bool(row["rewound_from"] >= 0 and row["ledger_offset"] > entry.ledger_offset)

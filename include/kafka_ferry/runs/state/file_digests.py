@@ -15,11 +15,13 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import FilesEntry, append_entry, ledger_topic, read_ledger
+from kafka_ferry.schemas.ids import stored_schemas
 
 if TYPE_CHECKING:
     from kafka_ferry.model import Plan
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.run_folder import Reconciliation
+    from kafka_ferry.schemas.ids import FlowSchemas
 
 _PREPARED: Final = "prepared plan"
 _APPROVED_BY: Final = "approved by"
@@ -85,6 +87,29 @@ def require_same(run: RunContext, plan: Plan, expected: str) -> None:
             advice="Nothing was changed or copied by it. Find out who writes in the state folder, or who has marked "
             "the tasks plan, approve or sync_topics as successful; then clear the task plan.",
         )
+
+
+def schemas_of_run(run: RunContext, plan: Plan) -> FlowSchemas | None:
+    """The ids of schemas that the step ``sync_topics`` has left for a run's tasks; None where records keep theirs.
+
+    Args:
+        run: the run.
+        plan: its plan, which is known to be what that step has left.
+
+    Raises:
+        FerryError: the file beside the plan is not what both registries have said.
+    """
+    flow = run.flow
+    if flow.sync_schemas != "translate-ids":
+        return None
+    found = stored_schemas(run.folder.files)
+    if found.digest != plan.schemas.schema_ids_digest:
+        raise FerryError(
+            f"{flow.name}, run {run.run_id}: the ids of schemas in {run.folder.files.location} are not those that both "
+            "registries have given.",
+            advice="Nothing was copied by them. Find out who writes there; then clear the task plan.",
+        )
+    return found
 
 
 def record_signed(run: RunContext, plan: Plan, found: Reconciliation) -> None:

@@ -210,7 +210,7 @@ def _synced(flow: Flow, ledger: LedgerTable) -> _Offsets:
     readable, _ = ClusterControl(flow.target).readable_topics({it for _, it in names.values()})
     ids = {name: topic.topic_id for name, topic in readable.items()}
     present = {key: named for key, named in names.items() if (ids.get(named[1]) or named[1]) == key}
-    wanted, sources = flow.group_filter, ledger.applied().sources
+    wanted = flow.group_filter
     known: _Offsets = {}
     for group, offsets in ledger.synced_groups().items():
         if wanted.matches(group) and not is_own_group(group):
@@ -222,8 +222,7 @@ def _synced(flow: Flow, ledger: LedgerTable) -> _Offsets:
                         frozenset(copied[topic]),
                         (topic, number),
                         offset,
-                        # Earlier releases did not store with an offset for which cluster it is.
-                        offset.source_cluster_id or sources.get(topic, ""),
+                        offset.source_cluster_id,
                     )
     return known
 

@@ -20,7 +20,7 @@ from kafka_ferry.model.groups import (
     Group,
     chosen_groups,
     is_own_group,
-    unused_patterns,
+    unused_patterns_notes,
 )
 from kafka_ferry.runs.state.file_digests import require_prepared
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
@@ -193,7 +193,7 @@ def _read(
         source_cluster_id=source_cluster_id,
     )
     sentences = tuple(map(str, errors))
-    if not (write or only):
+    if not (write or only or home):
         return replace(found_all, notes=(*notes, *sentences))
     may_pass = all(error.transient for error in errors)
     return replace(found_all, failures=sentences, transient=may_pass)
@@ -220,10 +220,8 @@ def _chosen(
     """The groups to move; adds what is wrong with ``only``, and which entries of ``groups`` match none."""
     if not only:
         listed = source.groups()
-        notes += [
-            f"groups has {pattern!r}, which matches no group of {flow.source.alias} that the flow may see."
-            for pattern in unused_patterns(listed, flow.groups)
-        ]
+        names = [group.name for group in listed]
+        notes += unused_patterns_notes(flow.source.alias, names, flow.groups)
         return chosen_groups(listed, flow.group_filter)
     chosen = []
     for name, group in source.described(only).items():

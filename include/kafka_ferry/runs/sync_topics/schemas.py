@@ -16,6 +16,7 @@ from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.model import Note, Plan
 from kafka_ferry.model.ranges import IdPart, Range, parts_of
 from kafka_ferry.model.schemas import SchemaChanges, SchemaRegistration, TranslatedIds
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.schemas.ids import FlowSchemas, store_schemas, stored_schemas
 from kafka_ferry.schemas.mirror import SchemaMirror, still_mirrored
 from kafka_ferry.schemas.registry import open_registry
@@ -64,6 +65,7 @@ def planned_schemas(run: RunContext, plan: Plan) -> Plan:
         tuple(SchemaRegistration(at, names.remote(at.subject)) for at in found.mirror.missing),
         tuple(found.mirror.settings),
         tuple(TranslatedIds(*it) for it in sorted(rules.items())),
+        _digest(run.flow, found.known),
     )
     notes = [Note("", sentence) for sentence in _sentences(found)]
     notes += _without_subjects(run.flow, rules, found.subjects)
@@ -76,20 +78,25 @@ def planned_schemas(run: RunContext, plan: Plan) -> Plan:
 
 
 def mirror_schemas(run: RunContext, plan: Plan) -> tuple[Plan, list[str]]:
-    """Mirror the schemas of a plan's topics, and store their ids for the tasks that copy.
+    """Mirror the schemas of a plan's topics, and store their ids for the tasks that copy, and for the next run.
 
     Returns:
-        The plan, in which records get other ids also where the source has a subject that it did not have, or did not
-        name, when the run was planned; and what could not be done, as sentences.
+        The plan, which holds the digest of the ids, and in which records get other ids also where the source has a
+        subject that it did not have, or did not name, when the run was planned; and what could not be done, as
+        sentences.
 
     Raises:
         ConfigError, ClusterUnreachable, AccessDenied: as ``planned_schemas``.
     """
     found = _mirrored(run, plan, changes=True)
     store_schemas(run.state, found.known)
+    if digest := _digest(run.flow, found.known):
+        # Another run of the flow may mirror others while this one copies.
+        store_schemas(run.folder.files, found.known)
     planned = {it.topic: parts_of(it.schema_ids) for it in plan.ranges if it.schema_ids}
     rules = _rules(run.flow, plan, found.subjects, planned)
-    return replace(plan, ranges=_with_rules(plan, rules)), found.mirror.problems
+    schemas = replace(plan.schemas, schema_ids_digest=digest)
+    return replace(plan, ranges=_with_rules(plan, rules), schemas=schemas), found.mirror.problems
 
 
 def keep_late_schemas(run: RunContext) -> None:
@@ -103,11 +110,17 @@ def keep_late_schemas(run: RunContext) -> None:
         store_schemas(run.state, replace(stored, schemas=(*stored.schemas, *new)))
 
 
+def _digest(flow: Flow, known: FlowSchemas) -> str:
+    return known.digest if flow.sync_schemas == "translate-ids" else ""
+
+
 def _mirrored(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
     flow, stored = run.flow, stored_schemas(run.state)
     planned = {it.topic: it.remote_topic for it in plan.ranges}
     planned |= {it.topic: it.remote_topic for it in plan.choices}
-    topics = {**stored.remote_topics, **planned}
+    # Who writes in the state folder must not choose whose subjects on the target get schemas.
+    policy = policy_of(flow)
+    topics = {it: policy.remote_topic(it) for it in stored.remote_topics} | planned
     with open_registry(flow.source) as source, open_registry(flow.target) as target:
         subjects = source.subjects()
         mirror = SchemaMirror(
@@ -123,8 +136,7 @@ def _mirrored(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
         # Records may still have ids whose subjects are gone; what the folder says of them is only a claim.
         others = [it for source_id, it in before.items() if source_id not in now]
         kept = tuple(still_mirrored(source, target, others))
-    # Earlier releases kept no digests: of those it is not known.
-    digests = {it.source_id: it.source_digest for it in stored.schemas if it.source_digest}
+    digests = {it.source_id: it.source_digest for it in stored.schemas}
     replaced = {it for it, digest in mirror.digests.items() if digests.get(it, digest) != digest}
     moved = {it for it in now if it in before and now[it].target_id != before[it].target_id}
     lost = {it.source_id for it in others} - {it.source_id for it in kept}

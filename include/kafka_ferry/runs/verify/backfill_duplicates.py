@@ -71,7 +71,7 @@ def copied_twice(
 
 
 def _add(records: _Records, row: Mapping[str, Any], run: str) -> None:
-    if (row["rewound_from"] or -1) >= 0:
+    if row["rewound_from"] >= 0:
         records.cut(row["start"])
     spans = records.own if row["run"] == run else records.others
     spans += ((it["source"], it["source"] + it["records"]) for it in row["segments"])

@@ -175,7 +175,7 @@ def _is_cut(
 ) -> bool:
     """Whether the log lacks the flow's last record before the ranges.
 
-    The plan has looked where the log ends. Where it was cut back since then, markers and the run's own records
+    The plan has looked where the log ends. Where it was truncated since then, markers and the run's own records
     took the offsets of what is gone, and the ranges are whole.
     """
     if reached is None or not reached.is_own or found.unread or not claims[0].is_boundary:

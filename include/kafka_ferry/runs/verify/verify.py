@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,24 +13,21 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
-from kafka_ferry.plan.backfill.make_plan import separate_topic
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
-from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends_and_leaderless
-from kafka_ferry.runs.provenance.opposite_flow import leaves_out
-from kafka_ferry.runs.provenance.preserved_ends import after_positions
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_topics
 from kafka_ferry.runs.verify.dead_letters import look_up_letters
+from kafka_ferry.runs.verify.due import Due, look_for_due, written_to
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
     ranges_to_evaluate,
 )
 from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
-from kafka_ferry.runs.verify.recount import Boundaries, claims_of, recount_ranges
+from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.runs.verify.source_logs import with_replaced
 from kafka_ferry.runs.verify.source_witness import ask_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
-    from kafka_ferry.model import Plan, Topic, TopicPartition
+    from kafka_ferry.model import Plan, Topic
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
@@ -82,10 +79,10 @@ def verify_run(
     """
     plan, target = run.folder.plan(), ClusterControl(run.flow.target)
     stored = None if afresh or everything else _stored_recounts(run, plan)
-    due = _due(run, plan, target, everything=everything)
+    due = look_for_due(run, plan, target, everything=everything)
     rows, partitions = _read_due(spark, run, plan, target, due, stored)
     if any(row.beyond_position for row in partitions) and _has_grown(run, due.through):
-        due = _due(run, plan, target, everything=everything)
+        due = look_for_due(run, plan, target, everything=everything)
         rows, partitions = _read_due(spark, run, plan, target, due, stored)
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
@@ -167,14 +164,14 @@ def _read_due(
     run: RunContext,
     plan: Plan,
     target: ClusterControl,
-    due: _Due,
+    due: Due,
     stored: StoredRecounts | None,
 ) -> tuple[list[RangeRow], list[PartitionRow]]:
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
     require_own_writers(run, due.ranges, due.proved)
     ledger, is_backfill = run.ledger, plan.options.window is not None
     written, leaderless = (
-        ({}, frozenset()) if is_backfill else _written_to(run.flow, ledger, target, plan, due)
+        ({}, frozenset()) if is_backfill else written_to(run.flow, ledger, target, plan, due)
     )
     recounted = recount_ranges(
         partial(recount_now, spark, run.flow, target, due.topics, stored),
@@ -265,7 +262,7 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     """
     plan = run.folder.plan()
     copied = {range_.target for range_ in plan.of_shard(shard)}
-    due = _due(run, plan, ClusterControl(run.flow.target))
+    due = look_for_due(run, plan, ClusterControl(run.flow.target))
     ranges = [entry for entry in due.ranges if entry.target in copied]
     claims = claims_of(run.ledger, ranges, due.topics, due.boundaries)
     found = recount_partitions(spark, run.flow, None, claims)
@@ -280,7 +277,7 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
 def is_read_back(run: RunContext) -> bool:
     """Whether everything that is due has been read back, and rules have been evaluated again."""
     plan, recounts = run.folder.plan(), run.folder.recounts
-    due = _due(run, plan, ClusterControl(run.flow.target))
+    due = look_for_due(run, plan, ClusterControl(run.flow.target))
     claims = claims_of(run.ledger, due.ranges, due.topics, due.boundaries)
     if recounts.of(claims).keys() != claims.keys():
         return False
@@ -297,7 +294,7 @@ def needs_spark(run: RunContext) -> bool:
 
 
 def _evaluated(
-    spark: SparkSource, run: RunContext, plan: Plan, due: _Due, stored: StoredRecounts | None
+    spark: SparkSource, run: RunContext, plan: Plan, due: Due, stored: StoredRecounts | None
 ) -> dict[RangeKey, RuleEvaluation]:
     """By range, what came of evaluating rules again: in the step ``mirror``, or else now."""
     known = stored.evaluated() if stored else {}
@@ -305,116 +302,13 @@ def _evaluated(
 
 
 def _left_to_evaluate(
-    run: RunContext, plan: Plan, due: _Due, known: Container[RangeKey]
+    run: RunContext, plan: Plan, due: Due, known: Container[RangeKey]
 ) -> list[LedgerRange]:
     """The ranges whose rules are still to be evaluated again: a sample is not taken twice."""
     if run.flow.verify_transforms != "all" and any(it.key in known for it in due.ranges):
         return []
     chosen = ranges_to_evaluate(run.flow, run.run_id, plan, due.ranges, due.topics)
     return [entry for entry in chosen if entry.key not in known]
-
-
-@dataclass(frozen=True)
-class _Due:
-    """What is to be verified.
-
-    Attributes:
-        through: the ledger offset after the last entry that was read.
-        proved: the ledger offset before which all was proved before.
-        since: the ledger offset of the first entry that may be among them.
-        ranges: the ranges, in the ledger's order.
-        topics: the existing remote topics of the ranges and the plan, by name.
-        refused: the errors of those that the target refuses to describe.
-        boundaries: up to where the ledger had written before, of the partitions with ranges: nothing else may
-            lie between there and the ranges. Of a backfill only those of topics that no other run writes to.
-        is_anything: whether the ledger has anything to verify, even if only where partitions begin.
-    """
-
-    through: int
-    proved: int
-    since: int
-    ranges: list[LedgerRange]
-    topics: Mapping[str, Topic]
-    refused: Mapping[str, FerryError]
-    boundaries: Boundaries
-    is_anything: bool
-
-
-def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: bool = False) -> _Due:
-    ledger = run.ledger
-    # A backfill with nothing to do leaves no trace, not even a new ledger.
-    has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
-    through = run.project_ledger() if has_ledger else 0
-    proved = min(ledger.verified_through(), plan.ledger_end)
-    found = _due_ranges(ledger, plan, proved, through, everything=everything) if has_ledger else []
-    ranges = list(filter(_holds_offsets, found))
-    planned = {range_.remote_topic for range_ in plan.ranges}
-    planned |= {choice.remote_topic for choice in plan.choices}
-    if has_ledger and not plan.options.window:
-        planned |= ledger.backfilled() & set(map(separate_topic, planned))
-    topics, refused = target.readable_topics({entry.target.topic for entry in ranges} | planned)
-    since = 0 if everything else proved
-    seamless, before = [*topics.values()], since
-    if plan.options.window:
-        shared = {choice.remote_topic for choice in plan.choices}
-        seamless = [it for it in seamless if it.name not in shared]
-        # Another run may have proved some of its ranges.
-        before = min([since, *(entry.ledger_offset for entry in ranges)])
-    ends = ledger_ends(run.flow, ledger, seamless, before=before) if has_ledger else {}
-    boundaries = {tp: ends[tp] for tp in {entry.target for entry in ranges} & ends.keys()}
-    return _Due(
-        through, proved, since, ranges, topics, refused, boundaries, is_anything=bool(found)
-    )
-
-
-def _written_to(
-    flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan, due: _Due
-) -> tuple[Boundaries, frozenset[TopicPartition]]:
-    """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on.
-
-    Returns:
-        They; and the partitions of which nobody can tell, since they have no leader.
-    """
-    if flow.on_foreign_records == "adopt" or leaves_out(flow):
-        # Other flows write there, and prove what they write; or the target's own producers do.
-        return {}, frozenset()
-    written = {entry.target for entry in due.ranges}
-    topics = due.topics.values()
-    ends, leaderless = log_ends_and_leaderless(flow, target, ledger, topics)
-    after, others = after_positions(flow, target, ledger, topics)
-    loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet} | after
-    # A partition that has failed may hold what an attempt has left.
-    written |= {it.target for it in plan.ranges if it.preserved and it.start < it.end}
-    return {tp: end for tp, end in loud.items() if tp not in written}, leaderless | others
-
-
-def _due_ranges(
-    ledger: LedgerTable, plan: Plan, since: int, through: int, *, everything: bool
-) -> list[LedgerRange]:
-    """The run's ranges, those of other runs since it was planned, and all unverified ones.
-
-    The table in the state folder is not asked what they are: others may be able to write there.
-    """
-    if plan.options.window:
-        # The other ranges are for the flow's own runs, which may be copying at this moment.
-        known = [it.ledger_offset for it in ledger.ranges(since=since, of_run=plan.run)]
-        found = ledger.ranges_in_topic(min([since, *known]), through)
-        return [entry for entry in found if entry.run == plan.run and entry.window]
-    # A run that was planned again continues where its first plan was verified.
-    ranges, wanted = ledger.ranges_in_topic(0 if everything else since, through), plan.options
-    return [
-        entry
-        for entry in ranges
-        if entry.ledger_offset >= since
-        or wanted.topic_filter is None
-        or wanted.topic_filter.matches(entry.copied.topic)
-    ]
-
-
-def _holds_offsets(entry: LedgerRange) -> bool:
-    """Whether a range has anything to prove: most empty ones only say where a partition begins."""
-    copied = entry.copied
-    return copied.start < copied.end or copied.rewound_from >= 0 or bool(copied.compared)
 
 
 def _set_configs(
@@ -445,7 +339,7 @@ def _partition_rows(
     flow: Flow,
     target: ClusterControl,
     plan: Plan,
-    due: _Due,
+    due: Due,
     recounted: Recounted,
     verified: Mapping[Key, int],
 ) -> list[PartitionRow]:

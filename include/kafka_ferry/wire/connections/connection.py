@@ -127,7 +127,8 @@ class Connection:
         cluster: str = "",
         on_silence: Callable[[], None] | None = None,
     ) -> None:
-        address = f"{host}:{port}"
+        # A broker names the others, and a name may be as long as an answer.
+        address = excerpt(f"{host}:{port}")
         self.address = f"{cluster} ({address})" if cluster else address
         self.peer = host, port
         self._settings = dict(settings)

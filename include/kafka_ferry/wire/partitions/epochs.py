@@ -8,6 +8,7 @@ from typing import Any, Final
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from kafka_ferry.batches.epochs import EpochEnd
+from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.by_topic import by_topic
@@ -120,6 +121,11 @@ def _ends(
                 if entry.end_offset != _UNKNOWN:
                     # Before 2.0, brokers do not say which epoch it is that ends there.
                     epoch = epochs[tp] if entry.leader_epoch == _UNKNOWN else entry.leader_epoch
+                    if epoch > epochs[tp]:
+                        raise ClusterUnreachable(
+                            f"{cluster.alias} answered for the leader epoch {epoch} of {tp}, where {epochs[tp]} or an "
+                            "older one was asked for."
+                        )
                     ends[tp] = EpochEnd(int(epoch), int(entry.end_offset))
             elif not is_transient(entry.error_code):
                 doing = f"Reading where leader epochs of {tp} end on {cluster.alias}"

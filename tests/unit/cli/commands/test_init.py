@@ -33,7 +33,7 @@ def ferry(
 
 def test_a_first_file_is_a_flow_that_is_valid(ferry: Ferry) -> None:
     status, said, _ = ferry("init", "a:1,b:2", "c:3", "--topics", "orders, pay.*")
-    assert (status, said.splitlines()[-1]) == (0, "Next: ferry plan")
+    assert (status, said.splitlines()[-1]) == (0, "Next: ferry check, then ferry plan")
     flow = load_flow(Path("flow.yaml").absolute())
     assert flow.name == "primary->backup"
     assert list(flow.topics) == ["orders", "pay.*"]
@@ -42,6 +42,36 @@ def test_a_first_file_is_a_flow_that_is_valid(ferry: Ferry) -> None:
         "flow.yaml: primary->backup is valid; it copies orders, pay.*\n",
         "",
     )
+
+
+def test_its_comments_are_options_that_are_valid(ferry: Ferry) -> None:
+    ferry("init", "a:1", "b:2")
+    file = Path("flow.yaml")
+    file.write_text(file.read_text().replace("# config.providers", "config.providers"))
+    assert ferry("check")[0] == 0
+
+
+def test_a_store_that_is_not_of_its_type_is_refused_without_a_broker(ferry: Ferry) -> None:
+    ferry("init", "a:1", "b:2")
+    file, store = Path("flow.yaml"), Path("ca.pem").absolute()
+    store.write_text("-----BEGIN CERTIFICATE-----\n")
+    tls = f"  security.protocol: SSL\n  ssl.truststore.location: {store}\n\ntarget:"
+    file.write_text(file.read_text().replace("\ntarget:", tls))
+    status, _, said = ferry("check")
+    assert status == 9
+    assert f"source.ssl.truststore.type: is not given, which means JKS, but {store} is PEM" in said
+
+
+def test_rules_are_not_looked_at_without_java(
+    ferry: Ferry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ferry("init", "a:1", "b:2")
+    file = Path("flow.yaml")
+    file.write_text(file.read_text() + 'transform: [{topics: o.*, where: "= ="}]\n')
+    monkeypatch.setenv("JAVA_HOME", "/no/such")
+    status, _, said = ferry("check")
+    assert status == 0
+    assert "flow.yaml: transform: was not looked at. " in said
 
 
 def test_its_comment_has_the_alias_that_was_given(ferry: Ferry) -> None:

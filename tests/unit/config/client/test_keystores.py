@@ -13,7 +13,12 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from kafka_ferry.config.client.keystores import key_pair, trusted_certificates, without_stores
+from kafka_ferry.config.client.keystores import (
+    key_pair,
+    trusted_certificates,
+    without_stores,
+    wrong_stores,
+)
 from kafka_ferry.config.client.pem import KeyPair
 from kafka_ferry.errors import ConfigError
 from kafka_sandbox.logins.secure import Authority, Identity
@@ -107,6 +112,20 @@ def test_a_store_of_another_type_is_named(
 
     assert error.key == key
     assert re.search(reason, error.reason)
+
+
+def test_what_shows_without_a_password_is_named_and_nothing_else(
+    stores: dict[str, dict[str, str]],
+) -> None:
+    for kind in KINDS:
+        assert [*wrong_stores(stores[kind] | {"ssl.keystore.password": "${env:X}"})] == []
+    untyped = {key: it for key, it in stores["PEM"].items() if "truststore.type" not in key}
+    (wrong,) = wrong_stores(untyped)
+    assert wrong.key == "ssl.truststore.type"
+    assert wrong.reason.startswith("is not given, which means JKS, but /")
+    assert wrong.advice == "Write ssl.truststore.type: PEM"
+    for location in ("/nowhere/store", "${env:STORE}"):
+        assert [*wrong_stores(untyped | {"ssl.truststore.location": location})] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -154,6 +154,41 @@ def refused(file: Path) -> str:
             "state.dir: ${HOME}/ferry",
             ":7: state.dir: must be a path as it is: no variable is looked up in it, and not '${HOME}/ferry'",
         ),
+        ("schedule: 15", ", and not '15'. A number needs its unit, such as '15 minutes'"),
+        ("schedule: '15'", ", and not '15'. A number needs its unit, such as '15 minutes'"),
+        (
+            "removals.max: 50",
+            ":7: removals.max: must be a share from 0 to 1, and not '50'. Did you mean '0.5'?",
+        ),
+        ("removals.max: 5%", "must be a share from 0 to 1, and not '5%'. Did you mean '0.05'?"),
+        (
+            "fill.max.ms: 10 min",
+            ":7: fill.max.ms: must be a whole number of milliseconds, such as 60000, and not '10 min'. Did you mean "
+            "'600000'?",
+        ),
+        ("topics: a; b", "holds ';', as no topic's name does: put a comma between names, 'a, b'"),
+        (
+            "topics.rename: {'o\\.(.*)': $1}",
+            ":7: topics.rename: 'o\\.(.*)' is an expression, and topics get other names one by one",
+        ),
+        (
+            "topics.configs: {retention.ms: 7}",
+            ":7: topics.configs: has the config retention.ms where a topic's name or pattern stands: write "
+            '{".*": {retention.ms: 7}} for all topics',
+        ),
+        ("topics.configs: {retention.hours: 7}", 'write {".*": {retention.ms: 7h}} for all topics'),
+        (
+            "topics.configs: retention.ms: 7",
+            ": line 7: is not valid YAML: mapping values are not allowed here. Does a second key stand in the line? "
+            "Write KEY: {NAME: VALUE}.",
+        ),
+        (
+            "notify: [{type: slack, channel: ops}]",
+            ":7: notify: needs in each channel exactly one of slack, email, webhook with the id of an Airflow "
+            "connection, such as {slack: slack_ops}",
+        ),
+        ("notify: 'slack:#ops'", "by its id, and not a channel of Slack: the connection has"),
+        ("notify:\n- slack: #ops", "by its id; in YAML, '#' begins a comment"),
         (
             "writers: 1\nwriters: 2",
             ":8: writers: is given twice, in line 7 too. Keep the right one.",
@@ -166,7 +201,7 @@ def test_an_option_of_a_yaml_file(tmp_path: Path, more: str, said: str) -> None:
 
 
 def test_no_value_is_its_own_suggestion(tmp_path: Path) -> None:
-    assert refused(yaml_file(tmp_path, "schedule: 15")).endswith("and not '15'")
+    assert refused(yaml_file(tmp_path, "schedule: x")).endswith("and not 'x'")
 
 
 @pytest.mark.parametrize(
@@ -301,6 +336,18 @@ def test_bootstrap_servers(tmp_path: Path, servers: str, said: str) -> None:
             ":5: primary: is not an option of MirrorMaker 2 or Kafka Ferry. A key ends at its first blank: write "
             "primary->backup.topics.",
         ),
+        (
+            "writers = 8 # eight",
+            ":5: writers: must be a whole number, and not '8 # eight'. A comment needs a line of its own in a "
+            "properties file: write 8",
+        ),
+        ("clusters = primary, backup ! two", "in a properties file: write primary, backup"),
+        ("schedule = @daily # night", "in a properties file: write @daily"),
+        (
+            'schedule = "0 * * * *"',
+            """and not '"0 * * * *"'. Values in a properties file have no quotes: write 0 * * * *""",
+        ),
+        ("notify = slack:http://x # y", "needs a line of its own in a properties file"),
         ("topics.blaklist=a", "Did you mean 'topics.exclude'?"),
         (
             "topics = [a, b]",

@@ -432,7 +432,7 @@ def test_nothing_is_allowed_on_a_topic_of_the_target_that_the_flow_does_not_copy
         orders, spare, topics=("orders", "spare"), foreign=frozenset({spare}), **how
     )
     assert granted(refused) == both - right
-    # An earlier release has allowed it.
+    # It was allowed before.
     earlier = plan_beside(
         *(orders, spare), target_acls=both, applied=applied_here(acls=both), **how
     )

@@ -53,7 +53,7 @@ def test_a_name_that_the_source_does_not_have_is_refused_with_the_one_that_is_me
 ) -> None:
     (refusal,) = refused(topics=topics)
     assert str(refusal) == (
-        "ordres: primary has no topic of this name. Did you mean orders? If it may be missing, name it in "
+        "ordres: primary has no topic of this name. Did you mean 'orders'? If it may be missing, name it in "
         "topics.optional."
     )
 

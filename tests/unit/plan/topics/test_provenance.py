@@ -48,7 +48,7 @@ def told(origins: tuple[str, ...], remote_topic_id: str = "id of orders") -> Pos
         "by a partition that there was",
         "an earlier topic of that name",
         "brokers without topic ids",
-        "an earlier release's position",
+        "a position that says nothing",
     ],
 )
 def test_positions_on_the_source_tell_where_a_topic_came_from(
@@ -162,13 +162,13 @@ def test_a_topic_that_came_back_in_part_is_copied_where_its_records_can_be_told_
     ],
     ids=[
         "one topic under two aliases",
-        "an earlier release's position of it",
+        "a position of it that says nothing",
         "another topic of that source",
         "of another source",
         "of a source that has them from here",
         "of each other",
         "brokers without topic ids",
-        "an earlier release's position",
+        "a position that says nothing",
     ],
 )
 def test_a_record_reaches_a_shared_topic_by_one_way_only(

@@ -497,7 +497,7 @@ def test_a_remote_topic_that_is_gone_on_with_grows_too() -> None:
     [
         (at(30, topic_id="", origins=("before",)), True),
         (at(30, topic_id="", origins=("S", "upstream")), False),
-        (at(30, topic_id=""), False),  # an earlier release did not say
+        (at(30, topic_id=""), False),  # another client may have committed it
         (at(30, origins=("before",)), False),  # the topic's id says more
     ],
 )

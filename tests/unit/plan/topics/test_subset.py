@@ -63,6 +63,12 @@ def test_a_name_that_nothing_matches_is_told_with_what_is_near() -> None:
         about("ord*")
 
 
+def test_what_the_source_lacks_of_other_topics_is_nothing_of_the_run() -> None:
+    lacking = {"topics": ["orders", "payments", "ordres"]}
+    assert about("payments", **lacking).remarks.refused == ()
+    assert [it.topic for it in about("ord.*", **lacking).remarks.refused] == ["ordres"]
+
+
 def test_topics_that_the_flow_leaves_out_are_left_out_whatever_is_asked() -> None:
     plan = about("orders", "payments", topics_exclude=["payments"])
     assert planned_topics(plan) == ["orders"]

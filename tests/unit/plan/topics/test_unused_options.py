@@ -30,7 +30,7 @@ def notes(**options: Any) -> list[str]:
 def test_a_pattern_that_none_of_the_flows_topics_matches_is_named(option: str, value: Any) -> None:
     named = option.replace("_", ".")
     assert notes(**{option: {"ordres": value, "pay.*": value}}) == [
-        f"{named} has 'ordres', which none of the flow's topics matches. Did you mean orders?"
+        f"{named} has 'ordres', which none of the flow's topics matches. Did you mean 'orders'?"
     ]
     if not isinstance(value, dict):
         assert notes(**{option: value}) == []
@@ -39,13 +39,13 @@ def test_a_pattern_that_none_of_the_flows_topics_matches_is_named(option: str, v
 
 def test_so_is_a_topic_that_is_renamed_or_transformed_in_vain() -> None:
     assert notes(topics_rename={"ordres": "a", "orders": "b"}) == [
-        "topics.rename has 'ordres', which is none of the flow's topics. Did you mean orders?"
+        "topics.rename has 'ordres', which is none of the flow's topics. Did you mean 'orders'?"
     ]
     assert notes(transform=[{"topics": ["orders", "ordres"], "where": "true"}]) == [
-        "transform has 'ordres', which none of the flow's topics matches. Did you mean orders?"
+        "transform has 'ordres', which none of the flow's topics matches. Did you mean 'orders'?"
     ]
     (note,) = notes(transform=[{"topics": ["payment"], "where": "true"}])
-    assert note.endswith("Did you mean payments? payments is copied unchanged.")
+    assert note.endswith("Did you mean 'payments'? payments is copied unchanged.")
     (note,) = notes(transform=[{"topics": ["x"], "where": "true"}])
     assert note.endswith("which none of the flow's topics matches.")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
 from kafka_ferry.groups.moves import GroupMove, GroupMoves
 from kafka_ferry.ledger import CopiedRange
@@ -23,6 +25,7 @@ from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import Verdict
 from tests.unit.ledger.entries import a_copied_range, a_transaction
+from tests.unit.plan.builders import a_flow
 
 ANNA = Acl("TOPIC", "primary.orders", "LITERAL", "User:anna", "*", "READ", "ALLOW")
 
@@ -115,6 +118,30 @@ def test_says_how_each_topics_offsets_are_kept(report: RunReport) -> None:
 def test_counts_what_this_run_has_adopted_and_names_the_ranges(report: RunReport) -> None:
     assert report.counts.adopted == 1_200
     assert report.counts.adoptions == ("kept-0 [50, 2000): 1,200.",)
+
+
+def test_says_what_each_rule_has_done(flow: Flow, run_with: Callable[..., RunContext]) -> None:
+    rules = [
+        {"topics": ["a"], "where": "true", "set": {"key": "k"}},
+        {"topics": ["b"], "where": "false"},
+        {"topics": ["orders"], "drop": ["headers['h']"]},
+    ]
+    ranges = (
+        a_copied_range(topic="orders", transform="f", changed=0, end=200),
+        a_copied_range(topic="a", transform="e", changed=3, records=4, reasons={"filtered": 6}),
+        a_copied_range(topic="a", transform="e", changed=4, partition=1),
+        a_copied_range(topic="b", end=1_000),
+    )
+    run = run_with(a_transaction(*ranges, run="run-2"))
+    run = replace(run, flow=a_flow(state_dir=flow.state_dir, transform=rules))
+    run.folder.save_plan(Plan(run.flow.name, run.run_id, 1, "A", "B"))
+    report = publish_run(run, [])
+    assert [*map(str, report.counts.rules)] == [
+        "rule 1 changed 7 and left out 6 of 20 records",
+        "rule 3 changed 0 of 200 records",
+    ]
+    (note,) = report.topics.notes
+    assert note.startswith("Rule 3 has changed none of 200 records. Does it name the fields")
 
 
 def test_says_what_was_changed_and_what_could_not_be(report: RunReport) -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan, Range
+from kafka_ferry.runs.state.file_digests import schemas_of_run
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics import schemas
 from kafka_ferry.runs.sync_topics.schemas import (
@@ -228,14 +230,17 @@ def test_a_run_of_some_topics_knows_how_the_others_are_called(
 ) -> None:
     run = a_run(tmp_path)
     mirror_schemas(
-        run, replace(PLAN, ranges=(replace(RANGE, topic="city", remote_topic="p.city"),))
+        run, replace(PLAN, ranges=(replace(RANGE, topic="city", remote_topic="primary.city"),))
     )
+    known = stored_schemas(run.state)
+    # What the folder says of their names is not believed.
+    store_schemas(run.state, replace(known, remote_topics={"city": "another-teams"}))
     city = registries.source.add("city-value", "city")
     registries.source.add("orders-value", "two", ("city", city.at))
 
     mirror_schemas(run, replace(PLAN, ranges=(RANGE,)))
 
-    assert "register p.city-value version 1" in registries.target.requests
+    assert "register primary.city-value version 1" in registries.target.requests
 
 
 def test_ids_that_tasks_have_asked_for_are_stored_once_the_run_is_published(tmp_path: Path) -> None:
@@ -251,3 +256,37 @@ def test_ids_that_tasks_have_asked_for_are_stored_once_the_run_is_published(tmp_
     keep_late_schemas(run)
 
     assert stored_schemas(run.state) == FlowSchemas((known, late), {"orders": "p.orders"})
+
+
+def test_a_run_copies_by_the_ids_that_both_registries_gave_it_and_by_no_others(
+    tmp_path: Path, registries: Registries
+) -> None:
+    """Whoever writes in the state folder could give records the id of another schema, and the proof would hold."""
+    run = a_run(tmp_path)
+    made, _ = mirror_schemas(run, planned_schemas(run, PLAN))
+    honest = stored_schemas(run.state)
+    assert schemas_of_run(run, made) == honest
+    # Another run of the flow, such as a backfill, may go on meanwhile.
+    store_schemas(run.state, FlowSchemas())
+    assert schemas_of_run(run, made) == honest
+
+    store_schemas(
+        run.folder.files, replace(honest, schemas=(replace(honest.schemas[0], target_id=7),))
+    )
+    with pytest.raises(FerryError, match="not those that both registries have given"):
+        schemas_of_run(run, made)
+    run.folder.files.folder("schemas").delete(["ids.json"])
+    with pytest.raises(FerryError, match="not those that both registries have given"):
+        schemas_of_run(run, made)
+    assert schemas_of_run(a_run(tmp_path, sync_schemas="keep-ids"), made) is None
+
+
+def test_a_plan_that_misses_no_schema_is_left_as_it_was_approved(
+    tmp_path: Path, registries: Registries
+) -> None:
+    del registries
+    run = a_run(tmp_path)
+    mirror_schemas(run, PLAN)
+    planned = planned_schemas(run, PLAN)
+    assert planned.schemas.schema_ids_digest
+    assert mirror_schemas(run, planned)[0].digest == planned.digest

@@ -105,6 +105,9 @@ def list_(
     if as_json:
         show_json([[_told(one) for one in certificates]], several=False)
         return
+    if not certificates:
+        warn(f"{chosen.name} has no certificate of a record after {since}.")
+        return
     columns = ("SERIAL", "ISSUED", "RUN", "RANGES", "RECORDS", "FROM", "UNTIL", "SIGNED", "HASH")
     show_table(
         columns,

@@ -108,25 +108,27 @@ def repair(
     if audit:
         _show_audit(audit, config, flow, as_json=as_json)
         return
-    config = config or FLOW_FILE
+    this_flow = one_flow(config or FLOW_FILE, flow)
     if append:
-        _append(one_flow(config, flow), append, reason, yes=yes, as_json=as_json)
-        return
-    if ledger or set_aside:
-        _show_ledger(one_flow(config, flow), set_aside or [], reason, yes=yes, as_json=as_json)
-        return
-    if findings or leave:
-        _show_findings(one_flow(config, flow), leave or [], reason, yes=yes, as_json=as_json)
-        return
+        _append(this_flow, append, reason, yes=yes, as_json=as_json)
+    elif ledger or set_aside:
+        _show_ledger(this_flow, set_aside or [], reason, yes=yes, as_json=as_json)
+    elif findings or leave:
+        _show_findings(this_flow, leave or [], reason, yes=yes, as_json=as_json)
+    else:
+        _show_copies(this_flow, topic or [], yes=yes, as_json=as_json)
+
+
+def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> None:
+    """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged."""
     from kafka_ferry.runs import Repair
 
-    named = topic or []
-    this = Repair(one_flow(config, flow))
-    states = this.look(named)
+    this = Repair(flow)
+    states = this.look(names)
     # A topic that no run could copy again is given up only if it is named.
-    chosen = [state for state in states if named or (state.damaged and state.on_source)]
+    chosen = [state for state in states if names or (state.damaged and state.on_source)]
     if not as_json:
-        _show_copies(states)
+        _show_states(states)
         for state in states:
             if state.damaged or state in chosen:
                 said = state.consequences(yes=yes and state in chosen)
@@ -296,7 +298,7 @@ def _show_finding(finding: RangeFinding, *, is_left: bool) -> None:
         out.print(f"  {finding.rebuild}")
 
 
-def _show_copies(states: Sequence[CopyState]) -> None:
+def _show_states(states: Sequence[CopyState]) -> None:
     if not states:
         out.print(
             "Nothing to repair: no remote topic has preserved offsets, and no run refuses one for its log. "

@@ -75,7 +75,7 @@ def _show(one: Whereabouts) -> None:
     else:
         place = f"{one.target} offset {one.target_offset}, {one.state}"
     proof = f"{moment_text(one.proof.at)}, run {one.proof.run}" if one.proof else "not yet"
-    if one.window and one.certificate:
+    if one.window and one.certificate and not one.proof:
         proof = "by its certificate"
     lines = {
         "on the target": place,

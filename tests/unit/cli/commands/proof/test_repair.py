@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_ferry.cli import app
-from kafka_ferry.cli.commands.proof.repair import _show_copies
+from kafka_ferry.cli.commands.proof.repair import _show_states
 from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
 COPIES = (
@@ -29,7 +29,7 @@ COPIES = (
 def test_copies_are_a_table_and_what_is_wrong_with_them_sentences(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _show_copies(COPIES)
+    _show_states(COPIES)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "REMOTE TOPIC PARTITION POSITION LOG STATE",

@@ -71,6 +71,8 @@ class Walk:
             if first:
                 self._begun = at
                 self._first = self._first if self._joined else place
+                # What comes before the first one that both have is not to be copied any more.
+                self._reached[:at] = self._first
                 first = False
             count = self._alike(place, at)
             self._take(place, at, count)
@@ -252,14 +254,14 @@ class Walk:
         )
 
     def _outdated(self) -> int | None:
-        """Where on the source the first record is that an older one of its key follows on a compacted target, or an
-        aborted one.
+        """Where on the source the first record is that is not the newest of its key on a compacted target.
 
-        A replay that did not catch up leaves that, and a mirror that reads uncommitted records: for those who read the
-        newest record of each key, and for the cleaner, the other one has replaced it. None where there is none.
+        An older one follows it there after a replay that did not catch up; or an aborted one, which the source may no
+        longer have; or another producer's. For those who read the newest record of each key, and for the cleaner,
+        that one has replaced it. None where there is none.
 
         Raises:
-            Misaligned: the newest record of a key is none that the source had there.
+            Misaligned: the newest record of a key on the target is of no key of the source's.
         """
         ours, theirs = self._source, self._target
         if not (self._compacted and len(ours.keys) and len(theirs.keys)):
@@ -278,9 +280,9 @@ class Walk:
         # What comes later is missing there, or is still to be copied.
         there, places = (it[places < self._reached[there]] for it in (there, places))
         copied = self._places[there]
-        self._require_known(there[copied < 0], places[copied < 0])
+        self._require_known(there[(copied < 0) & (places < 0)])
         is_aborted = (copied >= 0) & ours.aborted[copied]
-        outdated = (copied >= 0) & (places >= 0) & ((copied < places) | is_aborted)
+        outdated = (places >= 0) & ((copied < places) | is_aborted)
         if not outdated.any():
             return None
         again = int(places[outdated].min())
@@ -291,27 +293,23 @@ class Walk:
             )
         return again
 
-    def _require_known(self, there: Offsets, places: Offsets) -> None:
+    def _require_known(self, there: Offsets) -> None:
         """Check that the source may no longer have records of the target that are the newest of their keys there.
 
         Args:
-            there: the records.
-            places: where on the source the newest record of the same key is, before where the target had come; -1
-                for nowhere.
+            there: those of whose keys the source has none that the target should have by then.
 
         Raises:
-            Misaligned: compaction would have kept one of them on the source, or have removed more.
+            Misaligned: compaction would have removed their tombstones last.
         """
         theirs = self._target
-        # A tombstone goes in its time, with all that it deletes.
-        strange = np.sort(there[~((places < 0) & theirs.tombstones[there])])
+        strange = np.sort(there[~theirs.tombstones[there]])
         # The source has deleted no more than there are offsets before its start, all of them before the others.
         deleted = max(0, self._source.start - self._joined)
         if len(strange) > deleted or (strange >= self._begun).any():
             raise Misaligned(
-                f"its record {theirs.offsets[strange[-1]]} is the newest of its key there, and the source has none "
-                "like it, and no later one of that key: another producer has written it, or its tombstone was never "
-                "copied, or it was aborted"
+                f"its record {theirs.offsets[strange[-1]]} is the newest of its key there, and the source has nothing "
+                "of that key: another producer has written it, or its tombstone was never copied"
             )
 
     def _explain(self, missing: Offsets, after: int, position: int | None) -> None:

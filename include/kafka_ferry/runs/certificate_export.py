@@ -165,7 +165,7 @@ def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
         of = [(it, serial, name) for it, serial, name in rows if it[0] < end and it[1] > since]
         serials = tuple(sorted({serial for _, serial, _ in of}))
         remote = of[-1][2] if of else ""
-        missing = tuple(_uncovered((start, end), (it for it, _, _ in of)))
+        missing = tuple(_uncovered_parts((start, end), (it for it, _, _ in of)))
         spans.append(CertifiedSpan(source, remote, (start, end), serials, missing))
     serials_all = {serial for span in spans for serial in span.serials}
     kept = [
@@ -189,7 +189,7 @@ def _source(flow: Flow) -> tuple[Mapping[TopicPartition, LogBounds], Mapping[str
     return bounds, ids, sorted(names.keys() - topics.keys())
 
 
-def _uncovered(span: Span, covers: Iterable[Span]) -> Iterable[Span]:
+def _uncovered_parts(span: Span, covers: Iterable[Span]) -> Iterable[Span]:
     """The parts of a span that no other span covers, ascending."""
     at, end = span
     for start, after in sorted(covers):

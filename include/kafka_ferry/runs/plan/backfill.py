@@ -66,7 +66,7 @@ def _facts(
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
-        settled=_settled(ledger, state, firsts, there - state.ledger.released),
+        settled=_settled_spans(ledger, state, firsts, there - state.ledger.released),
         separate=separate,
         foreign=foreign_records(flow, target, strange),
         mismatched=frozenset(
@@ -89,7 +89,7 @@ def _known_ids(ledger: LedgerTable, topics: Iterable[str]) -> set[str]:
     return set(ledger.read(wanted, ["remote_topic_id"])["remote_topic_id"].to_pylist())
 
 
-def _settled(
+def _settled_spans(
     ledger: LedgerTable,
     state: ClusterState,
     firsts: Mapping[TopicPartition, int],
@@ -108,7 +108,7 @@ def _settled(
     for row in ledger.read(wanted, columns).to_pylist():
         source = TopicPartition(row["topic"], row["partition"])
         if source in firsts:
-            ranges[source].append(accounted(row))
+            ranges[source].append(account_of(row))
     return {source: settled_by(of_partition) for source, of_partition in ranges.items()}
 
 
@@ -130,7 +130,7 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
     return outcomes
 
 
-def accounted(row: Mapping[str, Any]) -> Accounted:
+def account_of(row: Mapping[str, Any]) -> Accounted:
     """What a row of the ledger's table settles."""
     since, until = row["since"], row["until"]
     start, end = row["start"], row["end"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.groups.decisions import translated, untouched
+from kafka_ferry.groups.decisions import leave_untouched, translate_move
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, copied_remote_ids, remote_topics_of, routes
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
@@ -62,7 +62,7 @@ class HomeRoutes:
         names = {topic: "" for topic in topics if policy.is_cycle(topic, flow.target.alias)}
         ledger, reason = opposite_ledger(flow), _NO_LEDGER.format(ledger_topic(flow.target.alias))
         if last_seen is None and topics:
-            reason = _projected(flow, ledger) or reason
+            reason = _project(flow, ledger) or reason
         if not topics or not ledger.next_offset:
             return cls(names, {}, {}, {}, reason)
         copies = remote_topics_of(ledger)
@@ -103,8 +103,8 @@ class HomeRoutes:
         route, own = self.routes.get(tp), TopicPartition(name, tp.partition)
         logs = self.logs.get(tp), self.target_logs.get(own)
         if route:
-            return translated(tp, committed, route, logs=logs, home=True)
-        move = untouched(tp, committed, own, logs=logs, others_write=True)
+            return translate_move(tp, committed, route, logs=logs, home=True)
+        move = leave_untouched(tp, committed, own, logs=logs, others_write=True)
         return replace(move, home=True)
 
 
@@ -113,7 +113,7 @@ _NO_LEDGER = (
 )
 
 
-def _projected(flow: Flow, ledger: LedgerTable) -> str:
+def _project(flow: Flow, ledger: LedgerTable) -> str:
     """Bring the table up to date; why that was not possible, "" where it was."""
     name = ledger_topic(flow.target.alias)
     try:

@@ -218,8 +218,8 @@ class Run:
         if is_asked and not self._folder.approved_by():
             raise FerryError(
                 f"{self.flow.name}, run {self.run_id}: nobody has approved the stored plan.",
-                advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, or "
-                "written its XCom values; then clear the task plan.",
+                advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, "
+                "or written its XCom values; then clear the task plan.",
             )
 
     def sync_topics(self, expected: str | None = None) -> Plan:

@@ -109,8 +109,8 @@ def schemas_of_run(run: RunContext, plan: Plan) -> FlowSchemas | None:
         raise FerryError(
             f"{flow.name}, run {run.run_id}: the ids of schemas in {run.folder.files.location} are not those that both "
             "registries have given.",
-            advice="Nothing was copied by them. A run that has succeeded keeps none. Else find out who writes there; then "
-            "clear the task plan.",
+            advice="Nothing was copied by them. A run that has succeeded keeps none. Else find out who writes there; "
+            "then clear the task plan.",
         )
     return found
 

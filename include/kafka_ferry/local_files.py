@@ -101,6 +101,14 @@ class LocalFiles(fs.FileSystemHandler):  # type: ignore[misc]
                 return []
             raise
 
+    def links(self, path: str) -> list[str]:
+        """The links in a folder and below it, for what would follow them; none if it does not exist."""
+        try:
+            with self._folder(path) as folder:
+                return sorted(_links(path, folder))
+        except FileNotFoundError:
+            return []
+
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002
         """Make a folder and those above it."""
         with self._folder(path, make=True):
@@ -230,6 +238,23 @@ def _file_info(path: str, found: os.stat_result | None) -> fs.FileInfo:
     if found and stat.S_ISDIR(found.st_mode):
         return fs.FileInfo(path, fs.FileType.Directory, mtime_ns=found.st_mtime_ns)
     return fs.FileInfo(path, fs.FileType.NotFound)
+
+
+def _links(path: str, folder: int) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        found = [(f"{path.rstrip('/')}/{it.name}", it) for it in entries]
+        for place, entry in found:
+            if entry.is_symlink():
+                yield place
+    for place, entry in found:
+        try:
+            below = os.open(entry.name, _FOLDER, dir_fd=folder)
+        except OSError:
+            continue  # no folder, or deleted since
+        try:
+            yield from _links(place, below)
+        finally:
+            os.close(below)
 
 
 def _content(path: str, folder: int, *, recursive: bool) -> Iterator[fs.FileInfo]:

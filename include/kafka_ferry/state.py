@@ -153,6 +153,10 @@ class StateFolder:
             self._local.flush(unfinished)
         self._files.move(unfinished, target)
 
+    def links(self) -> list[str]:
+        """The symbolic links in this folder and below it, where it is on this machine: other programs follow them."""
+        return self._local.links(self._root) if self._local else []
+
     def empty_files(self) -> list[str]:
         """The empty files in this folder and below it."""
         return [name for name, found in self._below() if not found.size]

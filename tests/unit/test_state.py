@@ -243,6 +243,21 @@ def test_no_link_is_followed_in_any_part_below_the_folder(
     assert (secret / "docs" / "page.html").read_text() == "fernet key"
 
 
+def test_links_are_named_at_any_depth_for_who_would_follow_them(
+    watched: StateFolder, secret: Path, tmp_path: Path
+) -> None:
+    assert watched.links() == []
+    watched.write("deep/er/file", "ours")
+    assert watched.links() == []
+    place = tmp_path / "state" / "flow"
+    (place / "deep" / "er" / "folder").symlink_to(secret)
+    (place / "gone").symlink_to(tmp_path / "nothing")
+    assert [it.rpartition("/state/")[2] for it in watched.links()] == [
+        "flow/deep/er/folder",
+        "flow/gone",
+    ]
+
+
 def test_a_link_is_replaced_and_deleted_itself(
     watched: StateFolder, secret: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,11 @@ from urllib.parse import unquote, urlsplit
 from kafka_ferry.config.client.assertion import FILES as ASSERTION_FILES
 from kafka_ferry.config.client.config_providers import ALLOWED, may_look_up
 from kafka_ferry.config.client.jaas import JAAS, JaasError, parse_login
-from kafka_ferry.config.client.property_names import REGISTRY_PREFIX, ROLE_PREFIXES
+from kafka_ferry.config.client.property_names import (
+    AIRFLOW_CONNECTION,
+    REGISTRY_PREFIX,
+    ROLE_PREFIXES,
+)
 from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.home import at_home
@@ -41,6 +45,10 @@ CODE: Final = "FERRY_ALLOW_CODE"
 HOSTS: Final = "FERRY_ALLOW_HOSTS"
 """The variable with patterns of hosts to which the secrets of Airflow's connections may go, besides those that a
 connection itself names."""
+
+CONNECTIONS: Final = "FERRY_ALLOW_CONNECTIONS"
+"""The variable with patterns of the ids of Airflow's connections that flows may name, with commas. Also in Airflow, a
+flow may name any of the type that its use needs where it is not set."""
 
 FLOWS: Final = "FERRY_CONFIGS"
 """The variable with the folder of the flows' files; no code is run from there unless ``CODE`` names a folder in it."""
@@ -79,7 +87,8 @@ def check_flow(flow: Flow) -> None:
     """
     problems = [*_option_problems(flow)]
     for cluster in (flow.source, flow.target):
-        for problem in property_problems(cluster.properties):
+        named = _connection_ids(AIRFLOW_CONNECTION, cluster.airflow_connection or "")
+        for problem in (*property_problems(cluster.properties), *named):
             problems.append(problem._replace(key=f"{cluster.alias}: {problem.key}"))
     if problems:
         raise config_error(flow.file, *problems)
@@ -101,6 +110,20 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
                 yield from module_problems(key, value)
             else:
                 yield from code_problems(key, at_home(value))
+        elif reach == "connection" and value != option.default:
+            ids = [value] if isinstance(value, str) else [it.connection for it in value]
+            yield from _connection_ids(key, *ids)
+
+
+def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
+    allowed = os.environ.get(CONNECTIONS)
+    if allowed is None:
+        return
+    patterns = compile_patterns(split_list(allowed) or ("(?!)",))
+    for name in ids:
+        if name and not patterns.fullmatch(name):
+            reason = f"the connection {name!r} may not be named here: {CONNECTIONS} has no pattern for it"
+            yield Problem(key, reason, f"Who runs Airflow can allow it in {CONNECTIONS}.")
 
 
 def _named_files(values: PerTopic[str]) -> Iterator[Path]:

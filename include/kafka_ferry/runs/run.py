@@ -7,7 +7,7 @@ may be repeated at any time: the state of the target decides what is left to do.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.apply import apply_changes
+from kafka_ferry.schemas.ids import forget_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -426,6 +427,10 @@ class Run:
                 if report.proof.verdict and not report.proof.verdict.success:
                     # Only group checks: anything else has already failed the verification.
                     raise_unproved(self._context, report.proof.verdict)
+                if self.flow.sync_schemas == "translate-ids":
+                    # Large where there are many, and nothing is left to be copied by them.
+                    with suppress(OSError, FerryError):
+                        forget_schemas(self._folder.files)
         finally:
             delete_old_runs(self.flow)
         return report

@@ -115,6 +115,11 @@ def store_schemas(state: StateFolder, found: FlowSchemas) -> None:
     state.folder(_FOLDER).write(_FILE, _text(found))
 
 
+def forget_schemas(state: StateFolder) -> None:
+    """Delete it there, if it is there."""
+    state.delete_folder(_FOLDER)
+
+
 def _text(found: FlowSchemas) -> str:
     content = {
         "version": _VERSION,

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import SparkFailed
+from kafka_ferry.local_files import LinkRefused
 from kafka_ferry.model import Range
 from kafka_ferry.state import StateFolder
 
@@ -86,9 +87,15 @@ class QueryCheckpoint:
 
         Raises:
             SparkFailed: if it cannot be written.
+            LinkRefused: a part of it is a symbolic link, which Spark would follow.
         """
         try:
             self._renew()
+            if links := self._folder.links():
+                raise LinkRefused(
+                    f"{links[0]} is a symbolic link, and Spark would write where it leads.",
+                    advice=f"Find out who writes in {self.location}, and delete that folder.",
+                )
             if self._location_before() != self.uri:
                 self._folder.write(_LOCATION, self.uri)
             self._ranges.write(f"{start.at}-{start.attempt}{FILE_SUFFIX}", start.to_json())

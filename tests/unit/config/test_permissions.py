@@ -13,6 +13,7 @@ from kafka_ferry.config.client.property_names import CLUSTER_NAMES
 from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.permissions import (
     CODE,
+    CONNECTIONS,
     FILES,
     HOSTS,
     SECRET_FILES,
@@ -166,6 +167,26 @@ def test_a_policy_s_module_is_not_even_imported(
     monkeypatch.syspath_prepend(str(home / "include"))
     for name in ("own_policy.Mine", "IdentityReplicationPolicy"):
         assert not problem(home, **{"replication.policy.class": name})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"spark.connection": "theirs"},
+        {"notify": "webhook:ours, webhook:theirs"},
+        {"source/airflow.connection": "theirs"},
+    ],
+)
+def test_a_flow_names_the_connections_that_the_operator_gives_it(
+    options: dict[str, object], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not problem(home, **options)
+    for allowed in ("", "our.*, spark"):
+        monkeypatch.setenv(CONNECTIONS, allowed)
+        assert f"may not be named here: {CONNECTIONS}" in problem(home, **options)
+        assert not problem(home)
+    monkeypatch.setenv(CONNECTIONS, "our.*, theirs")
+    assert not problem(home, **options)
 
 
 CONNECTION = {"bootstrap.servers": "k1:9093,k2:9093", "security.protocol": "SASL_SSL"}

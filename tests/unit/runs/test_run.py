@@ -20,6 +20,7 @@ from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_folder import Reconciliation
+from kafka_ferry.schemas.ids import FlowSchemas, MirroredSchema, store_schemas, stored_schemas
 from kafka_ferry.verify import Verdict
 
 RANGE = Range("orders", 3, 10, 50, "id", "primary.orders", 7)
@@ -188,6 +189,21 @@ def test_a_run_that_changed_all_that_it_was_to_change_is_published(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ended(run, monkeypatch).publish().problems.unapplied == ()
+
+
+@pytest.mark.parametrize("unapplied", [(), ("orders: retention.ms could not be set.",)])
+def test_the_ids_of_schemas_are_kept_until_a_run_has_succeeded(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch, unapplied: tuple[str, ...]
+) -> None:
+    this = Run(flow.model_copy(update={"sync_schemas": "translate-ids"}), "run-1")
+    ended(this, monkeypatch, *unapplied)
+    known = FlowSchemas((MirroredSchema(1, 2, "orders-value", 1),))
+    store_schemas(this._folder.files, known)
+
+    with pytest.raises(NotApplied) if unapplied else nullcontext():
+        this.publish()
+
+    assert stored_schemas(this._folder.files) == (known if unapplied else FlowSchemas())
 
 
 def test_what_was_not_copied_is_said_before_what_was_not_changed(

@@ -9,6 +9,7 @@ import pytest
 from kafka_ferry.schemas.ids import (
     FlowSchemas,
     MirroredSchema,
+    forget_schemas,
     packed_schemas,
     store_schemas,
     stored_schemas,
@@ -27,6 +28,9 @@ def test_it_is_read_as_it_was_stored(tmp_path: Path) -> None:
     store_schemas(state, FOUND)
     assert stored_schemas(state) == FOUND
     assert (FOUND.ids, FOUND.guids) == ({1: 7, 2: 8}, {"g": "h"})
+    for _ in range(2):
+        forget_schemas(state)
+        assert stored_schemas(state) == FlowSchemas()
 
 
 _ROW = '{"source_id": "1/../../subjects", "target_id": 1, "subject": "a", "version": 1}'

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.local_files import LinkRefused
 from kafka_ferry.model import Range
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
@@ -128,6 +129,21 @@ def test_a_checkpoint_with_an_empty_file_is_begun_again(
     checkpoint.add(a_start(2, ORDERS))
 
     assert left_in(folder) == {"2-attempt-2.json"}
+
+
+@pytest.mark.parametrize("link", ["offsets", "metadata", "sources/0"])
+def test_a_checkpoint_with_a_link_is_given_to_no_query(
+    checkpoint: QueryCheckpoint, tmp_path: Path, link: str
+) -> None:
+    """Spark follows links: whoever writes in the state folder could have it write, and read, elsewhere."""
+    checkpoint.add(a_start(1, ORDERS))
+    (tmp_path / "elsewhere").mkdir()
+    place = tmp_path / "checkpoint" / link
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(LinkRefused, match=f"{link} is a symbolic link"):
+        checkpoint.add(a_start(2, ORDERS))
 
 
 def test_a_location_is_no_pattern(tmp_path: Path) -> None:

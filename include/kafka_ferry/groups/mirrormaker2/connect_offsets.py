@@ -85,7 +85,8 @@ def copied_of(value: bytes | None) -> int | None:
     except ValueError:
         return None
     offset = parsed.get("offset") if isinstance(parsed, dict) else None
-    return offset if _is_number(offset, 2**63) else None
+    # The next one is an offset, too.
+    return offset if _is_number(offset, 2**63 - 1) else None
 
 
 def _is_number(said: object, limit: int) -> TypeGuard[int]:

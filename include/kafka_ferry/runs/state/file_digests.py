@@ -97,7 +97,7 @@ def schemas_of_run(run: RunContext, plan: Plan) -> FlowSchemas | None:
         plan: its plan, which is known to be what that step has left.
 
     Raises:
-        FerryError: the file beside the plan is not what both registries have said.
+        FerryError: the file beside the plan is not what both registries have said, or is not there.
     """
     flow = run.flow
     if flow.sync_schemas != "translate-ids":
@@ -107,7 +107,8 @@ def schemas_of_run(run: RunContext, plan: Plan) -> FlowSchemas | None:
         raise FerryError(
             f"{flow.name}, run {run.run_id}: the ids of schemas in {run.folder.files.location} are not those that both "
             "registries have given.",
-            advice="Nothing was copied by them. Find out who writes there; then clear the task plan.",
+            advice="Nothing was copied by them. A run that has succeeded keeps none. Else find out who writes there; "
+            "then clear the task plan.",
         )
     return found
 

@@ -66,7 +66,8 @@ def test_what_is_no_key_of_a_source_partition_is_passed_over(key: bytes) -> None
         (b"{", None),
         (b"[" * 100_000, None),
         (b'{"offset":true}', None),
-        (b'{"offset":9223372036854775808}', None),
+        (b'{"offset":9223372036854775806}', 2**63 - 2),
+        (b'{"offset":9223372036854775807}', None),
     ],
 )
 def test_a_value_without_an_offset_is_none(value: bytes | None, copied: int | None) -> None:

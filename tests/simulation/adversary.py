@@ -14,33 +14,32 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.cluster import SimCluster
 from tests.simulation.log import Stored
-from tests.simulation.requests import message, response_class_of
+from tests.simulation.requests import unapplied, with_code
 from tests.simulation.world import Process
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
 
-_TRANSACTIONAL: Final = frozenset(
-    {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}
-)
 # What the protocol lists for each request, beside NONE.
 ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
     "Fetch": (6, 3, 56, 9, 74, 78, -1),
     "ListOffsets": (6, 3, 56, 9, 78, -1),
     "OffsetForLeaderEpoch": (6, 3, 56, 74, 75),
-    "Produce": (6, 3, 19, 56, 7, 20),
+    "Produce": (6, 3, 19, 56, 7, 20, 48),
     "InitProducerId": (14, 15, 16, 51),
     "AddPartitionsToTxn": (14, 15, 16, 51),
     "AddOffsetsToTxn": (14, 15, 16, 51),
     "EndTxn": (14, 15, 16, 51),
-    "TxnOffsetCommit": (14, 15, 16),
+    "TxnOffsetCommit": (14, 15, 16, -1),
     "OffsetFetch": (14, 15, 16),
     "FindCoordinator": (15,),
     "DescribeProducers": (6, 3),
     "CreateTopics": (7, 41),
 }
+_TXN_STATE, _APPENDED = 48, 20
 # These come after the request was applied.
-_APPLIED: Final = frozenset({7, 20})
+_APPLIED: Final = frozenset({7, _APPENDED})
+_LOOKS: Final = frozenset({"Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DescribeProducers"})
 
 
 class Lost(Exception):
@@ -58,11 +57,20 @@ class Fault(NamedTuple):
         power: its name.
         nth: at which of the requests that it fits.
         pick: what it draws its choices from.
+        run: from which run on; the first is 0.
+        at: the step and the request that it waits for, each "" for any: "mirror EndTxn".
     """
 
     power: str
     nth: int
     pick: int
+    run: int = 0
+    at: str = ""
+
+    @property
+    def aim(self) -> tuple[str, int, str]:
+        """What is counted for it."""
+        return self.power, self.run, self.at
 
 
 @dataclass
@@ -155,87 +163,12 @@ def _name(strike: Strike) -> str:
 def _refuse(strike: Strike) -> Any:
     name = strike.request.name.removesuffix("Request")
     code = strike.random.choice(ERRORS[name])
+    if code == _TXN_STATE and not strike.request.transactional_id:
+        code = _APPENDED
     strike.tell(f"{_name(strike)} is answered with error {code}")
-    if code in _APPLIED:
-        return _with_code(strike.apply(), code)
-    return _with_code(_unapplied(strike), code)
-
-
-def _unapplied(strike: Strike) -> Any:
-    """An answer of the right shape, of a request that has no effect."""
-    request, version = strike.request, strike.request.API_VERSION
-    name, kind = request.name.removesuffix("Request"), response_class_of(request.__class__)
-    if name == "Produce":
-        return message(
-            kind,
-            version,
-            {
-                "responses": [
-                    {
-                        "name": it.name,
-                        "partition_responses": [
-                            {"index": part.index, "base_offset": -1} for part in it.partition_data
-                        ],
-                    }
-                    for it in request.topic_data
-                ]
-            },
-        )
-    if name == "AddPartitionsToTxn":
-        topics = [
-            {
-                "name": it.name,
-                "results_by_partition": [{"partition_index": number} for number in it.partitions],
-            }
-            for it in request.v3_and_below_topics
-        ]
-        return message(kind, version, {"results_by_topic_v3_and_below": topics})
-    if name in ("TxnOffsetCommit", "CreateTopics"):
-        entry = "partition_index" if name == "TxnOffsetCommit" else ""
-        topics = [
-            {"name": it.name}
-            | (
-                {"partitions": [{entry: of.partition_index} for of in it.partitions]}
-                if entry
-                else {}
-            )
-            for it in request.topics
-        ]
-        return message(kind, version, {"topics": topics})
-    if name in _TRANSACTIONAL:
-        fields: dict[str, Any] = {"topics": []} if name == "OffsetFetch" else {}
-        return message(kind, version, fields)
-    return strike.apply()
-
-
-def _with_code(answer: Any, code: int) -> Any:
-    """An answer with an error code where a broker puts it: with each partition, or with the whole."""
-    inner = [
-        entry
-        for field in answer._struct.fields.values()
-        if field.is_struct_array() and field.for_version_q(answer.version)
-        for entry in getattr(answer, field.name) or ()
-    ]
-    placed = [_place_code(entry, code) for entry in inner]
-    if not any(placed) and "error_code" in type(answer).fields:
-        answer.error_code = code
-    return answer
-
-
-def _place_code(entry: Any, code: int) -> bool:
-    """Set the code of an entry's partitions, or its own; returns whether it has either."""
-    fields = type(entry).fields
-    for name in ("partition_responses", "partitions", "results_by_partition"):
-        if name in fields:
-            placed = [_place_code(it, code) for it in getattr(entry, name)]
-            return any(placed)
-    if "records" in fields:
-        entry.records = b""
-    for name in ("error_code", "partition_error_code"):
-        if name in fields:
-            setattr(entry, name, code)
-            return True
-    return False
+    # A leader that has not replicated it yet may be followed by one that lacks it.
+    is_kept = name in _LOOKS or (code in _APPLIED and strike.random.random() < 0.5)
+    return with_code(strike.apply() if is_kept else unapplied(strike.request), code)
 
 
 def _shorten(strike: Strike) -> Any:
@@ -258,11 +191,28 @@ def _move_leader(strike: Strike) -> Any:
 
 
 def _lose_leader(strike: Strike) -> Any:
-    tp = strike.random.choice(strike.cluster.partitions() or [None])
+    cluster = strike.cluster
+    # Of those that markers are soon to be written to, more often.
+    open_ = [it for it in cluster.transactions.by_id.values() if it.partitions or it.groups]
+    near = sorted({tp for it in open_ for tp in it.partitions})
+    near += [TopicPartition(of, -1) for of in sorted({of for it in open_ for of in it.groups})]
+    is_near = near and strike.random.random() < 0.7
+    tp = strike.random.choice(near if is_near else cluster.partitions() or [None])
     if tp:
         seconds = strike.random.choice((0.05, 0.5, 5.0, 100.0))
-        strike.cluster.leaderless[tp] = strike.history.world.now + seconds
+        cluster.leaderless[tp] = strike.history.world.now + seconds
         strike.tell(f"{tp} on {strike.cluster.alias} has no leader for {seconds} s")
+    return strike.apply()
+
+
+def _move_coordinator(strike: Strike) -> Any:
+    target = strike.target
+    groups = [it for it in sorted(target.groups.offsets) if it.startswith("ferry.")]
+    keys = groups * 2 + sorted(target.transactions.by_id)
+    if keys:
+        key, stale_s = strike.random.choice(keys), strike.random.choice((0.0, 1.0, 30.0, 300.0))
+        target.move_coordinator(key, stale_s)
+        strike.tell(f"{key} has another coordinator, which the old one notices {stale_s} s later")
     return strike.apply()
 
 
@@ -300,11 +250,13 @@ def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[
     lost = strike.random.choice(log.stored[-6:]).base
     end, stable, stored = log.end, log.stable, log.stored
     cluster.move_leader(tp, lose_from=lost)
-    if cluster is strike.source:
-        strike.history.replaced[tp] = strike.history.world.now
     strike.tell(
         f"unclean election of {tp} on {cluster.alias}: [{log.end}, {end}) is lost (stable to {stable})"
     )
+    if cluster is strike.source:
+        strike.history.replaced[tp] = strike.history.world.now
+        # The new branch is soon as long as the lost one, a little shorter or longer.
+        strike.history.write_up_to(tp, end + strike.random.choice((-end, -end, -1, 0, 1, 5)))
     return tp, [it for it in stored if it.base >= lost]
 
 
@@ -381,10 +333,11 @@ def _move_start(strike: Strike, cluster: SimCluster) -> Any:
     tp = strike.partition(cluster)
     if tp:
         log = cluster.topics[tp.topic].logs[tp.partition]
-        to = strike.random.randint(log.start, log.stable)
-        before = {value for _, value in log.shown()}
+        bounds = [at for it in log.stored for at in (it.base, it.base + 1)] or [log.end]
+        any_ = strike.random.randint(log.start, log.stable)
+        to = strike.random.choice((any_, log.stable, log.end, strike.random.choice(bounds)))
+        strike.history.removed |= {value for offset, value in log.records() if offset < to}
         log.move_start(to)
-        strike.history.removed |= before - {value for _, value in log.shown()}
         strike.tell(f"the log of {tp} on {cluster.alias} starts at {log.start}")
     return strike.apply()
 
@@ -407,6 +360,9 @@ def _compact(strike: Strike) -> Any:
     tp = strike.partition(cluster, lambda tp: tp.topic in names)
     if tp:
         log = cluster.topics[tp.topic].logs[tp.partition]
+        if cluster is strike.source and strike.random.random() < 0.5:
+            cluster.move_leader(tp)
+            strike.history.write_all_keys(tp)
         # The active segment is never compacted.
         upto = log.stored[-1].base if log.stored else 0
         removed = log.compact(strike.random.choice((upto, (log.start + upto) // 2)))
@@ -471,6 +427,7 @@ POWERS: Final[Mapping[str, Power]] = {
     "shorten fetch": Power(_shorten, frozenset({"Fetch"})),
     "move leader": Power(_move_leader),
     "lose leader": Power(_lose_leader),
+    "move coordinator": Power(_move_coordinator, side="backup"),
     "freeze broker": Power(_freeze),
     "step clock": Power(_step_clock),
     "cut source": Power(_cut_source, side="primary", hurts=_AT_SOURCE),
@@ -489,6 +446,7 @@ POWERS: Final[Mapping[str, Power]] = {
     "recreate target": Power(_recreate_target, side="backup", hurts=_STATE, touches_target=True),
     "kill task": Power(_kill),
     "kill driver": Power(_kill),
+    "pause task": Power(_kill),
     "double task": Power(_kill),
     "lose result": Power(_kill),
     "late task": Power(_kill),
@@ -535,33 +493,40 @@ class Adversary:
 
     def __post_init__(self) -> None:
         self._left = list(self.faults)
-        self._seen: Counter[str] = Counter()
+        self._seen: Counter[tuple[str, int, str]] = Counter()
 
-    def _due(self, power: str) -> Fault | None:
-        """The fault of a power that strikes now, if one does."""
+    def _due(self, aim: tuple[str, int, str]) -> Fault | None:
+        """The fault of an aim that strikes now, if one does."""
         if self.is_over:
             return None
-        self._seen[power] += 1
-        found = next(
-            (it for it in self._left if it.power == power and it.nth <= self._seen[power]), None
-        )
+        self._seen[aim] += 1
+        found = next((it for it in self._left if it.aim == aim and it.nth <= self._seen[aim]), None)
         if found:
             self._left.remove(found)
             self.struck.append(found)
         return found
 
-    def before_send(self, cluster: SimCluster, request: Any, process: Process) -> None:
-        """Kill the process that sends a request, perhaps."""
-        power = "kill task" if process.name.startswith("task") else "kill driver"
-        if any(it.power == power for it in self._left) and self._due(power):
-            self.history.tell(
-                f"!! the {process.name} is killed before {request.name} to {cluster.alias}"
-            )
-            process.dead = True
+    def _is_met(self, fault: Fault, request: str = "") -> bool:
+        """Whether this is the run, the step and the request that a fault waits for."""
+        history = self.history
+        return history.number >= fault.run and fault.at in ("", f"{history.step} {request}")
 
-    def happens(self, power: str) -> Fault | None:
+    def before_send(self, cluster: SimCluster, request: Any, process: Process) -> None:
+        """Kill the process that sends a request, or let it stand still, perhaps."""
+        is_task, name = process.name.startswith("task"), request.name.removesuffix("Request")
+        for power in ("kill task", "pause task") if is_task else ("kill driver",):
+            if fault := self.happens(power, name):
+                self.history.tell(f"!! {power}: the {process.name}, before {name} to {cluster.alias}")
+                if power == "pause task":
+                    seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0))
+                    self.history.world.wait(None, seconds)
+                else:
+                    process.dead = True
+
+    def happens(self, power: str, request: str = "") -> Fault | None:
         """Whether something of Spark's or of the operator's goes wrong now."""
-        return self._due(power) if any(it.power == power for it in self._left) else None
+        aims = {it.aim: it for it in self._left if it.power == power and self._is_met(it, request)}
+        return next(filter(None, map(self._due, aims)), None)
 
     def doubles_task(self) -> bool:
         """Whether Spark starts a task twice."""
@@ -585,9 +550,9 @@ class Adversary:
                 continue
             if power.side and cluster.alias != power.side:
                 continue
-            if power.touches_target and self.history.judging:
+            if power.touches_target and self.history.judging or not self._is_met(fault, name):
                 continue
-            if self._due(fault.power):
+            if self._due(fault.aim):
                 rng = random.Random(fault.pick)
                 if power.touches_target:
                     self.history.harmed_at = self.history.world.now

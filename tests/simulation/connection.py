@@ -133,7 +133,7 @@ class SimConnection(Connection):
 
     def _schedule(self, request: Any) -> None:
         pause = self._world.random.choice((0.0002, 0.0005, 0.001, 0.003))
-        moment = max(self._world.now + pause, self._applied_at)
+        moment = max(self._world.now + pause + self._cluster.distance_s, self._applied_at)
         self._applied_at = moment
         self._world.at(moment, lambda: self._handle(request))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -162,6 +162,8 @@ class Transactions:
                     return
                 known.partitions = known.partitions - {tp}
             for group in known.groups:
+                if self._cluster.lacks_leader(group):
+                    continue
                 self._cluster.groups.settle(group, known.producer, commit=commit)
             known.state = "CompleteCommit" if commit else "CompleteAbort"
             known.partitions, known.groups = set(), set()
@@ -209,9 +211,9 @@ class Groups:
         if commit and held:
             self.commit(group, held)
 
-    def is_pending(self, group: str, tp: TopicPartition) -> bool:
-        """Whether a transaction holds an offset of the partition back."""
-        return any(of == group and tp in held for (of, _), held in self._pending.items())
+    def pending(self) -> Iterator[tuple[str, TopicPartition]]:
+        """The groups' partitions of which a transaction holds an offset back."""
+        return ((group, tp) for (group, _), held in self._pending.items() for tp in held)
 
     def _remember(self) -> None:
         self.history.append((self.now(), {name: {**it} for name, it in self.offsets.items()}))

@@ -32,8 +32,41 @@ _STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publ
 _MORE_RUNS: Final = 4
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
+# By side, the steps and requests between which something begins or ends.
+MOMENTS: Final[Mapping[str, Sequence[str]]] = {
+    "primary": (
+        "plan ListOffsets",
+        "plan Fetch",
+        "mirror Fetch",
+        "mirror Fetch",
+        "mirror Metadata",
+        "mirror OffsetForLeaderEpoch",
+        "verify ListOffsets",
+        "sync_groups OffsetFetch",
+    ),
+    "backup": (
+        "plan OffsetFetch",
+        "plan ListOffsets",
+        "sync_topics Metadata",
+        "mirror FindCoordinator",
+        "mirror InitProducerId",
+        "mirror DescribeProducers",
+        "mirror OffsetFetch",
+        "mirror AddPartitionsToTxn",
+        "mirror AddOffsetsToTxn",
+        "mirror Produce",
+        "mirror Produce",
+        "mirror TxnOffsetCommit",
+        "mirror EndTxn",
+        "mirror EndTxn",
+        "verify Fetch",
+        "verify Produce",
+        "publish Produce",
+    ),
+}
 _GROUP: Final = "application"
 _BESIDE: Final = "-beside"
+_KEYS: Final = 12
 
 
 @dataclass(frozen=True)
@@ -61,6 +94,10 @@ class Case:
         transactions: the share of batches that belong to transactions of the source.
         quiet_from: the run from which on nothing new is written.
         backfills: whether the first run begins at the logs' ends, and backfills bring what was before.
+        answer_bytes: how much brokers give at a time (``fetch.max.bytes``); 0 for all that is asked for.
+        distance_s: how long a request takes at least to the source.
+        producers: how many write a partition's transactions on the source, one after the other; 0 for a new one each.
+        offset_bytes: how much one request may commit of a group (``max.message.bytes``).
     """
 
     seed: int
@@ -72,6 +109,10 @@ class Case:
     faults: tuple[Fault, ...]
     quiet_from: int = 9
     backfills: bool = False
+    answer_bytes: int = 0
+    distance_s: float = 0.0
+    producers: int = 0
+    offset_bytes: int = 1_048_576
 
     @classmethod
     def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
@@ -98,13 +139,13 @@ class Case:
             if backfills
             else rng.choice(("translated", "auto", {"orders": "preserved"})),
             "fill": rng.choice(("auto", "transactions")),
+            "transaction.max.bytes": rng.choice((1, 1_000, 67_108_864, 67_108_864)),
         }
         # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
         kinds_of_faults = rng.sample(powers, min(len(powers), rng.choice((1, 2, 3, 5))))
-        chosen = tuple(
-            Fault(power, rng.choice(RARE if power in OCCASIONS else OFTEN), rng.getrandbits(32))
-            for power in rng.choices(kinds_of_faults, k=faults)
-        )
+        chosen: list[Fault] = []
+        for power in rng.choices(kinds_of_faults, k=faults):
+            chosen.append(_aimed(rng, power, chosen))
         return cls(
             seed,
             topics,
@@ -112,10 +153,35 @@ class Case:
             rng.choice((20, 50)),
             options,
             rng.choice((0.0, 0.3)),
-            chosen,
+            tuple(chosen),
             rng.choice((1, 2, 9, 9)),
             backfills,
+            rng.choice((0, 0, 1_024, 400)),
+            rng.choice((0.0, 0.0, 0.02)),
+            rng.choice((1, 2)),
+            rng.choice((700, 1_048_576, 1_048_576)),
         )
+
+
+def _aimed(rng: random.Random, power: str, before: Sequence[Fault]) -> Fault:
+    """A fault at a boundary more often than anywhere: at the requests of a step's turn, or where another one is."""
+    pick, run = rng.getrandbits(32), rng.choice((0, 0, 1, 1, 2))
+    if power in OCCASIONS:
+        return Fault(power, rng.choice(RARE), pick, run)
+    if rng.random() < 0.25:
+        return Fault(power, rng.choice(OFTEN), pick, run)
+    kind = POWERS[power]
+    fits = [
+        (side, it)
+        for side, moments in MOMENTS.items()
+        for it in moments
+        if kind.side in ("", side) and (not kind.fits or it.split()[1] in kind.fits)
+    ]
+    near = [it for it in before if any(it.at == moment for _, moment in fits)]
+    if near and rng.random() < 0.5:
+        other = rng.choice(near)
+        return Fault(power, other.nth + rng.choice((0, 0, 1)), pick, other.run, other.at)
+    return Fault(power, rng.choice((1, 1, 2, 2, 3, 4, 6)), pick, run, rng.choice(fits)[1])
 
 
 @dataclass
@@ -144,6 +210,7 @@ class History:
         judging: the runs that are between reading back and their word, and since when.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
+        proved: by partition of the target, what has ever been there when a run had read it back.
         moments: when runs ended.
         story: what happened.
         wrong: what is wrong; None while nothing is.
@@ -158,6 +225,7 @@ class History:
     returned: set[TopicPartition] = field(default_factory=set)
     judging: dict[str, float] = field(default_factory=dict)
     lost_marks: bool = False
+    proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
     moments: list[float] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
     wrong: Wrong | None = None
@@ -168,6 +236,9 @@ class History:
         self.random = random.Random(f"records {seed}")
         self.source = SimCluster("primary", self.world, seed)
         self.target = SimCluster("backup", self.world, seed)
+        self.source.distance_s = self.case.distance_s
+        self.target.offset_bytes = self.case.offset_bytes
+        self.source.answer_bytes = self.target.answer_bytes = self.case.answer_bytes
         self.adversary = Adversary(self, self.case.faults)
         clusters = {"primary": self.source, "backup": self.target}
         self.network = Network(self.world, clusters, self.adversary, encoded=self.encoded)
@@ -177,7 +248,10 @@ class History:
         self._checkpoints: list[Any] = []
         self.harmed_at = -1.0
         self._numbers = 0
+        self.number, self.step = 0, ""
         self.written_at: dict[bytes, int] = {}
+        self._producers: dict[tuple[TopicPartition, str, int], int] = {}
+        self._open: dict[tuple[TopicPartition, int], set[bytes]] = {}
 
     def tell(self, what: str) -> None:
         """Add a line to the story."""
@@ -237,6 +311,9 @@ class History:
                 self._play(flow)
         except Endless as error:
             self._blame("e", str(error))
+        except Exception as error:
+            error.add_note(f"in the simulator, seed {self.case.seed}")
+            raise
         finally:
             logging.disable(logging.NOTSET)
             shutil.rmtree(folder, ignore_errors=True)
@@ -264,6 +341,7 @@ class History:
             configs = {"cleanup.policy": "compact"} if topic.compacted else {}
             self.source.create(topic.name, topic.partitions, configs)
         for number in range(self.case.runs):
+            self.number = number
             self._write_some(number)
             self._harm_state(number)
             if fault := self.adversary.happens("other writers"):
@@ -358,6 +436,7 @@ class History:
         began, run, said = self.world.now, Run(flow, name), "verified"
         try:
             for step in _STEPS:
+                self.step = step
                 self._tier()
                 if step == "verify":
                     self.judging[name] = self.world.now
@@ -386,7 +465,10 @@ class History:
         self.tell(f"{name}: {said}")
         if said == "verified":
             self._check(flow, name, began, window)
-        self.judging.pop(name, None)
+        if self.judging.pop(name, None) is not None:
+            for _, target in self.pairs():
+                log = self.target.log(target)
+                self.proved.setdefault(target, set()).update(it for _, it in log.shown() if log)
         return said
 
     def _blame(self, oracle: str, what: str) -> None:
@@ -422,20 +504,30 @@ class History:
                     else:
                         self._write(tp, count)
 
-    def _write(self, tp: TopicPartition, count: int) -> None:
+    def write_up_to(self, tp: TopicPartition, end: int) -> None:
+        """Let the source's clients go on until a log ends there, or a little later."""
+        while (log := self.source.log(tp)) and log.end < end:
+            self._write(tp, min(end - log.end, self.random.randint(1, 8)))
+
+    def write_all_keys(self, tp: TopicPartition) -> None:
+        """Write each key once more, in a batch, and one record after it."""
+        self._write(tp, _KEYS, in_turn=True)
+        self._write(tp, 1)
+
+    def _write(self, tp: TopicPartition, count: int, *, in_turn: bool = False) -> None:
         log = self.source.log(tp)
         if log is None:
             return
         values = []
-        for _ in range(count):
+        for at in range(count):
             self._numbers += 1
             value = b"%s/%d" % (str(tp).encode(), self._numbers)
-            values.append((b"k%d" % self.random.randrange(12), value))
+            values.append((b"k%d" % (at if in_turn else self.random.randrange(_KEYS)), value))
         codec = self.random.choice((0, 0, 1, 4))
-        producer = None
+        producer, is_open = None, False
         if self.random.random() < self.case.transactions:
-            producer = self.source.new_producer()
-        state = None if producer is None else (producer, 0, 0)
+            producer, is_open = self._producer(tp)
+        state = None if producer is None else (producer, 0, log.next_sequence(producer))
         offsets = self.source.produce(tp, values, codec=codec, producer=state)
         first = self._numbers - count + 1
         for at, (offset, (_, value)) in enumerate(zip(offsets, values, strict=True)):
@@ -443,20 +535,41 @@ class History:
             self.written_at[value] = self.source.now_ms() + at
         if producer is None:
             return
+        written = {value for _, value in values}
+        if is_open:
+            self._open[tp, producer] |= written
+            return
         commit = self.random.random() < 0.6
-        if not commit:
-            self.aborted |= {value for _, value in values}
+        self._open[tp, producer] = written
 
         def end() -> None:
+            values = self._open.pop((tp, producer))
+            if not commit:
+                self.aborted |= values
             if (now := self.source.log(tp)) and producer in now.producers:
                 now.mark(
                     producer, 0, commit=commit, coordinator_epoch=0, now_ms=self.source.now_ms()
                 )
             elif now:
                 # Its records are gone with the log's end.
-                self.removed |= {value for _, value in values}
+                self.removed |= values
 
         self.world.at(self.world.now + self.random.choice((0.0, 0.1, 30.0)), end)
+
+    def _producer(self, tp: TopicPartition) -> tuple[int, bool]:
+        """Whose transaction is next in a partition, and whether it goes on with one that is open."""
+        log = self.source.log(tp)
+        if not self.case.producers or log is None:
+            return self.source.new_producer(), False
+        # Of topics that were recreated nobody knows them.
+        key = tp, self.source.topic_id(tp.topic), self.random.randrange(self.case.producers)
+        producer = self._producers.setdefault(key, self.source.new_producer())
+        is_open = log.producers[producer].open_from >= 0 if producer in log.producers else False
+        if is_open != ((tp, producer) in self._open):
+            # The log's end is lost, with its transaction's begin or its marker.
+            producer = self._producers[key] = self.source.new_producer()
+            is_open = False
+        return producer, is_open
 
     # --- oracles (a), (b) and (c)
 
@@ -490,8 +603,8 @@ class History:
                 continue
             if position.topic_id != self.source.topic_id(source.topic):
                 continue
-            if self.replaced.get(source, -1.0) >= self.judging[name]:
-                # The source's log was another one before the word was said: the next run has to see that.
+            if self.replaced.get(source, -1.0) >= began:
+                # The source's log became another one after the plan: the next run has to see that.
                 continue
             must = [value for offset, value in log.shown() if offset < position.offset]
             if self.case.backfills and self._is_hurt:
@@ -504,8 +617,12 @@ class History:
                 must = [it for it in must if it and window and window.since_ms <= at[it] < until]
             there_now = {*have}
             missing = [it for it in must if it not in there_now and it not in self.removed]
-            # What an earlier run has proved and is lost during this one is for the next one to see.
-            if missing and self.harmed_at < began:
+            if self.harmed_at >= began and not self._has_struck("cut internal"):
+                # What an earlier run has proved and is lost during this one is for the next one to see.
+                missing = [it for it in missing if it not in self.proved.get(target, ())]
+            elif self.harmed_at >= began:
+                missing = []
+            if missing:
                 self._blame(
                     "b",
                     f"{name} is verified, and {target} lacks {len(missing)} of {len(must)} records, "

@@ -14,7 +14,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
 from kafka_ferry.wire.connections.responses import response_class_of
 from tests.simulation.cluster import DEFAULTS, UNKNOWN_TOPIC, SimCluster
-from tests.simulation.coordinators import Committed
+from tests.simulation.coordinators import Committed, Offsets
 from tests.simulation.log import Log
 
 _UNKNOWN_TOPIC_ID: Final = 100
@@ -22,7 +22,22 @@ _EXISTS: Final = 36
 _INVALID_PARTITIONS: Final = 37
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _TOPIC: Final = 2
-_BATCH_BYTES: Final = 1_048_576
+_NO_COORDINATOR: Final = 15
+_NOT_COORDINATOR: Final = 16
+
+_OF_COORDINATORS: Final = frozenset(
+    {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}
+)
+COORDINATED: Final[Mapping[str, str]] = {
+    "InitProducerId": "transactional_id",
+    "AddPartitionsToTxn": "v3_and_below_transactional_id",
+    "AddOffsetsToTxn": "transactional_id",
+    "EndTxn": "transactional_id",
+    "TxnOffsetCommit": "group_id",
+    "OffsetFetch": "group_id",
+    "OffsetCommit": "group_id",
+}
+"""The requests that only a coordinator answers, and whose it is."""
 
 Fields = Mapping[str, Any]
 Handler = Callable[[SimCluster, int, Any], Fields]
@@ -30,8 +45,96 @@ Handler = Callable[[SimCluster, int, Any], Fields]
 
 def answer(cluster: SimCluster, node: int, request: Any) -> Any:
     """The answer of a broker."""
-    fields = HANDLERS[request.name.removesuffix("Request")](cluster, node, request)
-    return message(response_class_of(request.__class__), request.API_VERSION, fields)
+    name = request.name.removesuffix("Request")
+    kind, version = response_class_of(request.__class__), request.API_VERSION
+    key = getattr(request, COORDINATED[name]) if name in COORDINATED else None
+    if not key:
+        return message(kind, version, HANDLERS[name](cluster, node, request))
+    if cluster.coordinator(key) != node:
+        until, stale = cluster.cut_off.get((node, key), (0.0, {}))
+        if name == "OffsetFetch" and until > cluster.world.now:
+            return message(kind, version, _offsets_of(stale, frozenset(), request))
+        return with_code(unapplied(request), _NOT_COORDINATOR)
+    if name in ("OffsetFetch", "TxnOffsetCommit") and cluster.lacks_leader(key):
+        return with_code(unapplied(request), _NO_COORDINATOR)
+    return message(kind, version, HANDLERS[name](cluster, node, request))
+
+
+def unapplied(request: Any) -> Any:
+    """An answer of the right shape, of a request that has no effect."""
+    version = request.API_VERSION
+    name, kind = request.name.removesuffix("Request"), response_class_of(request.__class__)
+    if name == "Produce":
+        return message(
+            kind,
+            version,
+            {
+                "responses": [
+                    {
+                        "name": it.name,
+                        "partition_responses": [
+                            {"index": part.index, "base_offset": -1} for part in it.partition_data
+                        ],
+                    }
+                    for it in request.topic_data
+                ]
+            },
+        )
+    if name == "AddPartitionsToTxn":
+        topics = [
+            {
+                "name": it.name,
+                "results_by_partition": [{"partition_index": number} for number in it.partitions],
+            }
+            for it in request.v3_and_below_topics
+        ]
+        return message(kind, version, {"results_by_topic_v3_and_below": topics})
+    if name in ("TxnOffsetCommit", "OffsetCommit", "CreateTopics"):
+        entry = "partition_index" if name != "CreateTopics" else ""
+        topics = [
+            {"name": it.name}
+            | (
+                {"partitions": [{entry: of.partition_index} for of in it.partitions]}
+                if entry
+                else {}
+            )
+            for it in request.topics
+        ]
+        return message(kind, version, {"topics": topics})
+    if name in _OF_COORDINATORS:
+        fields: dict[str, Any] = {"topics": []} if name == "OffsetFetch" else {}
+        return message(kind, version, fields)
+    raise AssertionError(name)
+
+
+def with_code(answer: Any, code: int) -> Any:
+    """An answer with an error code where a broker puts it: with each partition, or with the whole."""
+    inner = [
+        entry
+        for field in answer._struct.fields.values()
+        if field.is_struct_array() and field.for_version_q(answer.version)
+        for entry in getattr(answer, field.name) or ()
+    ]
+    placed = [_place_code(entry, code) for entry in inner]
+    if not any(placed) and "error_code" in type(answer).fields:
+        answer.error_code = code
+    return answer
+
+
+def _place_code(entry: Any, code: int) -> bool:
+    """Set the code of an entry's partitions, or its own; returns whether it has either."""
+    fields = type(entry).fields
+    for name in ("partition_responses", "partitions", "results_by_partition"):
+        if name in fields:
+            placed = [_place_code(it, code) for it in getattr(entry, name)]
+            return any(placed)
+    if "records" in fields:
+        entry.records = b""
+    for name in ("error_code", "partition_error_code"):
+        if name in fields:
+            setattr(entry, name, code)
+            return True
+    return False
 
 
 def message(kind: Any, version: int, fields: Fields) -> Any:
@@ -159,7 +262,8 @@ def find_coordinator(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 def fetch(cluster: SimCluster, node: int, request: Any) -> Fields:
     """Fetch: batches up to the sizes that are asked for, and at least one."""
-    committed, room = request.isolation_level == 1, [request.max_bytes]
+    most = min(request.max_bytes, cluster.answer_bytes or request.max_bytes)
+    committed, room = request.isolation_level == 1, [most]
     responses = []
     for topic in request.topics:
         by_name = request.API_VERSION < 13
@@ -358,7 +462,7 @@ def txn_offset_commit(cluster: SimCluster, _: int, request: Any) -> Fields:
         code = 47
     elif known.state != "Ongoing" or request.group_id not in known.groups:
         code = 48
-    elif sum(len(it.metadata) + len(tp.topic) + 60 for tp, it in offsets.items()) > _BATCH_BYTES:
+    elif sum(len(it.metadata) + len(tp.topic) + 60 for tp, it in offsets.items()) > cluster.offset_bytes:
         code = errors.INVALID_COMMIT_OFFSET_SIZE
     else:
         code = errors.NONE
@@ -386,9 +490,15 @@ def offset_commit(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 def offset_fetch(cluster: SimCluster, _: int, request: Any) -> Fields:
     """OffsetFetch, of one group to version 7 and of many since."""
+    pending = frozenset(cluster.groups.pending()) if request.require_stable else frozenset()
+    return _offsets_of(cluster.groups.offsets, pending, request)
 
+
+def _offsets_of(
+    offsets: Mapping[str, Offsets], pending: frozenset[tuple[str, TopicPartition]], request: Any
+) -> Fields:
     def found(group: str, topics: Any) -> list[Fields]:
-        known = cluster.groups.offsets.get(group, {})
+        known = offsets.get(group, {})
         wanted = (
             _by_topic(known)
             if topics is None
@@ -404,7 +514,7 @@ def offset_fetch(cluster: SimCluster, _: int, request: Any) -> Fields:
 
     def entry(group: str, known: Any, tp: TopicPartition) -> Fields:
         fields = {"partition_index": tp.partition, "committed_offset": -1}
-        if request.require_stable and cluster.groups.is_pending(group, tp):
+        if (group, tp) in pending:
             return {**fields, "error_code": errors.UNSTABLE_OFFSET_COMMIT}
         it = known.get(tp, Committed(-1, -1, ""))
         return {

@@ -85,7 +85,7 @@ class SimCluster:
         self.leaderless: dict[TopicPartition, float] = {}
         self.skipped_markers: list[TopicPartition] = []
         self.moves: Counter[str] = Counter()
-        self.cut_off: dict[tuple[int, str], tuple[float, dict[str, Offsets]]] = {}
+        self.cut_off: dict[tuple[int, str], tuple[float, dict[str, Offsets] | None]] = {}
         self.longest_transaction_ms = 900_000
         self.answer_bytes, self.distance_s, self.offset_bytes = 0, 0.0, 1_048_576
         self._producers = 1000
@@ -188,9 +188,15 @@ class SimCluster:
         """Let another broker coordinate a group or a transactional id; the old one notices some seconds later."""
         before = self.coordinator(key)
         self.moves[key] += 1
-        if stale_s:
-            groups = {key: {**self.groups.offsets.get(key, {})}}
+        self.cut_off.pop((self.coordinator(key), key), None)
+        if stale_s and key in self.groups.offsets:
+            groups = {key: {**self.groups.offsets[key]}}
             self.cut_off[before, key] = self.world.now + stale_s, groups
+
+    def stale_offsets(self, node: int, group: str) -> dict[str, Offsets] | None:
+        """The offsets that a group's old coordinator still has; None where it knows that it is none."""
+        until, offsets = self.cut_off.get((node, group), (0.0, None))
+        return offsets if until > self.world.now else None
 
     def write_marker(
         self, tp: TopicPartition, transaction: Transaction, coordinator_epoch: int, *, commit: bool

@@ -29,7 +29,7 @@ class Stored(NamedTuple):
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction: its first offset, its marker's, and the last stable offset that the broker's index has."""
+    """An aborted transaction: its first offset, its marker's, and the last stable offset in the broker's index."""
 
     producer: int
     first: int

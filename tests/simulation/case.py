@@ -95,7 +95,7 @@ class Case:
     def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
         """The case of a seed."""
         rng = random.Random(seed)
-        kinds = [(False, rng.random() < 0.3), (rng.random() < 0.4, rng.random() < 0.5)]
+        kinds = [(share > rng.random(), rng.random() < 0.4) for share in (0.3, 0.6)]
         backfills = rng.random() < 0.25
         topics = tuple(
             TopicCase(name, rng.randint(1, 4), compacted and not backfills, tiered)

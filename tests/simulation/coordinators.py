@@ -59,12 +59,14 @@ class Transactions:
 
     Attributes:
         epoch: the coordinator's own, which its markers carry.
+        on_commit: looks at each transaction before it is committed.
     """
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
         self.by_id: dict[str, Transaction] = {}
         self.epoch = 0
+        self.on_commit: Callable[[Transaction], None] = lambda _: None
 
     def start(self, name: str, timeout_ms: int, producer: int, epoch: int) -> tuple[int, int, int]:
         """InitProducerId: an error code, producer id and epoch."""
@@ -141,6 +143,8 @@ class Transactions:
         known = self.by_id[name]
         wanted = "Commit" if commit else "Abort"
         if known.state == "Ongoing":
+            if commit:
+                self.on_commit(known)
             self._decide(name, known, commit=commit)
             return NONE
         if known.state == f"Complete{wanted}":
@@ -210,6 +214,10 @@ class Groups:
         held = self._pending.pop((group, producer), {})
         if commit and held:
             self.commit(group, held)
+
+    def held(self, group: str, producer: int) -> Offsets:
+        """What a producer's transaction holds back."""
+        return self._pending.get((group, producer), {})
 
     def pending(self) -> Iterator[tuple[str, TopicPartition]]:
         """The groups' partitions of which a transaction holds an offset back."""

@@ -52,6 +52,7 @@ class History(Judged):
         self.adversary = Adversary(self, self.case.faults)
         clusters = {"primary": self.source, "backup": self.target}
         self.network = Network(self.world, clusters, self.adversary, encoded=self.encoded)
+        self.target.transactions.on_commit = self.check_commit
         self.spark = Spark()
         self.number, self.step = 0, ""
         self.moments: list[float] = []
@@ -173,6 +174,9 @@ class History(Judged):
                 return
             if said == "verified" and not self.behind(flow):
                 break
+            if self.is_hurt and self.outcomes[-2] == said:
+                # It refuses to go on, as it may.
+                break
         if said == "verified" and self.case.backfills:
             said = self._run(flow, "last-backfill", self._window(whole=True))
         if said != "verified" and not self.is_hurt:
@@ -243,8 +247,8 @@ class History(Judged):
             self.check(flow, name, began, window)
         if self.judging.pop(name, None) is not None:
             for _, target in self.pairs():
-                log = self.target.log(target)
-                self.proved.setdefault(target, set()).update(it for _, it in log.shown() if log)
+                shown = log.shown() if (log := self.target.log(target)) else ()
+                self.proved.setdefault(target, set()).update(it for _, it in shown)
         return said
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Batch, read_records, split_batches
@@ -320,11 +321,24 @@ class Log:
         """What a read_uncommitted consumer sees: offsets and values."""
         return [of for it in self.stored for of in self._values(it)]
 
+    def open_records(self, producer: int) -> list[bytes | None]:
+        """The values in a producer's open transaction."""
+        known = self.producers.get(producer)
+        first = known.open_from if known else -1
+        mine = [it for it in self.stored if it.batch.header.producer_id == producer]
+        return [value for it in mine if 0 <= first <= it.base for _, value in self._values(it)]
+
     def _values(self, stored: Stored) -> list[tuple[int, bytes | None]]:
-        if stored.batch.header.is_control:
-            return []
-        records = read_records(stored.batch)
-        return [(at, key_value_of(it)[1]) for at, _, _, it in records if at >= self.start]
+        values = _values_in(stored.bytes)
+        return values if self.start <= stored.base else [it for it in values if it[0] >= self.start]
+
+
+@lru_cache(20_000)
+def _values_in(batch: bytes) -> list[tuple[int, bytes | None]]:
+    (found,) = split_batches(batch)
+    if found.header.is_control:
+        return []
+    return [(at, key_value_of(it)[1]) for at, _, _, it in read_records(found)]
 
 
 def _rewritten(stored: Stored, records: Sequence[tuple[int, int, bytes, bytes]]) -> Stored:

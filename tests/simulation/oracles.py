@@ -11,6 +11,7 @@ from kafka_ferry.model.positions import position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
 from tests.simulation.adversary import Adversary
+from tests.simulation.coordinators import Transaction
 from tests.simulation.powers import POWERS
 from tests.simulation.truth import GROUP, Truth
 
@@ -74,6 +75,32 @@ class Judged(Truth):
     def _positions(self, flow: Flow) -> Mapping[TopicPartition, Any]:
         offsets = self.target.groups.offsets.get(position_group(flow.name), {})
         return {tp: position_of(it.offset, it.metadata, it.epoch) for tp, it in offsets.items()}
+
+    def check_commit(self, known: Transaction) -> None:
+        """What the flow commits in one transaction, whether it is verified or not (oracle f)."""
+        own = {target: source for source, target in self.pairs()}
+        held = {group: self.target.groups.held(group, known.producer) for group in known.groups}
+        for tp in sorted(known.partitions & own.keys()):
+            log = self.target.log(tp)
+            written = log.open_records(known.producer) if log else []
+            if not log or not written:
+                continue
+            again = {*written} & {value for _, value in log.shown()}
+            if again and own[tp] not in self.returned:
+                self.blame("f", f"a transaction commits {min(again)!r} to {tp} again")
+            if wrong := {*written} & self.aborted:
+                self.blame("f", f"a transaction commits {min(wrong)!r} to {tp}, which was aborted")
+            for group, offsets in held.items():
+                if tp not in offsets:
+                    self.blame(
+                        "f", f"a transaction commits records to {tp}, and no position in {group}"
+                    )
+                    continue
+                position = position_of(offsets[tp].offset, offsets[tp].metadata, offsets[tp].epoch)
+                if position.remote_topic_id != self.target.topic_id(tp.topic):
+                    self.blame(
+                        "f", f"a transaction commits records to {tp}, which is another topic by now"
+                    )
 
     def check(self, flow: Flow, name: str, began: float, window: Window | None) -> None:
         """What a consumer of the target reads, now that a run says "verified"."""

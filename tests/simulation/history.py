@@ -200,6 +200,7 @@ class History(Judged):
             self.tell("!! another run of the flow begins at the same moment")
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(flow, name + BESIDE))
+        self.began = self.world.now
         said: str = self.world.run(Process("driver"), lambda: self._steps(flow, name, window))
         self.moments.append(self.world.now)
         self.outcomes.append(said)

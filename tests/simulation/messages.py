@@ -97,12 +97,12 @@ def _place_code(entry: Any, code: int) -> bool:
     return False
 
 
-def message(kind: Any, version: int, fields: Fields) -> Any:
+def message(kind: Any, version: int | None, fields: Fields) -> Any:
     """A message of kafka-python's from plain lists and dictionaries."""
     return kind(version=version, **_filled(kind, version, fields))
 
 
-def _filled(kind: Any, version: int, fields: Fields) -> dict[str, Any]:
+def _filled(kind: Any, version: int | None, fields: Fields) -> dict[str, Any]:
     given = dict(fields)
     for name, (inner, is_array) in _inner(kind).items():
         value = given.get(name)
@@ -115,9 +115,12 @@ def _filled(kind: Any, version: int, fields: Fields) -> dict[str, Any]:
     return given
 
 
-def _part(kind: Any, version: int, fields: Fields) -> Any:
+def _part(kind: Any, version: int | None, fields: Fields) -> Any:
     """A part of a message, as its class makes it, without looking at each field of it."""
-    given, (defaults, tagged) = _filled(kind, version, fields), _defaults(kind, version)
+    given = _filled(kind, version, fields)
+    if version is None:
+        return kind(**given)
+    defaults, tagged = _defaults(kind, version)
     part = kind.__new__(kind)
     part._version, part.unknown_tags = version, None
     part.tags = (tagged & given.keys() or None) if tagged else None

@@ -39,12 +39,16 @@ class Judged(Truth):
     Attributes:
         adversary: meets each request.
         judging: the runs that are between reading back and their word, and since when.
+        began: when the run began that goes on.
+        internal_cut_at: when ledger or positions last lost their ends; -1 for never.
         harmed_at: when the target last lost something; -1 for never.
         proved: by partition of the target, what has ever been there when a run had read it back.
         wrong: what is wrong; None while nothing is.
     """
 
     judging: dict[str, float] = field(default_factory=dict)
+    began: float = 0.0
+    internal_cut_at: float = -1.0
     harmed_at: float = -1.0
     proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
     wrong: Wrong | None = None
@@ -86,7 +90,11 @@ class Judged(Truth):
             if not log or not written:
                 continue
             again = {*written} & {value for _, value in log.shown()}
-            if again and own[tp] not in self.returned:
+            # What ledger and positions lose after a plan has looked at them, its run can only tell afterwards.
+            # Where its coordinator has forgotten the producer too, nobody knows whose the records are.
+            is_told = self.internal_cut_at < self.began
+            is_told &= self.internal_cut_at < 0 or not self.has_struck("expire ids")
+            if again and own[tp] not in self.returned and is_told:
                 self.blame("f", f"a transaction commits {min(again)!r} to {tp} again")
             if wrong := {*written} & self.aborted:
                 self.blame("f", f"a transaction commits {min(wrong)!r} to {tp}, which was aborted")

@@ -283,6 +283,7 @@ def _cut_internal(strike: Strike) -> Any:
                     strike.history.lost_marks = True
     if which != "ledger":
         target.groups.go_back(moment)
+    strike.history.internal_cut_at = strike.history.world.now
     strike.tell(f"unclean election: {which} cut back to what was there at {moment:.3f}")
     return strike.apply()
 

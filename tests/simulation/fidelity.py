@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -138,7 +139,7 @@ class Side:
             "producer_epoch": known.epoch - choices["stale"],
         }
 
-    def _topics(self, partition: dict[str, object]) -> list[dict[str, object]]:
+    def _topics(self, partition: Mapping[str, object]) -> list[Mapping[str, object]]:
         return [{"name": self._topic, "partitions": [partition]}]
 
     def _start(self, choices: dict[str, Any]) -> object:

@@ -40,7 +40,7 @@ class Judged(Truth):
         adversary: meets each request.
         judging: the runs that are between reading back and their word, and since when.
         began: when the run began that goes on.
-        internal_cut_at: when ledger or positions last lost their ends; -1 for never.
+        is_cut_unseen: whether ledger or positions have lost their ends after a run had begun to plan.
         harmed_at: when the target last lost something; -1 for never.
         proved: by partition of the target, what has ever been there when a run had read it back.
         wrong: what is wrong; None while nothing is.
@@ -48,7 +48,7 @@ class Judged(Truth):
 
     judging: dict[str, float] = field(default_factory=dict)
     began: float = 0.0
-    internal_cut_at: float = -1.0
+    is_cut_unseen: bool = False
     harmed_at: float = -1.0
     proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
     wrong: Wrong | None = None
@@ -80,6 +80,16 @@ class Judged(Truth):
         offsets = self.target.groups.offsets.get(position_group(flow.name), {})
         return {tp: position_of(it.offset, it.metadata, it.epoch) for tp, it in offsets.items()}
 
+    @property
+    def _is_unseen(self) -> bool:
+        """Whether ledger and positions have lost what no plan can miss: a run can only tell afterwards.
+
+        It was lost after a plan had looked; or coordinators have forgotten the producers too, so that nobody knows
+        whose the records are.
+        """
+        has_forgotten = self.has_struck("cut internal") and self.has_struck("expire ids")
+        return self.is_cut_unseen or has_forgotten
+
     def check_commit(self, known: Transaction) -> None:
         """What the flow commits in one transaction, whether it is verified or not (oracle f)."""
         own = {target: source for source, target in self.pairs()}
@@ -90,14 +100,12 @@ class Judged(Truth):
             if not log or not written:
                 continue
             again = {*written} & {value for _, value in log.shown()}
-            # What ledger and positions lose after a plan has looked at them, its run can only tell afterwards.
-            # Where its coordinator has forgotten the producer too, nobody knows whose the records are.
-            is_told = self.internal_cut_at < self.began
-            is_told &= self.internal_cut_at < 0 or not self.has_struck("expire ids")
-            if again and own[tp] not in self.returned and is_told:
-                self.blame("f", f"a transaction commits {min(again)!r} to {tp} again")
+            if again and own[tp] not in self.returned and not self._is_unseen:
+                self.blame("f", f"a transaction commits {min(map(repr, again))} to {tp} again")
             if wrong := {*written} & self.aborted:
-                self.blame("f", f"a transaction commits {min(wrong)!r} to {tp}, which was aborted")
+                self.blame(
+                    "f", f"a transaction commits {min(map(repr, wrong))} to {tp}, which was aborted"
+                )
             for group, offsets in held.items():
                 if tp not in offsets:
                     self.blame(

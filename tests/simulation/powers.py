@@ -35,6 +35,8 @@ ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
     "CreateTopics": (7, 41),
 }
 _TXN_STATE, _APPENDED = 48, 20
+# A plan looks at the ledger later than that.
+_LOOK_S: Final = 0.02
 # These come after the request was applied.
 _APPLIED: Final = frozenset({7, _APPENDED})
 _LOOKS: Final = frozenset({"Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DescribeProducers"})
@@ -283,7 +285,8 @@ def _cut_internal(strike: Strike) -> Any:
                     strike.history.lost_marks = True
     if which != "ledger":
         target.groups.go_back(moment)
-    strike.history.internal_cut_at = strike.history.world.now
+    now, began = strike.history.world.now, strike.history.began
+    strike.history.is_cut_unseen |= now > began + _LOOK_S
     strike.tell(f"unclean election: {which} cut back to what was there at {moment:.3f}")
     return strike.apply()
 

@@ -12,37 +12,34 @@ from tests.simulation.powers import OCCASIONS, POWERS
 
 OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
 RARE: Final = (1, 1, 2, 3)
-# By side, the steps and requests between which something begins or ends.
-MOMENTS: Final[Mapping[str, Sequence[str]]] = {
-    "primary": (
-        "plan ListOffsets",
-        "plan Fetch",
-        "mirror Fetch",
-        "mirror Fetch",
-        "mirror Metadata",
-        "mirror OffsetForLeaderEpoch",
-        "verify ListOffsets",
-        "sync_groups OffsetFetch",
-    ),
-    "backup": (
-        "plan OffsetFetch",
-        "plan ListOffsets",
-        "sync_topics Metadata",
-        "mirror FindCoordinator",
-        "mirror InitProducerId",
-        "mirror DescribeProducers",
-        "mirror OffsetFetch",
-        "mirror AddPartitionsToTxn",
-        "mirror AddOffsetsToTxn",
-        "mirror Produce",
-        "mirror Produce",
-        "mirror TxnOffsetCommit",
-        "mirror EndTxn",
-        "mirror EndTxn",
-        "verify Fetch",
-        "verify Produce",
-        "publish Produce",
-    ),
+# By side, the steps and requests between which something begins or ends, and how often one is chosen.
+MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
+    "primary": {
+        "plan ListOffsets": 2,
+        "plan Fetch": 1,
+        "mirror Fetch": 6,
+        "mirror Metadata": 1,
+        "mirror OffsetForLeaderEpoch": 1,
+        "verify ListOffsets": 1,
+        "sync_groups OffsetFetch": 1,
+    },
+    "backup": {
+        "plan OffsetFetch": 1,
+        "plan ListOffsets": 1,
+        "sync_topics Metadata": 1,
+        "mirror FindCoordinator": 1,
+        "mirror InitProducerId": 2,
+        "mirror DescribeProducers": 2,
+        "mirror OffsetFetch": 2,
+        "mirror AddPartitionsToTxn": 1,
+        "mirror AddOffsetsToTxn": 1,
+        "mirror Produce": 6,
+        "mirror TxnOffsetCommit": 4,
+        "mirror EndTxn": 8,
+        "verify Fetch": 1,
+        "verify Produce": 1,
+        "publish Produce": 1,
+    },
 }
 
 
@@ -148,14 +145,15 @@ def _aimed(rng: random.Random, power: str, before: Sequence[Fault]) -> Fault:
     if rng.random() < 0.25:
         return Fault(power, rng.choice(OFTEN), pick, run)
     kind = POWERS[power]
-    fits = [
-        (side, it)
+    fits = {
+        moment: weight
         for side, moments in MOMENTS.items()
-        for it in moments
-        if kind.side in ("", side) and (not kind.fits or it.split()[1] in kind.fits)
-    ]
-    near = [it for it in before if any(it.at == moment for _, moment in fits)]
+        for moment, weight in moments.items()
+        if kind.side in ("", side) and (not kind.fits or moment.split()[1] in kind.fits)
+    }
+    near = [it for it in before if it.at in fits]
     if near and rng.random() < 0.5:
         other = rng.choice(near)
         return Fault(power, other.nth + rng.choice((0, 0, 1)), pick, other.run, other.at)
-    return Fault(power, rng.choice((1, 1, 2, 2, 3, 4, 6)), pick, run, rng.choice(fits)[1])
+    (moment,) = rng.choices([*fits], [*fits.values()])
+    return Fault(power, rng.choice((1, 1, 2, 2, 3, 4, 6)), pick, run, moment)

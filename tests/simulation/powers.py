@@ -169,12 +169,17 @@ def _move_leader(strike: Strike) -> Any:
 
 def _lose_leader(strike: Strike) -> Any:
     cluster = strike.cluster
-    # Of those that markers are soon to be written to, more often.
+    # Where a marker is soon to be written, more often: of data, of the ledger, or of positions.
     open_ = [it for it in cluster.transactions.by_id.values() if it.partitions or it.groups]
-    near = sorted({tp for it in open_ for tp in it.partitions})
-    near += [TopicPartition(of, -1) for of in sorted({of for it in open_ for of in it.groups})]
-    is_near = near and strike.random.random() < 0.7
-    tp = strike.random.choice(near if is_near else cluster.partitions() or [None])
+    parts = sorted({tp for it in open_ for tp in it.partitions})
+    kinds = [
+        [tp for tp in parts if not tp.topic.startswith("ferry-")],
+        [tp for tp in parts if tp.topic.startswith("ferry-")],
+        [TopicPartition(of, -1) for of in sorted({of for it in open_ for of in it.groups})],
+    ]
+    near = strike.random.choice([it for it in kinds if it] or [cluster.partitions()])
+    is_near = strike.random.random() < 0.7
+    tp = strike.random.choice((near if is_near else cluster.partitions()) or [None])
     if tp:
         seconds = strike.random.choice((0.05, 0.7, 2.0, 5.0, 100.0))
         cluster.leaderless[tp] = strike.history.world.now + seconds

@@ -179,10 +179,23 @@ class History(Judged):
                 break
         if said == "verified" and self.case.backfills:
             said = self._run(flow, "last-backfill", self._window(whole=True))
-        if said != "verified" and not self.is_hurt:
+        if said != "verified" and not self.is_hurt and not self._is_stuck(said):
             self.blame("d", f"nothing has hurt, and it ends with: {said}")
         if said == "verified" and (behind := self.behind(flow)):
             self.blame("d", f"verified, and never gets on: {behind}")
+
+    def _is_stuck(self, said: str) -> bool:
+        """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
+
+        The ledger's was, and no plan lets the writer end the transaction that it alone can end; or a task stood still
+        for longer than a transaction may last while it wrote the marker once more. Or two runs at once have copied
+        twice, since the group was lost between them.
+        """
+        skipped = self.target.skipped_markers
+        is_ledger = any(tp.topic.startswith("ferry-ledger") for tp in skipped)
+        has_stood = bool(skipped) and self.has_struck("pause task")
+        has_doubled = self.has_struck("lose group") and self.has_struck("second run")
+        return (is_ledger and "hides the newest records" in said) or has_stood or has_doubled
 
     def _window(self, *, whole: bool = False) -> Window:
         """A span of time that ends now, or before."""
@@ -234,6 +247,8 @@ class History(Judged):
             is_blamed &= not (self.has_struck("expire ids") and "no writer of" in said)
             # A coordinator that is cut off from the others has old positions.
             is_blamed &= all(until < began for until, _ in self.target.cut_off.values())
+            # A group that is lost between two runs at once: both copy, and both say so.
+            is_blamed &= not (self.has_struck("lose group") and self.has_struck("second run"))
             # Of two first runs that begin at the logs' ends, one may have planned what the other has begun.
             is_blamed &= not (self.case.backfills and self.has_struck("second run"))
             if is_whole and is_blamed:

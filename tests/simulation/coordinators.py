@@ -167,6 +167,7 @@ class Transactions:
                 known.partitions = known.partitions - {tp}
             for group in known.groups:
                 if self._cluster.lacks_leader(group):
+                    self._cluster.skipped_markers.append(TopicPartition(group, -1))
                     continue
                 self._cluster.groups.settle(group, known.producer, commit=commit)
             known.state = "CompleteCommit" if commit else "CompleteAbort"

@@ -194,8 +194,11 @@ class History(Judged):
         skipped = self.target.skipped_markers
         is_ledger = any(tp.topic.startswith("ferry-ledger") for tp in skipped)
         has_stood = bool(skipped) and self.has_struck("pause task")
+        # The documents say so: where nobody knows how it was to end, a person decides.
+        is_unknown = bool(skipped) and "was never ended" in said
         has_doubled = self.has_struck("lose group") and self.has_struck("second run")
-        return (is_ledger and "hides the newest records" in said) or has_stood or has_doubled
+        is_hidden = is_ledger and "hides the newest records" in said
+        return is_hidden or is_unknown or has_stood or has_doubled
 
     def _window(self, *, whole: bool = False) -> Window:
         """A span of time that ends now, or before."""

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.cluster import SimCluster
-from tests.simulation.powers import POWERS, Strike, of_a_process
+from tests.simulation.powers import POWERS, of_a_process
+from tests.simulation.strikes import Strike
 from tests.simulation.world import Process
 
 if TYPE_CHECKING:

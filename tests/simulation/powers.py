@@ -5,18 +5,17 @@ Each does what Kafka's documents allow, and says where it does harm that a run m
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.cluster import SimCluster
 from tests.simulation.log import Stored
 from tests.simulation.messages import unapplied, with_code
+from tests.simulation.strikes import Lost, Power, Strike, Unanswered
 
 if TYPE_CHECKING:
-    from tests.simulation.history import History
+    pass
 
 # What the protocol lists for each request, beside NONE.
 ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
@@ -40,68 +39,6 @@ _LOOK_S: Final = 0.02
 # These come after the request was applied.
 _APPLIED: Final = frozenset({7, _APPENDED})
 _LOOKS: Final = frozenset({"Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DescribeProducers"})
-
-
-class Lost(Exception):
-    """A request or its answer does not arrive: the connection breaks."""
-
-
-class Unanswered(Exception):
-    """The connection stays, and no answer comes."""
-
-
-@dataclass
-class Strike:
-    """A fault as it strikes: where, and the choices that it makes."""
-
-    history: History
-    cluster: SimCluster
-    node: int
-    request: Any
-    apply: Callable[[], Any]
-    random: random.Random
-
-    @property
-    def source(self) -> SimCluster:
-        """The source."""
-        return self.history.source
-
-    @property
-    def target(self) -> SimCluster:
-        """The target."""
-        return self.history.target
-
-    def tell(self, what: str) -> None:
-        """Tell the story what happens."""
-        self.history.tell(f"!! {what}")
-
-    def partition(
-        self, cluster: SimCluster, fits: Callable[[TopicPartition], bool] = lambda _: True
-    ) -> TopicPartition | None:
-        """A partition of the flow's data on a cluster."""
-        names = self.history.data_topics(cluster)
-        found = [tp for tp in cluster.partitions() if tp.topic in names and fits(tp)]
-        return self.random.choice(found) if found else None
-
-
-@dataclass(frozen=True)
-class Power:
-    """Something that may go wrong.
-
-    Attributes:
-        do: what happens; gives the answer to the request.
-        fits: the requests at which it may strike, by their names; none for any.
-        side: the cluster whose requests it strikes at; "" for either.
-        hurts: why a run may refuse to go on afterwards; "" where every run must get to the end.
-        touches_target: whether it takes away what was proved, so that it may not strike between a verdict's reading
-            and its word.
-    """
-
-    do: Callable[[Strike], Any]
-    fits: frozenset[str] = frozenset()
-    side: str = ""
-    hurts: str = ""
-    touches_target: bool = False
 
 
 def _lose_request(strike: Strike) -> Any:
@@ -242,8 +179,8 @@ def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[
     return tp, [it for it in stored if it.base >= lost]
 
 
-def _cut_source(strike: Strike) -> Any:
-    _cut(strike, strike.source)
+def _lose_end(strike: Strike, cluster: SimCluster) -> Any:
+    _cut(strike, cluster)
     return strike.apply()
 
 
@@ -268,11 +205,6 @@ def _return_branch(strike: Strike) -> Any:
                 history.tell(f"!! the lost branch of {tp} on {source.alias} leads: to {log.end}")
 
         history.world.at(history.world.now + strike.random.choice((0.5, 30.0, 700.0)), put_back)
-    return strike.apply()
-
-
-def _cut_target(strike: Strike) -> Any:
-    _cut(strike, strike.target)
     return strike.apply()
 
 
@@ -326,14 +258,6 @@ def _move_start(strike: Strike, cluster: SimCluster) -> Any:
     return strike.apply()
 
 
-def _move_source_start(strike: Strike) -> Any:
-    return _move_start(strike, strike.source)
-
-
-def _move_target_start(strike: Strike) -> Any:
-    return _move_start(strike, strike.target)
-
-
 def _compact(strike: Strike) -> Any:
     cluster = strike.random.choice((strike.source, strike.target))
     names = {
@@ -378,14 +302,6 @@ def _recreate(strike: Strike, cluster: SimCluster) -> Any:
     return strike.apply()
 
 
-def _recreate_source(strike: Strike) -> Any:
-    return _recreate(strike, strike.source)
-
-
-def _recreate_target(strike: Strike) -> Any:
-    return _recreate(strike, strike.target)
-
-
 def of_a_process(_: Strike) -> Any:
     raise AssertionError  # No request's: see ``Adversary.happens`` and who calls it.
 
@@ -416,20 +332,35 @@ POWERS: Final[Mapping[str, Power]] = {
     "move coordinator": Power(_move_coordinator, side="backup"),
     "freeze broker": Power(_freeze),
     "step clock": Power(_step_clock),
-    "cut source": Power(_cut_source, side="primary", hurts=_AT_SOURCE),
+    "cut source": Power(
+        lambda it: _lose_end(it, it.source),
+        side="primary",
+        hurts=_AT_SOURCE,
+    ),
     "return branch": Power(_return_branch, side="primary", hurts=_AT_SOURCE),
-    "cut target": Power(_cut_target, side="backup", hurts=_STATE, touches_target=True),
+    "cut target": Power(
+        lambda it: _lose_end(it, it.target),
+        side="backup",
+        hurts=_STATE,
+        touches_target=True,
+    ),
     "cut internal": Power(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
     "lose group": Power(_lose_group, side="backup"),
     "expire ids": Power(_expire_ids, side="backup"),
-    "move source start": Power(_move_source_start, side="primary", hurts=_AT_SOURCE),
-    "move target start": Power(_move_target_start, side="backup", touches_target=True),
+    "move source start": Power(
+        lambda it: _move_start(it, it.source), side="primary", hurts=_AT_SOURCE
+    ),
+    "move target start": Power(
+        lambda it: _move_start(it, it.target), side="backup", touches_target=True
+    ),
     "compact": Power(_compact, touches_target=True),
     "write foreign": Power(
         _write_foreign, side="backup", hurts="foreign records", touches_target=True
     ),
-    "recreate source": Power(_recreate_source, side="primary", hurts=_AT_SOURCE),
-    "recreate target": Power(_recreate_target, side="backup", hurts=_STATE, touches_target=True),
+    "recreate source": Power(lambda it: _recreate(it, it.source), side="primary", hurts=_AT_SOURCE),
+    "recreate target": Power(
+        lambda it: _recreate(it, it.target), side="backup", hurts=_STATE, touches_target=True
+    ),
     "kill task": Power(of_a_process),
     "kill driver": Power(of_a_process),
     "pause task": Power(of_a_process),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.simulation.cluster import SimCluster
+from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.powers import POWERS, of_a_process
 from tests.simulation.strikes import Strike
 from tests.simulation.world import Process

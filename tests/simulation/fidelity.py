@@ -36,7 +36,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.partition_leader import as_uuid
 from kafka_ferry.wire.partitions.partition_log import leader_of
-from tests.simulation.messages import message
+from tests.simulation.brokers.messages import message
 
 # Concurrent transactions, and a coordinator that is loading, not available or another one.
 _LATER: Final = frozenset({14, 15, 16, 51})

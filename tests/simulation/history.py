@@ -20,9 +20,9 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.runs import Run
 from tests.simulation.adversary import Adversary
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.connection import Network
 from tests.simulation.case import Case
-from tests.simulation.cluster import SimCluster
-from tests.simulation.connection import Network
 from tests.simulation.oracles import BESIDE, Judged, Wrong
 from tests.simulation.seams import Spark, simulated
 from tests.simulation.world import Endless, Killed, Process

@@ -11,7 +11,7 @@ from kafka_ferry.model.positions import position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.run_options import Window
 from tests.simulation.adversary import Adversary
-from tests.simulation.coordinators import Transaction
+from tests.simulation.brokers.coordinators import Transaction
 from tests.simulation.powers import POWERS
 from tests.simulation.truth import GROUP, Truth
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
-from tests.simulation.cluster import SimCluster
-from tests.simulation.log import Stored
-from tests.simulation.messages import unapplied, with_code
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.log import Stored
+from tests.simulation.brokers.messages import unapplied, with_code
 from tests.simulation.strikes import Lost, Power, Strike, Unanswered
 
 if TYPE_CHECKING:

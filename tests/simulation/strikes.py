@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kafka_ferry.model.ranges import TopicPartition
-from tests.simulation.cluster import SimCluster
+from tests.simulation.brokers.cluster import SimCluster
 
 if TYPE_CHECKING:
     from tests.simulation.history import History

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kafka_ferry.model.ranges import TopicPartition
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.coordinators import Committed
 from tests.simulation.case import Case
-from tests.simulation.cluster import SimCluster
-from tests.simulation.coordinators import Committed
 from tests.simulation.world import BEGAN, World
 
 GROUP: Final = "application"

@@ -14,8 +14,8 @@ from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.records import dense_batch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.partition_leader import printed
-from tests.simulation.coordinators import Groups, Offsets, Transaction, Transactions
-from tests.simulation.log import Log
+from tests.simulation.brokers.coordinators import Groups, Offsets, Transaction, Transactions
+from tests.simulation.brokers.log import Log
 from tests.simulation.world import World
 
 NOT_LEADER: Final = 6

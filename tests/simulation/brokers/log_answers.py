@@ -8,9 +8,9 @@ from typing import Any, Final
 from kafka_ferry.batches import split_batches
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
-from tests.simulation.cluster import SimCluster
-from tests.simulation.log import Log
-from tests.simulation.messages import (
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.log import Log
+from tests.simulation.brokers.messages import (
     Fields,
     by_leader,
     each,

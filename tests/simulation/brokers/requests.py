@@ -11,8 +11,8 @@ from typing import Any, Final
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
 from kafka_ferry.wire.connections.responses import response_class_of
-from tests.simulation.cluster import DEFAULTS, UNKNOWN_TOPIC, SimCluster
-from tests.simulation.coordinator_answers import (
+from tests.simulation.brokers.cluster import DEFAULTS, UNKNOWN_TOPIC, SimCluster
+from tests.simulation.brokers.coordinator_answers import (
     add_offsets,
     add_partitions,
     describe_groups,
@@ -27,7 +27,7 @@ from tests.simulation.coordinator_answers import (
     offsets_of,
     txn_offset_commit,
 )
-from tests.simulation.log_answers import (
+from tests.simulation.brokers.log_answers import (
     delete_records,
     describe_log_dirs,
     describe_producers,
@@ -37,7 +37,7 @@ from tests.simulation.log_answers import (
     produce,
     write_markers,
 )
-from tests.simulation.messages import Fields, message, unapplied, with_code
+from tests.simulation.brokers.messages import Fields, message, unapplied, with_code
 
 _UNKNOWN_TOPIC_ID: Final = 100
 _EXISTS: Final = 36

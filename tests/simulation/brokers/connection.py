@@ -14,8 +14,8 @@ from kafka_ferry.wire.connections import connection as product
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from tests.simulation.adversary import Adversary
-from tests.simulation.cluster import SimCluster
-from tests.simulation.requests import HANDLERS, answer
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.requests import HANDLERS, answer
 from tests.simulation.strikes import Lost, Unanswered
 from tests.simulation.world import Killed, World
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import error_codes as errors
-from tests.simulation.cluster import UNKNOWN_TOPIC, SimCluster
-from tests.simulation.coordinators import Committed, Offsets
-from tests.simulation.messages import (
+from tests.simulation.brokers.cluster import UNKNOWN_TOPIC, SimCluster
+from tests.simulation.brokers.coordinators import Committed, Offsets
+from tests.simulation.brokers.messages import (
     Fields,
     by_topic,
     each,

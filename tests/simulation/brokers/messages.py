@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.connections.responses import response_class_of
-from tests.simulation.cluster import SimCluster
-from tests.simulation.log import Log
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.log import Log
 
 _OF_COORDINATORS: Final = frozenset(
     {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}

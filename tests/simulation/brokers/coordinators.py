@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
-    from tests.simulation.cluster import SimCluster
+    from tests.simulation.brokers.cluster import SimCluster
 
 NONE: Final = 0
 PRODUCER_EPOCH: Final = 47

@@ -15,8 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tests.simulation.adversary import POWERS, Fault
-from tests.simulation.history import Case, TopicCase, play
+from tests.simulation.adversary import Fault
+from tests.simulation.case import Case, TopicCase
+from tests.simulation.history import play
+from tests.simulation.powers import POWERS
 from tests.simulation.story import shrink, story
 
 KEPT: Final = Path(__file__).with_name("kept.jsonl")

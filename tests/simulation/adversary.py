@@ -1,54 +1,21 @@
-"""What may go wrong: named powers, each of which strikes at one request that it fits.
-
-Each does what Kafka's documents allow, and says where it does harm that a run may refuse to go on from.
-"""
+"""Lets the faults of a history strike, each at the request that it waits for."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_ferry.model.ranges import TopicPartition
-from tests.simulation.cluster import SimCluster
-from tests.simulation.log import Stored
-from tests.simulation.requests import message, response_class_of
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.powers import POWERS, of_a_process
+from tests.simulation.strikes import Strike
 from tests.simulation.world import Process
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
-
-_TRANSACTIONAL: Final = frozenset(
-    {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}
-)
-# What the protocol lists for each request, beside NONE.
-ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
-    "Fetch": (6, 3, 56, 9, 74, 78, -1),
-    "ListOffsets": (6, 3, 56, 9, 78, -1),
-    "OffsetForLeaderEpoch": (6, 3, 56, 74, 75),
-    "Produce": (6, 3, 19, 56, 7, 20),
-    "InitProducerId": (14, 15, 16, 51),
-    "AddPartitionsToTxn": (14, 15, 16, 51),
-    "AddOffsetsToTxn": (14, 15, 16, 51),
-    "EndTxn": (14, 15, 16, 51),
-    "TxnOffsetCommit": (14, 15, 16),
-    "OffsetFetch": (14, 15, 16),
-    "FindCoordinator": (15,),
-    "DescribeProducers": (6, 3),
-    "CreateTopics": (7, 41),
-}
-# These come after the request was applied.
-_APPLIED: Final = frozenset({7, 20})
-
-
-class Lost(Exception):
-    """A request or its answer does not arrive: the connection breaks."""
-
-
-class Unanswered(Exception):
-    """The connection stays, and no answer comes."""
 
 
 class Fault(NamedTuple):
@@ -58,462 +25,24 @@ class Fault(NamedTuple):
         power: its name.
         nth: at which of the requests that it fits.
         pick: what it draws its choices from.
+        run: from which run on; the first is 0.
+        at: the step and the request that it waits for, each "" for any: "mirror EndTxn".
     """
 
     power: str
     nth: int
     pick: int
-
-
-@dataclass
-class Strike:
-    """A fault as it strikes: where, and the choices that it makes."""
-
-    history: History
-    cluster: SimCluster
-    node: int
-    request: Any
-    apply: Callable[[], Any]
-    random: random.Random
+    run: int = 0
+    at: str = ""
 
     @property
-    def source(self) -> SimCluster:
-        """The source."""
-        return self.history.source
-
-    @property
-    def target(self) -> SimCluster:
-        """The target."""
-        return self.history.target
-
-    def tell(self, what: str) -> None:
-        """Tell the story what happens."""
-        self.history.tell(f"!! {what}")
-
-    def partition(
-        self, cluster: SimCluster, fits: Callable[[TopicPartition], bool] = lambda _: True
-    ) -> TopicPartition | None:
-        """A partition of the flow's data on a cluster."""
-        names = self.history.data_topics(cluster)
-        found = [tp for tp in cluster.partitions() if tp.topic in names and fits(tp)]
-        return self.random.choice(found) if found else None
+    def aim(self) -> tuple[str, int, str]:
+        """What is counted for it."""
+        return self.power, self.run, self.at
 
 
-@dataclass(frozen=True)
-class Power:
-    """Something that may go wrong.
-
-    Attributes:
-        do: what happens; gives the answer to the request.
-        fits: the requests at which it may strike, by their names; none for any.
-        side: the cluster whose requests it strikes at; "" for either.
-        hurts: why a run may refuse to go on afterwards; "" where every run must get to the end.
-        touches_target: whether it takes away what was proved, so that it may not strike between a verdict's reading
-            and its word.
-    """
-
-    do: Callable[[Strike], Any]
-    fits: frozenset[str] = frozenset()
-    side: str = ""
-    hurts: str = ""
-    touches_target: bool = False
-
-
-def _lose_request(strike: Strike) -> Any:
-    strike.tell(f"{_name(strike)} is lost")
-    raise Lost
-
-
-def _lose_answer(strike: Strike) -> Any:
-    strike.tell(f"the answer to {_name(strike)} is lost")
-    strike.apply()
-    raise Lost
-
-
-def _delay_request(strike: Strike) -> Any:
-    seconds = strike.random.choice((0.01, 1.0, 35.0))
-    strike.tell(f"{_name(strike)} arrives {seconds} s later, its connection is gone")
-    world = strike.history.world
-    world.at(world.now + seconds, lambda: _late(strike))
-    raise Lost
-
-
-def _late(strike: Strike) -> None:
-    strike.apply()
-
-
-def _hang(strike: Strike) -> Any:
-    strike.tell(f"no answer to {_name(strike)}, which was applied")
-    strike.apply()
-    raise Unanswered
-
-
-def _name(strike: Strike) -> str:
-    return f"{strike.request.name.removesuffix('Request')} to {strike.cluster.alias}-{strike.node}"
-
-
-def _refuse(strike: Strike) -> Any:
-    name = strike.request.name.removesuffix("Request")
-    code = strike.random.choice(ERRORS[name])
-    strike.tell(f"{_name(strike)} is answered with error {code}")
-    if code in _APPLIED:
-        return _with_code(strike.apply(), code)
-    return _with_code(_unapplied(strike), code)
-
-
-def _unapplied(strike: Strike) -> Any:
-    """An answer of the right shape, of a request that has no effect."""
-    request, version = strike.request, strike.request.API_VERSION
-    name, kind = request.name.removesuffix("Request"), response_class_of(request.__class__)
-    if name == "Produce":
-        return message(
-            kind,
-            version,
-            {
-                "responses": [
-                    {
-                        "name": it.name,
-                        "partition_responses": [
-                            {"index": part.index, "base_offset": -1} for part in it.partition_data
-                        ],
-                    }
-                    for it in request.topic_data
-                ]
-            },
-        )
-    if name == "AddPartitionsToTxn":
-        topics = [
-            {
-                "name": it.name,
-                "results_by_partition": [{"partition_index": number} for number in it.partitions],
-            }
-            for it in request.v3_and_below_topics
-        ]
-        return message(kind, version, {"results_by_topic_v3_and_below": topics})
-    if name in ("TxnOffsetCommit", "CreateTopics"):
-        entry = "partition_index" if name == "TxnOffsetCommit" else ""
-        topics = [
-            {"name": it.name}
-            | (
-                {"partitions": [{entry: of.partition_index} for of in it.partitions]}
-                if entry
-                else {}
-            )
-            for it in request.topics
-        ]
-        return message(kind, version, {"topics": topics})
-    if name in _TRANSACTIONAL:
-        fields: dict[str, Any] = {"topics": []} if name == "OffsetFetch" else {}
-        return message(kind, version, fields)
-    return strike.apply()
-
-
-def _with_code(answer: Any, code: int) -> Any:
-    """An answer with an error code where a broker puts it: with each partition, or with the whole."""
-    inner = [
-        entry
-        for field in answer._struct.fields.values()
-        if field.is_struct_array() and field.for_version_q(answer.version)
-        for entry in getattr(answer, field.name) or ()
-    ]
-    placed = [_place_code(entry, code) for entry in inner]
-    if not any(placed) and "error_code" in type(answer).fields:
-        answer.error_code = code
+def _same(answer: Any) -> Any:
     return answer
-
-
-def _place_code(entry: Any, code: int) -> bool:
-    """Set the code of an entry's partitions, or its own; returns whether it has either."""
-    fields = type(entry).fields
-    for name in ("partition_responses", "partitions", "results_by_partition"):
-        if name in fields:
-            placed = [_place_code(it, code) for it in getattr(entry, name)]
-            return any(placed)
-    if "records" in fields:
-        entry.records = b""
-    for name in ("error_code", "partition_error_code"):
-        if name in fields:
-            setattr(entry, name, code)
-            return True
-    return False
-
-
-def _shorten(strike: Strike) -> Any:
-    answer = strike.apply()
-    for topic in answer.responses:
-        for data in topic.partitions:
-            if data.records:
-                keep = strike.random.choice((len(data.records) // 2, len(data.records) - 1))
-                data.records = bytes(data.records)[: max(keep, 70)]
-    strike.tell(f"{_name(strike)} is answered in part")
-    return answer
-
-
-def _move_leader(strike: Strike) -> Any:
-    tp = strike.random.choice(strike.cluster.partitions() or [None])
-    if tp:
-        strike.cluster.move_leader(tp)
-        strike.tell(f"{tp} on {strike.cluster.alias} gets another leader")
-    return strike.apply()
-
-
-def _lose_leader(strike: Strike) -> Any:
-    tp = strike.random.choice(strike.cluster.partitions() or [None])
-    if tp:
-        seconds = strike.random.choice((0.05, 0.5, 5.0, 100.0))
-        strike.cluster.leaderless[tp] = strike.history.world.now + seconds
-        strike.tell(f"{tp} on {strike.cluster.alias} has no leader for {seconds} s")
-    return strike.apply()
-
-
-def _freeze(strike: Strike) -> Any:
-    seconds = strike.random.choice((0.5, 3.0, 20.0, 45.0))
-    strike.cluster.frozen[strike.node] = strike.history.world.now + seconds
-    strike.tell(f"{strike.cluster.alias}-{strike.node} freezes for {seconds} s")
-    world, cluster, node = strike.history.world, strike.cluster, strike.node
-
-    def thaw() -> None:
-        if cluster.frozen.get(node, 0.0) <= world.now:
-            cluster.frozen.pop(node, None)
-
-    world.at(world.now + seconds, thaw)
-    if strike.random.random() < 0.5:
-        strike.apply()
-    raise Unanswered
-
-
-def _step_clock(strike: Strike) -> Any:
-    seconds = strike.random.choice((-3600, -5, 5, 3600, 90_000))
-    strike.history.world.clock_off += seconds
-    strike.tell(f"the machine's clock steps by {seconds} s")
-    return strike.apply()
-
-
-def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[Stored]] | None:
-    """Lose the end of a partition's log; gives what is lost."""
-    tp = strike.partition(
-        cluster, lambda tp: bool(cluster.topics[tp.topic].logs[tp.partition].stored)
-    )
-    if not tp:
-        return None
-    log = cluster.topics[tp.topic].logs[tp.partition]
-    lost = strike.random.choice(log.stored[-6:]).base
-    end, stable, stored = log.end, log.stable, log.stored
-    cluster.move_leader(tp, lose_from=lost)
-    if cluster is strike.source:
-        strike.history.replaced[tp] = strike.history.world.now
-    strike.tell(
-        f"unclean election of {tp} on {cluster.alias}: [{log.end}, {end}) is lost (stable to {stable})"
-    )
-    return tp, [it for it in stored if it.base >= lost]
-
-
-def _cut_source(strike: Strike) -> Any:
-    _cut(strike, strike.source)
-    return strike.apply()
-
-
-def _return_branch(strike: Strike) -> Any:
-    """The replica that has what another one lacked comes back, and leads, once that one is lost."""
-    history, source = strike.history, strike.source
-    if cut := _cut(strike, source):
-        tp, branch = cut
-        topic_id = source.topic_id(tp.topic)
-
-        def put_back() -> None:
-            log = source.log(tp)
-            is_there = log and log.start <= branch[0].base <= log.end
-            if history.adversary.is_over or not is_there or source.topic_id(tp.topic) != topic_id:
-                return
-            source.move_leader(tp, lose_from=branch[0].base)
-            assert log
-            if log.end == branch[0].base:
-                log.put_back(branch)
-                history.returned.add(tp)
-                history.replaced[tp] = history.world.now
-                history.tell(f"!! the lost branch of {tp} on {source.alias} leads: to {log.end}")
-
-        history.world.at(history.world.now + strike.random.choice((0.5, 30.0, 700.0)), put_back)
-    return strike.apply()
-
-
-def _cut_target(strike: Strike) -> Any:
-    _cut(strike, strike.target)
-    return strike.apply()
-
-
-def _cut_internal(strike: Strike) -> Any:
-    target = strike.target
-    moment = strike.random.choice(strike.history.moments or [0.0])
-    which = strike.random.choice(("ledger", "positions", "both"))
-    if which != "positions":
-        for tp in target.partitions():
-            if tp.topic.startswith("ferry-ledger"):
-                log, ms = target.topics[tp.topic].logs[tp.partition], strike.history.wall_ms(moment)
-                later = [it.base for it in log.stored if it.batch.header.max_timestamp >= ms]
-                if later:
-                    target.move_leader(tp, lose_from=later[0])
-                    strike.history.lost_marks = True
-    if which != "ledger":
-        target.groups.go_back(moment)
-    strike.tell(f"unclean election: {which} cut back to what was there at {moment:.3f}")
-    return strike.apply()
-
-
-def _lose_group(strike: Strike) -> Any:
-    for name in [*strike.target.groups.offsets]:
-        if name.startswith("ferry."):
-            del strike.target.groups.offsets[name]
-    strike.tell("the flow's group expires on the target")
-    return strike.apply()
-
-
-def _expire_ids(strike: Strike) -> Any:
-    strike.target.transactions.forget()
-    for tp in strike.target.partitions():
-        log = strike.target.topics[tp.topic].logs[tp.partition]
-        log.producers = {of: it for of, it in log.producers.items() if it.open_from >= 0}
-    strike.tell("idle transactional ids and producer ids expire on the target")
-    return strike.apply()
-
-
-def _move_start(strike: Strike, cluster: SimCluster) -> Any:
-    tp = strike.partition(cluster)
-    if tp:
-        log = cluster.topics[tp.topic].logs[tp.partition]
-        to = strike.random.randint(log.start, log.stable)
-        before = {value for _, value in log.shown()}
-        log.move_start(to)
-        strike.history.removed |= before - {value for _, value in log.shown()}
-        strike.tell(f"the log of {tp} on {cluster.alias} starts at {log.start}")
-    return strike.apply()
-
-
-def _move_source_start(strike: Strike) -> Any:
-    return _move_start(strike, strike.source)
-
-
-def _move_target_start(strike: Strike) -> Any:
-    return _move_start(strike, strike.target)
-
-
-def _compact(strike: Strike) -> Any:
-    cluster = strike.random.choice((strike.source, strike.target))
-    names = {
-        name
-        for name, topic in cluster.topics.items()
-        if topic.config("cleanup.policy") == "compact"
-    }
-    tp = strike.partition(cluster, lambda tp: tp.topic in names)
-    if tp:
-        log = cluster.topics[tp.topic].logs[tp.partition]
-        # The active segment is never compacted.
-        upto = log.stored[-1].base if log.stored else 0
-        removed = log.compact(strike.random.choice((upto, (log.start + upto) // 2)))
-        strike.history.removed |= {value for _, value in removed}
-        strike.tell(f"{tp} on {cluster.alias} is compacted: {len(removed)} records")
-    return strike.apply()
-
-
-def _write_foreign(strike: Strike) -> Any:
-    tp = strike.partition(strike.target)
-    if tp:
-        value = b"foreign %d" % strike.random.randrange(10**6)
-        strike.target.produce(tp, [(b"k", value)])
-        strike.tell(f"a foreign client writes to {tp} on the target")
-    return strike.apply()
-
-
-def _recreate(strike: Strike, cluster: SimCluster) -> Any:
-    tp = strike.partition(cluster)
-    if tp:
-        topic = cluster.topics[tp.topic]
-        count, configs = len(topic.logs), topic.configs
-        strike.history.forget_topic(cluster, tp.topic)
-        cluster.delete(tp.topic)
-        cluster.create(tp.topic, count, configs)
-        strike.tell(f"{tp.topic} on {cluster.alias} is deleted and recreated")
-    return strike.apply()
-
-
-def _recreate_source(strike: Strike) -> Any:
-    return _recreate(strike, strike.source)
-
-
-def _recreate_target(strike: Strike) -> Any:
-    return _recreate(strike, strike.target)
-
-
-def _kill(_: Strike) -> Any:
-    raise AssertionError  # No request's: see ``Adversary.happens`` and who calls it.
-
-
-_STATE: Final = "the target lacks what was proved"
-_AT_SOURCE: Final = "the source lacks what was copied"
-POWERS: Final[Mapping[str, Power]] = {
-    "lose request": Power(_lose_request),
-    "lose answer": Power(_lose_answer),
-    "delay request": Power(
-        _delay_request,
-        frozenset(
-            {
-                "Produce",
-                "EndTxn",
-                "TxnOffsetCommit",
-                "AddPartitionsToTxn",
-                "InitProducerId",
-                "AddOffsetsToTxn",
-            }
-        ),
-    ),
-    "hang": Power(_hang),
-    "refuse": Power(_refuse, frozenset(ERRORS)),
-    "shorten fetch": Power(_shorten, frozenset({"Fetch"})),
-    "move leader": Power(_move_leader),
-    "lose leader": Power(_lose_leader),
-    "freeze broker": Power(_freeze),
-    "step clock": Power(_step_clock),
-    "cut source": Power(_cut_source, side="primary", hurts=_AT_SOURCE),
-    "return branch": Power(_return_branch, side="primary", hurts=_AT_SOURCE),
-    "cut target": Power(_cut_target, side="backup", hurts=_STATE, touches_target=True),
-    "cut internal": Power(_cut_internal, side="backup", hurts=_STATE, touches_target=True),
-    "lose group": Power(_lose_group, side="backup"),
-    "expire ids": Power(_expire_ids, side="backup"),
-    "move source start": Power(_move_source_start, side="primary", hurts=_AT_SOURCE),
-    "move target start": Power(_move_target_start, side="backup", touches_target=True),
-    "compact": Power(_compact, touches_target=True),
-    "write foreign": Power(
-        _write_foreign, side="backup", hurts="foreign records", touches_target=True
-    ),
-    "recreate source": Power(_recreate_source, side="primary", hurts=_AT_SOURCE),
-    "recreate target": Power(_recreate_target, side="backup", hurts=_STATE, touches_target=True),
-    "kill task": Power(_kill),
-    "kill driver": Power(_kill),
-    "double task": Power(_kill),
-    "lose result": Power(_kill),
-    "late task": Power(_kill),
-    "lose state": Power(_kill),
-    "lose commit": Power(_kill),
-    "restore state": Power(_kill),
-    "second run": Power(_kill),
-    "other writers": Power(_kill),
-    "empty remote read": Power(_kill),
-}
-
-OCCASIONS: Final = frozenset(
-    {
-        "double task",
-        "lose result",
-        "late task",
-        "lose state",
-        "lose commit",
-        "restore state",
-        "second run",
-        "other writers",
-        "empty remote read",
-    }
-)
-"""The powers that have one occasion in a run, not one with each request."""
 
 
 @dataclass
@@ -535,33 +64,47 @@ class Adversary:
 
     def __post_init__(self) -> None:
         self._left = list(self.faults)
-        self._seen: Counter[str] = Counter()
+        self._seen: Counter[tuple[str, int, str]] = Counter()
 
-    def _due(self, power: str) -> Fault | None:
-        """The fault of a power that strikes now, if one does."""
+    def _due(self, aim: tuple[str, int, str]) -> Fault | None:
+        """The fault of an aim that strikes now, if one does."""
         if self.is_over:
             return None
-        self._seen[power] += 1
-        found = next(
-            (it for it in self._left if it.power == power and it.nth <= self._seen[power]), None
-        )
+        self._seen[aim] += 1
+        found = next((it for it in self._left if it.aim == aim and it.nth <= self._seen[aim]), None)
         if found:
             self._left.remove(found)
             self.struck.append(found)
         return found
 
-    def before_send(self, cluster: SimCluster, request: Any, process: Process) -> None:
-        """Kill the process that sends a request, perhaps."""
-        power = "kill task" if process.name.startswith("task") else "kill driver"
-        if any(it.power == power for it in self._left) and self._due(power):
-            self.history.tell(
-                f"!! the {process.name} is killed before {request.name} to {cluster.alias}"
-            )
-            process.dead = True
+    def _is_met(self, fault: Fault, request: str = "") -> bool:
+        """Whether this is the run, the step and the request that a fault waits for."""
+        history = self.history
+        return history.number >= fault.run and fault.at in ("", f"{history.step} {request}")
 
-    def happens(self, power: str) -> Fault | None:
+    def before_send(self, cluster: SimCluster, request: Any, process: Process) -> bool:
+        """Kill the process that sends a request, or let it stand still, perhaps; returns whether it dies after it."""
+        is_task, name = process.name.startswith("task"), request.name.removesuffix("Request")
+        for power in ("kill task", "pause task") if is_task else ("kill driver",):
+            if fault := self.happens(power, name):
+                is_after = bool(fault.at) and fault.pick % 2 == 0 and power != "pause task"
+                when = "after" if is_after else "before"
+                self.history.tell(
+                    f"!! {power}: the {process.name}, {when} {name} to {cluster.alias}"
+                )
+                if is_after:
+                    return True
+                if power == "pause task":
+                    seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0))
+                    self.history.world.wait(None, seconds)
+                else:
+                    process.dead = True
+        return False
+
+    def happens(self, power: str, request: str = "") -> Fault | None:
         """Whether something of Spark's or of the operator's goes wrong now."""
-        return self._due(power) if any(it.power == power for it in self._left) else None
+        aims = {it.aim: it for it in self._left if it.power == power and self._is_met(it, request)}
+        return next(filter(None, map(self._due, aims)), None)
 
     def doubles_task(self) -> bool:
         """Whether Spark starts a task twice."""
@@ -581,16 +124,20 @@ class Adversary:
         name = request.name.removesuffix("Request")
         for fault in self._left:
             power = POWERS[fault.power]
-            if power.do is _kill or (power.fits and name not in power.fits):
+            if power.do is of_a_process or (power.fits and name not in power.fits):
                 continue
             if power.side and cluster.alias != power.side:
                 continue
-            if power.touches_target and self.history.judging:
+            if (power.touches_target and self.history.judging) or not self._is_met(fault, name):
                 continue
-            if self._due(fault.power):
+            if self._due(fault.aim):
                 rng = random.Random(fault.pick)
                 if power.touches_target:
                     self.history.harmed_at = self.history.world.now
+                if power.side and fault.at and fault.pick % 2:
+                    # Just after the request, whose answer is on its way.
+                    answer = apply()
+                    apply = partial(_same, answer)
                 return power.do(Strike(self.history, cluster, node, request, apply, rng))
         answer = apply()
         if name == "Fetch":

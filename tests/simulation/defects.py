@@ -86,7 +86,7 @@ DEFECTS: Final = (
         "copy/target/claims.py",
         "if newest and (newest.writers",
         "if False and (newest.writers",
-        "late task,other writers",
+        "late task,other writers,pause task,double task",
     ),
     Defect(
         "positions of a recreated topic count",
@@ -100,14 +100,14 @@ DEFECTS: Final = (
         "runs/mirror/mirror.py",
         'before = {(row["writers"], row["assignment"]) for row in self._ledger.last_runs(2)} - {now}',
         "before: set[tuple[int, str]] = set()",
-        "late task,other writers",
+        "other writers,pause task,double task,kill driver",
     ),
     Defect(
         "lost positions are not restored",
         "runs/mirror/mirror.py",
         "if forgotten(self._ledger):",
         "if False:",
-        "lose group,lose state",
+        "lose group,lose commit,restore state,late task",
     ),
     Defect(
         "a transaction's end is not settled",
@@ -121,7 +121,7 @@ DEFECTS: Final = (
         "wire/transactions/committed_offsets.py",
         "require_stable=stable)",
         "require_stable=False)",
-        "lose answer,kill task,lose result",
+        "lose leader,lose answer,kill task,lose result",
     ),
     Defect(
         "the last offset of a range is left out",
@@ -147,7 +147,7 @@ DEFECTS: Final = (
         "elif answer.code in _VOID:",
         "elif answer.code in _VOID:\n            out.base_offset = max(answer.base_offset, 0)\n            "
         "queue.settle()\n        elif False:",
-        "refuse,hang,lose answer",
+        "refuse",
     ),
     Defect(
         "positions are not compared with the ledger",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.partition_leader import as_uuid
 from kafka_ferry.wire.partitions.partition_log import leader_of
+from tests.simulation.brokers.messages import message
 
 # Concurrent transactions, and a coordinator that is loading, not available or another one.
 _LATER: Final = frozenset({14, 15, 16, 51})
@@ -115,129 +116,75 @@ class Side:
         )
 
     def _coordinator(self, who: str) -> Any:
+        """The coordinator of a transactional id, or, without one, of the group."""
+        if not who:
+            return self._cluster.coordinator(self._topic, GROUP)
         return self._cluster.coordinator(self._id(who), TRANSACTION)
 
-    def _patiently(self, ask: Callable[[], tuple[int, Any]]) -> tuple[int, Any]:
+    def _coordinated(self, who: str, kind: Any, **fields: object) -> Any:
+        """The answer of a transactional id's coordinator, once it has one."""
         for _ in range(200):
-            code, answer = ask()
-            if code not in _LATER:
+            answer = self._coordinator(who).call(message(kind, None, fields))
+            if _code_of(answer) not in _LATER:
                 break
             time.sleep(0.02)
-        return code, answer
+        return answer
+
+    def _producer(self, choices: dict[str, Any]) -> dict[str, object]:
+        """A request's fields for the transactional id and its producer, whose epoch may be old."""
+        known = self._known[choices["who"]]
+        return {
+            "transactional_id": self._id(choices["who"]),
+            "producer_id": known.id,
+            "producer_epoch": known.epoch - choices["stale"],
+        }
+
+    def _topics(self, partition: Mapping[str, object]) -> list[Mapping[str, object]]:
+        return [{"name": self._topic, "partitions": [partition]}]
 
     def _start(self, choices: dict[str, Any]) -> object:
         """InitProducerId."""
-        known = self._known[choices["who"]]
-        producer, epoch = (-1, -1) if choices["new"] else (known.id, known.epoch - choices["stale"])
-        if producer < 0 or epoch < 0:
-            producer, epoch = -1, -1
-
-        def ask() -> tuple[int, Any]:
-            answer = self._coordinator(choices["who"]).call(
-                InitProducerIdRequest(
-                    transactional_id=self._id(choices["who"]),
-                    transaction_timeout_ms=60_000,
-                    producer_id=producer,
-                    producer_epoch=epoch,
-                )
-            )
-            return answer.error_code, answer
-
-        code, answer = self._patiently(ask)
-        if not code:
+        who, fields = choices["who"], self._producer(choices)
+        known = self._known[who]
+        if choices["new"] or known.id < 0 or known.epoch - choices["stale"] < 0:
+            fields |= {"producer_id": -1, "producer_epoch": -1}
+        answer = self._coordinated(
+            who, InitProducerIdRequest, transaction_timeout_ms=60_000, **fields
+        )
+        if not answer.error_code:
             known.id, known.epoch = answer.producer_id, answer.producer_epoch
             known.sequences.clear()
-        return code, answer.producer_epoch
+        return answer.error_code, answer.producer_epoch
 
     def _join(self, choices: dict[str, Any]) -> object:
         """AddPartitionsToTxn."""
-        known = self._known[choices["who"]]
-
-        def ask() -> tuple[int, Any]:
-            answer = self._coordinator(choices["who"]).call(
-                AddPartitionsToTxnRequest(
-                    v3_and_below_transactional_id=self._id(choices["who"]),
-                    v3_and_below_producer_id=known.id,
-                    v3_and_below_producer_epoch=known.epoch - choices["stale"],
-                    v3_and_below_topics=[
-                        AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
-                            name=self._topic, partitions=[choices["partition"]]
-                        )
-                    ],
-                )
-            )
-            (topic,) = answer.results_by_topic_v3_and_below
-            return topic.results_by_partition[0].partition_error_code, None
-
-        return self._patiently(ask)[0]
+        fields = {f"v3_and_below_{name}": it for name, it in self._producer(choices).items()}
+        topics = [{"name": self._topic, "partitions": [choices["partition"]]}]
+        fields["v3_and_below_topics"] = topics
+        return _code_of(self._coordinated(choices["who"], AddPartitionsToTxnRequest, **fields))
 
     def _group(self, choices: dict[str, Any]) -> object:
         """AddOffsetsToTxn."""
-        known = self._known[choices["who"]]
-
-        def ask() -> tuple[int, Any]:
-            answer = self._coordinator(choices["who"]).call(
-                AddOffsetsToTxnRequest(
-                    transactional_id=self._id(choices["who"]),
-                    producer_id=known.id,
-                    producer_epoch=known.epoch - choices["stale"],
-                    group_id=self._topic,
-                )
-            )
-            return answer.error_code, None
-
-        return self._patiently(ask)[0]
+        fields = self._producer(choices) | {"group_id": self._topic}
+        return self._coordinated(choices["who"], AddOffsetsToTxnRequest, **fields).error_code
 
     def _offsets(self, choices: dict[str, Any]) -> object:
         """TxnOffsetCommit."""
-        known, kind = self._known[choices["who"]], TxnOffsetCommitRequest
-        topic = kind.TxnOffsetCommitRequestTopic
-        request = kind(
-            transactional_id=self._id(choices["who"]),
-            group_id=self._topic,
-            producer_id=known.id,
-            producer_epoch=known.epoch - choices["stale"],
-            generation_id=-1,
-            member_id="",
-            group_instance_id=None,
-            topics=[
-                topic(
-                    name=self._topic,
-                    partitions=[
-                        topic.TxnOffsetCommitRequestPartition(
-                            partition_index=choices["partition"],
-                            committed_offset=choices["records"],
-                            committed_leader_epoch=-1,
-                            committed_metadata="here",
-                        )
-                    ],
-                )
-            ],
-        )
-
-        def ask() -> tuple[int, Any]:
-            request.API_VERSION = 3
-            answer = self._cluster.coordinator(self._topic, GROUP).call(request)
-            return answer.topics[0].partitions[0].error_code, None
-
-        return self._patiently(ask)[0]
+        entry = {
+            "partition_index": choices["partition"],
+            "committed_offset": choices["records"],
+            "committed_leader_epoch": -1,
+            "committed_metadata": "here",
+        }
+        fields = {"group_id": self._topic, "generation_id": -1, "member_id": ""}
+        fields |= {"group_instance_id": None, "topics": self._topics(entry)}
+        fields |= self._producer(choices)
+        return _code_of(self._coordinated("", TxnOffsetCommitRequest, **fields))
 
     def _end(self, choices: dict[str, Any]) -> object:
         """EndTxn, and its markers."""
-        known = self._known[choices["who"]]
-
-        def ask() -> tuple[int, Any]:
-            answer = self._coordinator(choices["who"]).call(
-                EndTxnRequest(
-                    transactional_id=self._id(choices["who"]),
-                    producer_id=known.id,
-                    producer_epoch=known.epoch - choices["stale"],
-                    committed=choices["commit"],
-                )
-            )
-            return answer.error_code, None
-
-        code, _ = self._patiently(ask)
+        fields = self._producer(choices) | {"committed": choices["commit"]}
+        code = self._coordinated(choices["who"], EndTxnRequest, **fields).error_code
         for _ in range(200):
             if not str(self._transaction(choices)[1]).startswith("Prepare"):
                 break
@@ -274,58 +221,37 @@ class Side:
         """Produce, without any producer id."""
         return self._sent(choices["partition"], _batch(choices["records"]).encode(), None)
 
+    def _ask(self, number: int, kind: Any, **fields: object) -> Any:
+        """What a partition's leader says of it."""
+        answer = self._leader(number).call(message(kind, None, fields))
+        topics = answer.responses if kind in (ProduceRequest, FetchRequest) else answer.topics
+        parts = topics[0].partition_responses if kind is ProduceRequest else topics[0].partitions
+        return parts[0]
+
     def _sent(self, number: int, encoded: bytes, name: str | None) -> tuple[int, int]:
-        topic = ProduceRequest.TopicProduceData
-        answer = self._leader(number).call(
-            ProduceRequest(
-                transactional_id=name,
-                acks=-1,
-                timeout_ms=10_000,
-                topic_data=[
-                    topic(
-                        name=self._topic,
-                        partition_data=[topic.PartitionProduceData(index=number, records=encoded)],
-                    )
-                ],
-            )
-        )
-        (entry,) = answer.responses[0].partition_responses
+        topic = {"name": self._topic, "partition_data": [{"index": number, "records": encoded}]}
+        fields = {"transactional_id": name, "acks": -1, "timeout_ms": 10_000, "topic_data": [topic]}
+        entry = self._ask(number, ProduceRequest, **fields)
         if not entry.error_code:
             self._ends[number] = max(self._ends[number], entry.base_offset + 1)
         return entry.error_code, entry.base_offset
 
     def _fetch(self, choices: dict[str, Any], offset: int | None = None) -> object:
         """Fetch, around the log's ends too."""
-        topic, number = FetchRequest.FetchTopic, choices["partition"]
+        number = choices["partition"]
         at = int(choices["share"] * (self._ends[number] + 3)) if offset is None else offset
-        answer = self._leader(number).call(
-            FetchRequest(
-                replica_id=-1,
-                min_bytes=0,
-                max_bytes=1_000_000,
-                max_wait_ms=0,
-                isolation_level=int(choices["commit"]),
-                session_id=0,
-                session_epoch=-1,
-                topics=[
-                    topic(
-                        topic_id=as_uuid(self._topic_id),
-                        partitions=[
-                            topic.FetchPartition(
-                                partition=number,
-                                current_leader_epoch=-1,
-                                fetch_offset=at,
-                                last_fetched_epoch=choices["epoch"],
-                                log_start_offset=-1,
-                                partition_max_bytes=1_000_000,
-                            )
-                        ],
-                    )
-                ],
-                forgotten_topics_data=[],
-            )
-        )
-        (data,) = answer.responses[0].partitions
+        entry = {
+            "partition": number,
+            "current_leader_epoch": -1,
+            "fetch_offset": at,
+            "last_fetched_epoch": choices["epoch"],
+            "log_start_offset": -1,
+            "partition_max_bytes": 1_000_000,
+        }
+        topic = {"topic_id": as_uuid(self._topic_id), "partitions": [entry]}
+        fields = {"replica_id": -1, "min_bytes": 0, "max_bytes": 1_000_000, "max_wait_ms": 0}
+        fields |= {"isolation_level": int(choices["commit"]), "session_id": 0, "session_epoch": -1}
+        data = self._ask(number, FetchRequest, topics=[topic], forgotten_topics_data=[], **fields)
         # How many more come depends on where segments end.
         batches = [*split_batches(bytes(data.records or b""))][:1]
         end = max((it.header.next_offset for it in batches), default=0)
@@ -357,86 +283,33 @@ class Side:
         return self._listed(choices["partition"], choices["time"], int(choices["commit"]))
 
     def _listed(self, number: int, wanted: int, isolation: int = 0) -> tuple[int, int, int]:
-        topic = ListOffsetsRequest.ListOffsetsTopic
-        answer = self._leader(number).call(
-            ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=isolation,
-                topics=[
-                    topic(
-                        name=self._topic,
-                        partitions=[
-                            topic.ListOffsetsPartition(
-                                partition_index=number, current_leader_epoch=-1, timestamp=wanted
-                            )
-                        ],
-                    )
-                ],
-            )
-        )
-        (entry,) = answer.topics[0].partitions
-        return entry.error_code, entry.offset, min(entry.timestamp, _NOW_MS)
+        entry = {"partition_index": number, "current_leader_epoch": -1, "timestamp": wanted}
+        fields = {"replica_id": -1, "isolation_level": isolation, "topics": self._topics(entry)}
+        data = self._ask(number, ListOffsetsRequest, **fields)
+        return data.error_code, data.offset, min(data.timestamp, _NOW_MS)
 
     def _epoch(self, choices: dict[str, Any]) -> object:
         """OffsetForLeaderEpoch."""
-        topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-        answer = self._leader(choices["partition"]).call(
-            OffsetForLeaderEpochRequest(
-                replica_id=-1,
-                topics=[
-                    topic(
-                        topic=self._topic,
-                        partitions=[
-                            topic.OffsetForLeaderPartition(
-                                partition=choices["partition"],
-                                current_leader_epoch=-1,
-                                leader_epoch=max(choices["epoch"], 0),
-                            )
-                        ],
-                    )
-                ],
-            )
-        )
-        (entry,) = answer.topics[0].partitions
-        return entry.error_code, entry.leader_epoch, entry.end_offset
+        number = choices["partition"]
+        entry = {"partition": number, "current_leader_epoch": -1}
+        entry["leader_epoch"] = max(choices["epoch"], 0)
+        topics = [{"topic": self._topic, "partitions": [entry]}]
+        data = self._ask(number, OffsetForLeaderEpochRequest, replica_id=-1, topics=topics)
+        return data.error_code, data.leader_epoch, data.end_offset
 
     def _delete(self, choices: dict[str, Any]) -> object:
         """DeleteRecords, rarely far."""
-        topic, number = DeleteRecordsRequest.DeleteRecordsTopic, choices["partition"]
-        answer = self._leader(number).call(
-            DeleteRecordsRequest(
-                timeout_ms=10_000,
-                topics=[
-                    topic(
-                        name=self._topic,
-                        partitions=[
-                            topic.DeleteRecordsPartition(
-                                partition_index=number,
-                                offset=int(choices["share"] * self._ends[number] / 2),
-                            )
-                        ],
-                    )
-                ],
-            )
-        )
-        (entry,) = answer.topics[0].partitions
-        return entry.error_code, entry.low_watermark
-
-    def _producers_of(self, number: int) -> Any:
-        answer = self._leader(number).call(
-            DescribeProducersRequest(
-                topics=[
-                    DescribeProducersRequest.TopicRequest(
-                        name=self._topic, partition_indexes=[number]
-                    )
-                ]
-            )
-        )
-        return answer.topics[0].partitions[0]
+        number = choices["partition"]
+        to = int(choices["share"] * self._ends[number] / 2)
+        topics = self._topics({"partition_index": number, "offset": to})
+        data = self._ask(number, DeleteRecordsRequest, timeout_ms=10_000, topics=topics)
+        return data.error_code, data.low_watermark
 
     def _producers(self, choices: dict[str, Any]) -> object:
         """DescribeProducers."""
-        entry = self._producers_of(choices["partition"])
+        number = choices["partition"]
+        topics = [{"name": self._topic, "partition_indexes": [number]}]
+        entry = self._ask(number, DescribeProducersRequest, topics=topics)
         return entry.error_code, sorted(
             (it.producer_epoch, it.last_sequence, it.current_txn_start_offset)
             for it in entry.active_producers
@@ -444,20 +317,21 @@ class Side:
 
     def _committed(self, choices: dict[str, Any]) -> object:
         """OffsetFetch of what is stable."""
+        topics = [{"name": self._topic, "partition_indexes": [choices["partition"]]}]
+        fields = {"group_id": self._topic, "topics": topics, "require_stable": True}
         answer = self._cluster.coordinator(self._topic, GROUP).call(
-            OffsetFetchRequest(
-                group_id=self._topic,
-                topics=[
-                    OffsetFetchRequest.OffsetFetchRequestTopic(
-                        name=self._topic, partition_indexes=[choices["partition"]]
-                    )
-                ],
-                require_stable=True,
-            ),
-            newest=7,
+            message(OffsetFetchRequest, None, fields), newest=7
         )
         (entry,) = answer.topics[0].partitions
         return entry.error_code, entry.committed_offset, entry.metadata
+
+
+def _code_of(answer: Any) -> int:
+    """The error code of an answer about one partition, or about none."""
+    if topics := getattr(answer, "results_by_topic_v3_and_below", None):
+        return int(topics[0].results_by_partition[0].partition_error_code)
+    topics = getattr(answer, "topics", None)
+    return int(topics[0].partitions[0].error_code if topics else answer.error_code)
 
 
 def _batch(records: int) -> Any:

@@ -38,7 +38,7 @@ from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.verdict import ExpectationResult
 from kafka_ferry.wire import pool
-from tests.simulation.connection import Network, Select, SimConnection
+from tests.simulation.brokers.connection import Network, Select, SimConnection
 from tests.simulation.world import Killed, Process, Task, World
 
 _TRIES: Final = 4

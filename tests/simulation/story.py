@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.history import Case, History, play
+from tests.simulation.case import Case
+from tests.simulation.history import History, play
 
 _LINES: Final = 40
 _WIDTH: Final = 160

@@ -14,8 +14,9 @@ from kafka_ferry.verify.expectations import judge
 from tests import PROJECT
 from tests.simulation import seams
 from tests.simulation.__main__ import kept
+from tests.simulation.case import Case
 from tests.simulation.defects import DEFECTS, PRODUCT, Defect
-from tests.simulation.history import Case, play
+from tests.simulation.history import play
 
 SECONDS: Final = 60
 LONG_SECONDS: Final = 150

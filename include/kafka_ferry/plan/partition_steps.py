@@ -89,16 +89,25 @@ def _partition(
     if pair.preserved:
         begin = next_start(flow, pair, number, bounds, state)
     start, log_start = begin.offset, begin.log_start
-    if position:
-        place = _place(flow, state, pair, position, source)
-        start, verdicts = judge_partition(flow, place, source)
-        yield from verdicts
-        if any(isinstance(verdict, Refusal) for verdict in verdicts):
-            return
-    elif start > bounds.end:
+    if not position and start > bounds.end:
         reason = f"its mirror is to begin at {start}, but its log ends at {bounds.end}."
         advice = "Set offsets.start or topics.start no higher than that."
         yield Refusal(topic.name, reason, advice, partition=number)
+        return
+    if position:
+        place = _place(flow, state, pair, position, source)
+    else:
+        # A ledger that has lost its newest records may have lost the first ones of a partition.
+        mismatch = state.target.mismatches.get(target)
+        place = Place(
+            *(start, bounds),
+            remote_topic=pair.remote_topic,
+            preserved=pair.preserved,
+            mismatch=mismatch,
+        )
+    start, verdicts = judge_partition(flow, place, source)
+    yield from verdicts
+    if any(isinstance(verdict, Refusal) for verdict in verdicts):
         return
     # An empty log too must start and end where the source's does.
     must_move = log_start >= 0 and start > 0

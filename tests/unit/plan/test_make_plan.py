@@ -12,10 +12,12 @@ from kafka_ferry.model import (
     TopicPartition,
     writer_of,
 )
+from kafka_ferry.model.cluster_state import LogMismatch
 
 from .builders import (
     DAY,
     NOW,
+    P0,
     a_flow,
     a_remote,
     a_source,
@@ -60,6 +62,24 @@ def test_a_partition_is_copied_from_its_position_to_the_end_of_what_may_be_read(
     assert intervals(plan) == [("orders", 0, start, 50)]
     assert (plan.remarks.refused, plan.topics.creations, plan.topics.growths) == ((), (), ())
     assert plan.offsets == 50 - start
+
+
+@pytest.mark.parametrize(
+    "position", [None, at(30)], ids=["has lost all of it", "has its first part"]
+)
+def test_what_the_flow_has_written_after_the_ledgers_end_is_not_copied_again(
+    position: Position | None,
+) -> None:
+    state = a_state(
+        a_source(),
+        target=[a_remote()],
+        positions={P0: position} if position else {},
+        target_mismatches={P0: LogMismatch(ledger_end=0, log_end=7, unknown_at=0)},
+    )
+    plan = planned(state)
+    (refusal,) = plan.remarks.refused
+    assert not plan.ranges
+    assert "they would be copied twice" in refusal.reason
 
 
 def test_a_range_says_where_it_goes_and_who_writes_it() -> None:

@@ -10,7 +10,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, is_transient_read, read_fault
 from kafka_ferry.wire.partitions.by_leader import by_node
-from kafka_ferry.wire.partitions.fetch import Fetched, send_fetch
+from kafka_ferry.wire.partitions.fetch import Fetched, PendingFetch, send_fetch
 
 # A marker has 78 bytes. A broker leaves out batches that are larger, except one in each answer.
 _MARKER_BYTES: Final = 256
@@ -39,19 +39,9 @@ def markers_at(
         leaders = cluster.recent_leaders(offsets)
         nodes = by_node({tp: it.node for tp, it in leaders.items() if it.node >= 0})
         cluster.open(nodes)
-        pending = [
-            send_fetch(
-                cluster,
-                node,
-                {tp: offsets[tp] for tp in some},
-                max_bytes=_MARKER_BYTES * len(some),
-                partition_max_bytes=_MARKER_BYTES,
-                max_wait_ms=0,
-                committed=False,
-            )
-            for node, some in nodes.items()
-        ]
-        answers = [fetched for fetch in pending for fetched in fetch.answers()]
+        answers = _answers(
+            cluster, {node: {tp: offsets[tp] for tp in nodes[node]} for node in nodes}
+        )
         answered = {it.partition for it in answers}
         for tp in {tp for some in nodes.values() for tp in some} - answered:
             raise read_fault(THROTTLED, f"Reading {tp} on {cluster.alias}", tp.topic)
@@ -62,6 +52,31 @@ def markers_at(
     return {
         it.partition: _marker_of(it, offsets[it.partition]) for it in answers if it.error == NONE
     }
+
+
+def _answers(
+    cluster: WireCluster, offsets: Mapping[int, Mapping[TopicPartition, int]]
+) -> list[Fetched]:
+    """What brokers answer, each about its partitions; connections with answers still to come are closed."""
+    pending: list[PendingFetch] = []
+    try:
+        for node, some in offsets.items():
+            fetch = send_fetch(
+                cluster,
+                node,
+                some,
+                max_bytes=_MARKER_BYTES * len(some),
+                partition_max_bytes=_MARKER_BYTES,
+                max_wait_ms=0,
+                committed=False,
+            )
+            pending.append(fetch)
+        return [fetched for fetch in pending for fetched in fetch.answers()]
+    except BaseException:
+        for fetch in pending:
+            if not fetch.connection.is_idle:
+                fetch.connection.close()
+        raise
 
 
 def _marker_of(fetched: Fetched, offset: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,8 +14,8 @@ from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.records import dense_batch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.partition_leader import topic_id_text
-from tests.simulation.coordinators import Groups, Transaction, Transactions
-from tests.simulation.log import Log
+from tests.simulation.brokers.coordinators import Groups, Offsets, Transaction, Transactions
+from tests.simulation.brokers.log import Log
 from tests.simulation.world import World
 
 NOT_LEADER: Final = 6
@@ -61,8 +62,13 @@ class SimCluster:
 
     Attributes:
         frozen: by broker, until when it answers nothing.
-        leaderless: partitions that no broker leads, each until when.
-        off: how far brokers' clocks are ahead of the world's.
+        leaderless: partitions that no broker leads, each until when; a group's positions are of the partition of its
+            name.
+        moves: how often a coordinator has moved.
+        cut_off: old coordinators that know of no other one yet, until when, and the offsets that they have.
+        answer_bytes: ``fetch.max.bytes``; 0 for all that is asked for.
+        distance_s: how long a request takes at least.
+        offset_bytes: ``max.message.bytes`` of the groups' topic.
     """
 
     def __init__(self, alias: str, world: World, seed: int, brokers: int = 2) -> None:
@@ -78,7 +84,10 @@ class SimCluster:
         self.frozen: dict[int, float] = {}
         self.leaderless: dict[TopicPartition, float] = {}
         self.skipped_markers: list[TopicPartition] = []
+        self.moves: Counter[str] = Counter()
+        self.cut_off: dict[tuple[int, str], tuple[float, dict[str, Offsets] | None]] = {}
         self.longest_transaction_ms = 900_000
+        self.answer_bytes, self.distance_s, self.offset_bytes = 0, 0.0, 1_048_576
         self._producers = 1000
 
     @property
@@ -150,6 +159,10 @@ class SimCluster:
             return -1
         return self.topics[tp.topic].leaders[tp.partition]
 
+    def lacks_leader(self, group: str) -> bool:
+        """Whether no broker leads the partition with a group's offsets."""
+        return self.leaderless.get(TopicPartition(group, -1), 0.0) > self.world.now
+
     def led(self, node: int, tp: TopicPartition) -> Log | int:
         """The log, if that broker leads it; else Kafka's error code."""
         log = self.log(tp)
@@ -163,11 +176,27 @@ class SimCluster:
         others = [it for it in self.brokers if it != topic.leaders[tp.partition]]
         topic.leaders[tp.partition] = self.random.choice(others)
         topic.logs[tp.partition].elect(lose_from=lose_from)
+        if lose_from is None:
+            topic.logs[tp.partition].index_as_follower()
 
     def coordinator(self, key: str) -> int:
         """The node that coordinates a group or a transactional id."""
         nodes = sorted(self.brokers)
-        return nodes[sum(key.encode()) % len(nodes)]
+        return nodes[(sum(key.encode()) + self.moves[key]) % len(nodes)]
+
+    def move_coordinator(self, key: str, stale_s: float) -> None:
+        """Let another broker coordinate a group or a transactional id; the old one notices some seconds later."""
+        before = self.coordinator(key)
+        self.moves[key] += 1
+        self.cut_off.pop((self.coordinator(key), key), None)
+        if stale_s and key in self.groups.offsets:
+            groups = {key: {**self.groups.offsets[key]}}
+            self.cut_off[before, key] = self.world.now + stale_s, groups
+
+    def stale_offsets(self, node: int, group: str) -> dict[str, Offsets] | None:
+        """The offsets that a group's old coordinator still has; None where it knows that it is none."""
+        until, offsets = self.cut_off.get((node, group), (0.0, None))
+        return offsets if until > self.world.now else None
 
     def write_marker(
         self, tp: TopicPartition, transaction: Transaction, coordinator_epoch: int, *, commit: bool

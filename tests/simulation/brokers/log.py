@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Batch, read_records, split_batches
@@ -29,11 +30,12 @@ class Stored(NamedTuple):
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction: its first offset and its marker's."""
+    """An aborted transaction: its first offset, its marker's, and the last stable offset in the broker's index."""
 
     producer: int
     first: int
     marker: int
+    stable: int
 
 
 @dataclass
@@ -78,9 +80,8 @@ class Log:
     @property
     def stable(self) -> int:
         """The last stable offset."""
-        return min(
-            (it.open_from for it in self.producers.values() if it.open_from >= 0), default=self.end
-        )
+        open_ = [it.open_from for it in self.producers.values() if it.open_from >= 0]
+        return max(self.start, min(open_)) if open_ else self.end
 
     def begin(self, batch: Batch) -> None:
         """Note a transactional batch before the coordinator is asked whether its transaction has the partition."""
@@ -169,9 +170,10 @@ class Log:
             key, value = key_value_of(content)
             assert key and value
             known.coordinator_epoch = struct.unpack(">hi", value)[1]
-            if known.open_from >= 0 and not struct.unpack(">hh", key)[1]:
-                self.aborted.append(Aborted(header.producer_id, known.open_from, stored.base))
-            known.open_from = -1
+            first, known.open_from = known.open_from, -1
+            if first >= 0 and not struct.unpack(">hh", key)[1]:
+                stable = min(self.stable, stored.next)
+                self.aborted.append(Aborted(header.producer_id, first, stored.base, stable))
             return
         last = header.base_sequence + header.records - 1
         known.recent = [*known.recent, (header.base_sequence, last, stored.base)][-_REMEMBERED:]
@@ -238,11 +240,32 @@ class Log:
         return b"".join(pieces)
 
     def aborted_in(self, offset: int, records: bytes) -> list[Aborted]:
-        """The aborted transactions that reach into what was read from ``offset`` on."""
-        end = offset
+        """The aborted transactions in what was read from ``offset`` on, as ``TransactionIndex`` lists them."""
+        end, found = offset, []
         for batch in split_batches(records):
             end = batch.header.next_offset
-        return [it for it in self.aborted if it.marker >= offset and it.first < end]
+        for it in self.aborted:
+            if it.marker >= offset and it.first < end:
+                found.append(it)
+            if it.stable >= end:
+                break
+        return found
+
+    def index_as_follower(self) -> None:
+        """Have the index of a replica that got all of the log at once (``findNextIncompleteTxn``).
+
+        For it no later transaction of the same producer is open where an aborted one ends.
+        """
+        open_ = {of: it.open_from for of, it in self.producers.items() if it.open_from >= 0}
+        for at, it in enumerate(self.aborted):
+            others = [first for of, first in open_.items() if of != it.producer]
+            others += [to.first for to in self.aborted[at + 1 :] if to.producer != it.producer]
+            self.aborted[at] = it._replace(stable=min(others, default=self.end))
+
+    def next_sequence(self, producer: int) -> int:
+        """The sequence of a producer's next batch."""
+        known = self.producers.get(producer)
+        return known.recent[-1][1] + 1 if known and known.recent else 0
 
     def at_time(self, time_ms: int) -> tuple[int, int]:
         """The first record at or after a time, and its time; (-1, -1) for none."""
@@ -286,17 +309,36 @@ class Log:
 
     def shown(self) -> list[tuple[int, bytes | None]]:
         """What a read_committed consumer sees, told by the markers alone: offsets and values."""
-        seen = []
-        for it in self.stored:
-            header = it.batch.header
-            if header.is_control or it.base >= self.stable:
-                continue
-            if header.is_transactional and self._is_aborted(it):
-                continue
-            for offset, _, _, content in read_records(it.batch):
-                if offset >= self.start:
-                    seen.append((offset, key_value_of(content)[1]))
-        return seen
+        return [
+            of
+            for it in self.stored
+            if it.base < self.stable
+            and not (it.batch.header.is_transactional and self._is_aborted(it))
+            for of in self._values(it)
+        ]
+
+    def records(self) -> list[tuple[int, bytes | None]]:
+        """What a read_uncommitted consumer sees: offsets and values."""
+        return [of for it in self.stored for of in self._values(it)]
+
+    def open_records(self, producer: int) -> list[bytes | None]:
+        """The values in a producer's open transaction."""
+        known = self.producers.get(producer)
+        first = known.open_from if known else -1
+        mine = [it for it in self.stored if it.batch.header.producer_id == producer]
+        return [value for it in mine if 0 <= first <= it.base for _, value in self._values(it)]
+
+    def _values(self, stored: Stored) -> list[tuple[int, bytes | None]]:
+        values = _values_in(stored.bytes)
+        return values if self.start <= stored.base else [it for it in values if it[0] >= self.start]
+
+
+@lru_cache(20_000)
+def _values_in(batch: bytes) -> list[tuple[int, bytes | None]]:
+    (found,) = split_batches(batch)
+    if found.header.is_control:
+        return []
+    return [(at, key_value_of(it)[1]) for at, _, _, it in read_records(found)]
 
 
 def _rewritten(stored: Stored, records: Sequence[tuple[int, int, bytes, bytes]]) -> Stored:

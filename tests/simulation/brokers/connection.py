@@ -13,9 +13,10 @@ from typing import Any, Final
 from kafka_ferry.wire.connections import connection as product
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
-from tests.simulation.adversary import Adversary, Lost, Unanswered
-from tests.simulation.cluster import SimCluster
-from tests.simulation.requests import HANDLERS, answer
+from tests.simulation.adversary import Adversary
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.requests import HANDLERS, answer
+from tests.simulation.strikes import Lost, Unanswered
 from tests.simulation.world import Killed, World
 
 _UNKNOWN_KEYS: Final = 200
@@ -119,21 +120,23 @@ class SimConnection(Connection):
         if request.API_VERSION is None:
             version = _VERSIONS[request.name.removesuffix("Request")]
             request.API_VERSION = version if newest is None else min(version, newest)
-        with self._as_unreachable():
-            if self._broken or self.closed:
+        if self._broken or self.closed:
+            with self._as_unreachable():
                 raise ConnectionResetError("closed by the broker")
         self._world.count_request()
-        self._network.adversary.before_send(self._cluster, request, self._world.current.process)
+        process = self._world.current.process
+        dies = self._network.adversary.before_send(self._cluster, request, process)
         with self._closed_by_death():
             self._world.wait(None)
         self._in_flight.append(request)
         self._used_at = time.monotonic()
         self._schedule(request)
+        process.dead |= dies
         return 0
 
     def _schedule(self, request: Any) -> None:
         pause = self._world.random.choice((0.0002, 0.0005, 0.001, 0.003))
-        moment = max(self._world.now + pause, self._applied_at)
+        moment = max(self._world.now + pause + self._cluster.distance_s, self._applied_at)
         self._applied_at = moment
         self._world.at(moment, lambda: self._handle(request))
 
@@ -169,6 +172,9 @@ class SimConnection(Connection):
     def receive(self) -> Any:
         """See ``Connection``."""
         self._in_flight.popleft()
+        if self._answers:
+            self._used_at = time.monotonic()
+            return self._answers.popleft()
         with self._as_unreachable(), self._closed_by_death():
             if not self._answers:
                 self._wait(

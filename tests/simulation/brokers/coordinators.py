@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
-    from tests.simulation.cluster import SimCluster
+    from tests.simulation.brokers.cluster import SimCluster
 
 NONE: Final = 0
 PRODUCER_EPOCH: Final = 47
@@ -59,12 +59,14 @@ class Transactions:
 
     Attributes:
         epoch: the coordinator's own, which its markers carry.
+        on_commit: looks at each transaction before it is committed.
     """
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
         self.by_id: dict[str, Transaction] = {}
         self.epoch = 0
+        self.on_commit: Callable[[Transaction], None] = lambda _: None
 
     def start(self, name: str, timeout_ms: int, producer: int, epoch: int) -> tuple[int, int, int]:
         """InitProducerId: an error code, producer id and epoch."""
@@ -141,6 +143,8 @@ class Transactions:
         known = self.by_id[name]
         wanted = "Commit" if commit else "Abort"
         if known.state == "Ongoing":
+            if commit:
+                self.on_commit(known)
             self._decide(name, known, commit=commit)
             return NONE
         if known.state == f"Complete{wanted}":
@@ -162,6 +166,9 @@ class Transactions:
                     return
                 known.partitions = known.partitions - {tp}
             for group in known.groups:
+                if self._cluster.lacks_leader(group):
+                    self._cluster.skipped_markers.append(TopicPartition(group, -1))
+                    continue
                 self._cluster.groups.settle(group, known.producer, commit=commit)
             known.state = "CompleteCommit" if commit else "CompleteAbort"
             known.partitions, known.groups = set(), set()
@@ -209,9 +216,13 @@ class Groups:
         if commit and held:
             self.commit(group, held)
 
-    def is_pending(self, group: str, tp: TopicPartition) -> bool:
-        """Whether a transaction holds an offset of the partition back."""
-        return any(of == group and tp in held for (of, _), held in self._pending.items())
+    def held(self, group: str, producer: int) -> Offsets:
+        """What a producer's transaction holds back."""
+        return self._pending.get((group, producer), {})
+
+    def pending(self) -> Iterator[tuple[str, TopicPartition]]:
+        """The groups' partitions of which a transaction holds an offset back."""
+        return ((group, tp) for (group, _), held in self._pending.items() for tp in held)
 
     def _remember(self) -> None:
         self.history.append((self.now(), {name: {**it} for name, it in self.offsets.items()}))

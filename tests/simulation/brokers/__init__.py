@@ -1,0 +1,1 @@
+"""Simulated brokers: what they keep, and what they answer."""

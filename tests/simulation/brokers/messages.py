@@ -1,0 +1,199 @@
+"""kafka-python's messages from plain fields, and what many answers have in common.
+
+Fields that are left out have the protocol's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.connections.responses import response_class_of
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.log import Log
+
+_OF_COORDINATORS: Final = frozenset(
+    {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}
+)
+Fields = Mapping[str, Any]
+
+
+def unapplied(request: Any) -> Any:
+    """An answer of the right shape, of a request that has no effect."""
+    version = request.API_VERSION
+    name, kind = request.name.removesuffix("Request"), response_class_of(request.__class__)
+    if name == "Produce":
+        return message(
+            kind,
+            version,
+            {
+                "responses": [
+                    {
+                        "name": it.name,
+                        "partition_responses": [
+                            {"index": part.index, "base_offset": -1} for part in it.partition_data
+                        ],
+                    }
+                    for it in request.topic_data
+                ]
+            },
+        )
+    if name == "AddPartitionsToTxn":
+        topics = [
+            {
+                "name": it.name,
+                "results_by_partition": [{"partition_index": number} for number in it.partitions],
+            }
+            for it in request.v3_and_below_topics
+        ]
+        return message(kind, version, {"results_by_topic_v3_and_below": topics})
+    if name in ("TxnOffsetCommit", "OffsetCommit", "CreateTopics"):
+        entry = "partition_index" if name != "CreateTopics" else ""
+        topics = [
+            {"name": it.name}
+            | (
+                {"partitions": [{entry: of.partition_index} for of in it.partitions]}
+                if entry
+                else {}
+            )
+            for it in request.topics
+        ]
+        return message(kind, version, {"topics": topics})
+    if name in _OF_COORDINATORS:
+        fields: dict[str, Any] = {"topics": []} if name == "OffsetFetch" else {}
+        return message(kind, version, fields)
+    raise AssertionError(name)
+
+
+def with_code(answer: Any, code: int) -> Any:
+    """An answer with an error code where a broker puts it: with each partition, or with the whole."""
+    inner = [
+        entry
+        for field in answer._struct.fields.values()
+        if field.is_struct_array() and field.for_version_q(answer.version)
+        for entry in getattr(answer, field.name) or ()
+    ]
+    placed = [_place_code(entry, code) for entry in inner]
+    if not any(placed) and "error_code" in type(answer).fields:
+        answer.error_code = code
+    return answer
+
+
+def _place_code(entry: Any, code: int) -> bool:
+    """Set the code of an entry's partitions, or its own; returns whether it has either."""
+    fields = type(entry).fields
+    for name in ("partition_responses", "partitions", "results_by_partition"):
+        if name in fields:
+            placed = [_place_code(it, code) for it in getattr(entry, name)]
+            return any(placed)
+    if "records" in fields:
+        entry.records = b""
+    for name in ("error_code", "partition_error_code"):
+        if name in fields:
+            setattr(entry, name, code)
+            return True
+    return False
+
+
+def message(kind: Any, version: int | None, fields: Fields) -> Any:
+    """A message of kafka-python's from plain lists and dictionaries."""
+    return kind(version=version, **_filled(kind, version, fields))
+
+
+def _filled(kind: Any, version: int | None, fields: Fields) -> dict[str, Any]:
+    given = dict(fields)
+    for name, (inner, is_array) in _inner(kind).items():
+        value = given.get(name)
+        if value is not None:
+            given[name] = (
+                [_part(inner, version, it) for it in value]
+                if is_array
+                else _part(inner, version, value)
+            )
+    return given
+
+
+def _part(kind: Any, version: int | None, fields: Fields) -> Any:
+    """A part of a message, as its class makes it, without looking at each field of it."""
+    given = _filled(kind, version, fields)
+    if version is None:
+        return kind(**given)
+    defaults, tagged = _defaults(kind, version)
+    part = kind.__new__(kind)
+    part._version, part.unknown_tags = version, None
+    part.tags = (tagged & given.keys() or None) if tagged else None
+    for name, default in defaults:
+        if name not in given:
+            setattr(part, name, default)
+    for name, value in given.items():
+        setattr(part, name, value)
+    return part
+
+
+@cache
+def _defaults(kind: Any, version: int) -> tuple[list[tuple[str, Any]], set[str]]:
+    """The fields that a version of a message's part has, with their defaults, and which of them have tags."""
+    fields = kind._struct._fields
+    return (
+        [(it.name, it.default) for it in fields if it.for_version_q(version)],
+        {it.name for it in fields if it._tag is not None},
+    )
+
+
+@cache
+def _inner(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """By field, the messages in it, and whether it is an array of them."""
+    return {
+        name: (field.data_class, field.is_struct_array())
+        for name, field in kind.fields.items()
+        if field.is_struct() or field.is_struct_array()
+    }
+
+
+def each(
+    topics: Iterable[Any],
+    of: Callable[[TopicPartition, Any], Fields],
+    number: str = "partition_index",
+    name: str = "name",
+    partitions: str = "partitions",
+    into: str = "partitions",
+) -> list[Fields]:
+    """What ``of`` gives for each partition that is asked for, by topic.
+
+    Args:
+        topics: of the request.
+        of: gives an entry's fields but the partition's number.
+        number: the field with a partition's number.
+        name: the field with a topic's name.
+        partitions: the request's field with a topic's partitions.
+        into: the answer's.
+    """
+    answers = []
+    for topic in topics:
+        its_name, entries = getattr(topic, name), []
+        for asked in getattr(topic, partitions):
+            at = asked if isinstance(asked, int) else getattr(asked, number)
+            entries.append({number: at, **of(TopicPartition(its_name, at), asked)})
+        answers.append({name: its_name, into: entries})
+    return answers
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {}
+    for tp in sorted(partitions):
+        numbers.setdefault(tp.topic, []).append(tp.partition)
+    return numbers
+
+
+def by_leader(
+    cluster: SimCluster, node: int, of: Callable[[Log, Any], Fields], **otherwise: int
+) -> Callable[[TopicPartition, Any], Fields]:
+    """What ``of`` gives where this broker leads the partition; else the error, and ``otherwise``."""
+
+    def fields(tp: TopicPartition, asked: Any) -> Fields:
+        log = cluster.led(node, tp)
+        return {"error_code": log, **otherwise} if isinstance(log, int) else of(log, asked)
+
+    return fields

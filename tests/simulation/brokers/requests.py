@@ -1,0 +1,242 @@
+"""What a simulated broker answers to each request: kafka-python's message classes, in and out.
+
+Fields that are left out have the protocol's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import error_codes as errors
+from kafka_ferry.wire.connections.responses import response_class_of
+from tests.simulation.brokers.cluster import DEFAULTS, UNKNOWN_TOPIC, SimCluster
+from tests.simulation.brokers.coordinator_answers import (
+    add_offsets,
+    add_partitions,
+    describe_groups,
+    describe_transactions,
+    end_txn,
+    find_coordinator,
+    init_producer_id,
+    list_groups,
+    list_transactions,
+    offset_commit,
+    offset_fetch,
+    offsets_of,
+    txn_offset_commit,
+)
+from tests.simulation.brokers.log_answers import (
+    delete_records,
+    describe_log_dirs,
+    describe_producers,
+    fetch,
+    list_offsets,
+    offset_for_leader_epoch,
+    produce,
+    write_markers,
+)
+from tests.simulation.brokers.messages import Fields, message, unapplied, with_code
+
+_UNKNOWN_TOPIC_ID: Final = 100
+_EXISTS: Final = 36
+_INVALID_PARTITIONS: Final = 37
+_TRANSACTIONAL_ID_NOT_FOUND: Final = 105
+_TOPIC: Final = 2
+_NO_COORDINATOR: Final = 15
+_NOT_COORDINATOR: Final = 16
+
+COORDINATED: Final[Mapping[str, str]] = {
+    "InitProducerId": "transactional_id",
+    "AddPartitionsToTxn": "v3_and_below_transactional_id",
+    "AddOffsetsToTxn": "transactional_id",
+    "EndTxn": "transactional_id",
+    "TxnOffsetCommit": "group_id",
+    "OffsetFetch": "group_id",
+    "OffsetCommit": "group_id",
+}
+"""The requests that only a coordinator answers, and whose it is."""
+
+Handler = Callable[[SimCluster, int, Any], Fields]
+
+
+def answer(cluster: SimCluster, node: int, request: Any) -> Any:
+    """The answer of a broker."""
+    name = request.name.removesuffix("Request")
+    kind, version = response_class_of(request.__class__), request.API_VERSION
+    key = getattr(request, COORDINATED[name]) if name in COORDINATED else None
+    if not key:
+        return message(kind, version, HANDLERS[name](cluster, node, request))
+    if cluster.coordinator(key) != node:
+        stale = cluster.stale_offsets(node, key)
+        if name == "OffsetFetch" and stale is not None:
+            return message(kind, version, offsets_of(stale, frozenset(), request))
+        return with_code(unapplied(request), _NOT_COORDINATOR)
+    if name in ("OffsetFetch", "TxnOffsetCommit") and cluster.lacks_leader(key):
+        return with_code(unapplied(request), _NO_COORDINATOR)
+    return message(kind, version, HANDLERS[name](cluster, node, request))
+
+
+def metadata(cluster: SimCluster, node: int, request: Any) -> Fields:
+    """Metadata."""
+    asked = request.topics
+    names = sorted(cluster.topics) if asked is None else [it.name for it in asked]
+    alive = [it for it in cluster.brokers if it == node or not cluster.frozen.get(it)]
+    fields: dict[str, Any] = {
+        "brokers": [
+            {"node_id": it, "host": cluster.brokers[it][0], "port": cluster.brokers[it][1]}
+            for it in alive
+        ],
+        "cluster_id": cluster.id,
+        "controller_id": min(alive),
+        "topics": [_described(cluster, name) for name in names],
+    }
+    if request.API_VERSION <= 10 and request.include_cluster_authorized_operations:
+        fields["authorized_operations"] = {*range(3, 13)}
+    return fields
+
+
+def _described(cluster: SimCluster, name: str) -> Fields:
+    topic = cluster.topics.get(name)
+    if topic is None:
+        return {"error_code": UNKNOWN_TOPIC, "name": name}
+    partitions = []
+    for number, log in enumerate(topic.logs):
+        leader = cluster.leader(TopicPartition(name, number))
+        partitions.append(
+            {
+                "error_code": errors.NONE if leader >= 0 else errors.LEADER_NOT_AVAILABLE,
+                "partition_index": number,
+                "leader_id": leader,
+                "leader_epoch": log.epoch,
+                "replica_nodes": [*cluster.brokers],
+                "isr_nodes": [*cluster.brokers],
+            }
+        )
+    return {"name": name, "topic_id": topic.id, "partitions": partitions}
+
+
+def describe_configs(cluster: SimCluster, _: int, request: Any) -> Fields:
+    """DescribeConfigs, of topics; brokers have none of interest."""
+
+    def found(asked: Any) -> Fields:
+        fields = {
+            "resource_type": asked.resource_type,
+            "resource_name": asked.resource_name,
+            "error_message": None,
+        }
+        topic, keys = cluster.topics.get(asked.resource_name), asked.configuration_keys
+        if asked.resource_type != _TOPIC:
+            return fields
+        if topic is None:
+            return {**fields, "error_code": UNKNOWN_TOPIC}
+        fields["configs"] = [
+            {
+                "name": name,
+                "value": topic.config(name),
+                "config_source": 1 if name in topic.configs else 5,
+                "documentation": None,
+            }
+            for name in DEFAULTS
+            if keys is None or name in keys
+        ]
+        return fields
+
+    return {"results": [found(it) for it in request.resources]}
+
+
+def alter_configs(cluster: SimCluster, _: int, request: Any) -> Fields:
+    """IncrementalAlterConfigs, of topics."""
+
+    def alter(asked: Any) -> Fields:
+        topic = cluster.topics.get(asked.resource_name)
+        if topic and not request.validate_only:
+            for it in asked.configs:
+                if it.config_operation == 1:
+                    topic.configs.pop(it.name, None)
+                else:
+                    topic.configs[it.name] = it.value
+        return {
+            "error_code": 0 if topic else UNKNOWN_TOPIC,
+            "error_message": None,
+            "resource_type": asked.resource_type,
+            "resource_name": asked.resource_name,
+        }
+
+    return {"responses": [alter(it) for it in request.resources]}
+
+
+def create_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
+    """CreateTopics."""
+
+    def create(asked: Any) -> Fields:
+        code = _EXISTS if asked.name in cluster.topics else 0
+        count = len(asked.assignments) or max(asked.num_partitions, 1)
+        if not code and not request.validate_only:
+            cluster.create(asked.name, count, {it.name: it.value for it in asked.configs})
+        return {
+            "name": asked.name,
+            "error_code": code,
+            "error_message": None,
+            "num_partitions": count,
+            "replication_factor": len(cluster.brokers),
+        }
+
+    return {"topics": [create(it) for it in request.topics]}
+
+
+def create_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
+    """CreatePartitions."""
+
+    def grow(asked: Any) -> Fields:
+        topic = cluster.topics.get(asked.name)
+        if topic is None:
+            return {"name": asked.name, "error_code": UNKNOWN_TOPIC}
+        if asked.count <= len(topic.logs):
+            return {"name": asked.name, "error_code": _INVALID_PARTITIONS}
+        cluster.grow(asked.name, asked.count)
+        return {"name": asked.name}
+
+    return {"results": [grow(it) for it in request.topics]}
+
+
+def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
+    """DeleteTopics."""
+    answers = []
+    for name in request.topic_names:
+        code = 0 if name in cluster.topics else UNKNOWN_TOPIC
+        if not code:
+            cluster.delete(name)
+        answers.append({"name": name, "error_code": code})
+    return {"responses": answers}
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "Metadata": metadata,
+    "FindCoordinator": find_coordinator,
+    "Fetch": fetch,
+    "ListOffsets": list_offsets,
+    "OffsetForLeaderEpoch": offset_for_leader_epoch,
+    "Produce": produce,
+    "InitProducerId": init_producer_id,
+    "AddPartitionsToTxn": add_partitions,
+    "AddOffsetsToTxn": add_offsets,
+    "EndTxn": end_txn,
+    "TxnOffsetCommit": txn_offset_commit,
+    "OffsetCommit": offset_commit,
+    "OffsetFetch": offset_fetch,
+    "DescribeTransactions": describe_transactions,
+    "ListTransactions": list_transactions,
+    "DescribeProducers": describe_producers,
+    "DescribeConfigs": describe_configs,
+    "IncrementalAlterConfigs": alter_configs,
+    "CreateTopics": create_topics,
+    "CreatePartitions": create_partitions,
+    "DeleteTopics": delete_topics,
+    "DeleteRecords": delete_records,
+    "ListGroups": list_groups,
+    "DescribeGroups": describe_groups,
+    "WriteTxnMarkers": write_markers,
+    "DescribeLogDirs": describe_log_dirs,
+}

@@ -1,0 +1,159 @@
+"""A case: all that decides a history, from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.simulation.adversary import Fault
+from tests.simulation.powers import OCCASIONS, POWERS
+
+OFTEN: Final = (1, 2, 3, 5, 8, 13, 30, 80, 200)
+RARE: Final = (1, 1, 2, 3)
+# By side, the steps and requests between which something begins or ends, and how often one is chosen.
+MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
+    "primary": {
+        "plan ListOffsets": 2,
+        "plan Fetch": 1,
+        "mirror Fetch": 6,
+        "mirror Metadata": 1,
+        "mirror OffsetForLeaderEpoch": 1,
+        "verify ListOffsets": 1,
+        "sync_groups OffsetFetch": 1,
+    },
+    "backup": {
+        "plan OffsetFetch": 1,
+        "plan ListOffsets": 1,
+        "sync_topics Metadata": 1,
+        "mirror FindCoordinator": 1,
+        "mirror InitProducerId": 2,
+        "mirror DescribeProducers": 2,
+        "mirror OffsetFetch": 2,
+        "mirror AddPartitionsToTxn": 1,
+        "mirror AddOffsetsToTxn": 1,
+        "mirror Produce": 6,
+        "mirror TxnOffsetCommit": 4,
+        "mirror EndTxn": 8,
+        "verify Fetch": 1,
+        "verify Produce": 1,
+        "publish Produce": 1,
+    },
+}
+
+
+@dataclass(frozen=True)
+class TopicCase:
+    """A topic of a case.
+
+    Attributes:
+        compacted: whether it compacts.
+        tiered: whether its older records are in remote storage only.
+    """
+
+    name: str
+    partitions: int
+    compacted: bool = False
+    tiered: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that decides a history.
+
+    Attributes:
+        records: of each partition in each run.
+        options: the flow's.
+        transactions: the share of batches that belong to transactions of the source.
+        quiet_from: the run from which on nothing new is written.
+        backfills: whether the first run begins at the logs' ends, and backfills bring what was before.
+        answer_bytes: how much brokers give at a time (``fetch.max.bytes``); 0 for all that is asked for.
+        distance_s: how long a request takes at least to the source.
+        producers: how many write a partition's transactions on the source, one after the other; 0 for a new one each.
+        offset_bytes: how much one request may commit of a group (``max.message.bytes``).
+    """
+
+    seed: int
+    topics: tuple[TopicCase, ...]
+    runs: int
+    records: int
+    options: Mapping[str, object]
+    transactions: float
+    faults: tuple[Fault, ...]
+    quiet_from: int = 9
+    backfills: bool = False
+    answer_bytes: int = 0
+    distance_s: float = 0.0
+    producers: int = 0
+    offset_bytes: int = 1_048_576
+
+    @classmethod
+    def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
+        """The case of a seed."""
+        rng = random.Random(seed)
+        kinds = [(share > rng.random(), rng.random() < 0.4) for share in (0.3, 0.6)]
+        backfills = rng.random() < 0.25
+        topics = tuple(
+            TopicCase(name, rng.randint(1, 4), compacted and not backfills, tiered)
+            for name, (compacted, tiered) in zip(("orders", "users"), kinds, strict=True)
+        )
+        options: dict[str, object] = {
+            "auto.offset.reset": "latest" if backfills else "earliest",
+            "writers": rng.randint(1, 3),
+            "on.source.truncation": rng.choice(("fail", "continue")),
+            "on.source.divergence": rng.choice(("fail", "continue", "continue")),
+            "on.source.topic.recreated": rng.choice(("fail", "append")),
+            "on.target.topic.lost": rng.choice(("fail", "recopy")),
+            "on.position.moved": rng.choice(("fail", "ledger")),
+            "partition.wait.ms": rng.choice((5_000, 60_000)),
+            "join.batches.below": rng.choice((0, 32768)),
+            "sync.group.offsets.enabled": rng.random() < 0.4,
+            "offsets": "translated"
+            if backfills
+            else rng.choice(("translated", "auto", {"orders": "preserved"})),
+            "fill": rng.choice(("auto", "transactions")),
+            "transaction.max.bytes": rng.choice((1, 1_000, 67_108_864, 67_108_864)),
+        }
+        # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
+        kinds_of_faults = rng.sample(powers, min(len(powers), rng.choice((1, 2, 3, 5))))
+        chosen: list[Fault] = []
+        for power in rng.choices(kinds_of_faults, k=rng.choice((faults // 2, faults, 2 * faults))):
+            chosen.append(_aimed(rng, power, chosen))
+        return cls(
+            seed,
+            topics,
+            3,
+            rng.choice((20, 50)),
+            options,
+            rng.choice((0.0, 0.3)),
+            tuple(chosen),
+            rng.choice((1, 2, 9, 9)),
+            backfills,
+            rng.choice((0, 0, 1_024, 400)),
+            rng.choice((0.0, 0.0, 0.02)),
+            rng.choice((1, 2)),
+            rng.choice((700, 1_048_576, 1_048_576)),
+        )
+
+
+def _aimed(rng: random.Random, power: str, before: Sequence[Fault]) -> Fault:
+    """A fault at a boundary more often than anywhere: at the requests of a step's turn, or where another one is."""
+    pick, run = rng.getrandbits(32), rng.choice((0, 0, 1, 1, 2))
+    if power in OCCASIONS:
+        return Fault(power, rng.choice(RARE), pick, run)
+    if rng.random() < 0.25:
+        return Fault(power, rng.choice(OFTEN), pick, run)
+    kind = POWERS[power]
+    fits = {
+        moment: weight
+        for side, moments in MOMENTS.items()
+        for moment, weight in moments.items()
+        if kind.side in ("", side) and (not kind.fits or moment.split()[1] in kind.fits)
+    }
+    near = [it for it in before if it.at in fits]
+    if near and rng.random() < 0.5:
+        other = rng.choice(near)
+        return Fault(power, other.nth + rng.choice((0, 0, 1)), pick, other.run, other.at)
+    (moment,) = rng.choices([*fits], [*fits.values()])
+    return Fault(power, rng.choice((1, 1, 2, 2, 3, 4, 6)), pick, run, moment)

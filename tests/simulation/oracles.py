@@ -1,0 +1,240 @@
+"""The oracles: they know what is true, and nothing of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_ferry.config import Flow
+from kafka_ferry.model.positions import position_group, position_of
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.run_options import Window
+from tests.simulation.adversary import Adversary
+from tests.simulation.brokers.coordinators import Transaction
+from tests.simulation.powers import POWERS
+from tests.simulation.truth import GROUP, Truth
+
+BESIDE = "-beside"
+"""Ends the name of a run that begins beside another one."""
+
+
+@dataclass
+class Wrong:
+    """What an oracle says.
+
+    Attributes:
+        oracle: its letter.
+        what: a sentence.
+    """
+
+    oracle: str
+    what: str
+
+
+@dataclass
+class Judged(Truth):
+    """What is true, and what the product has said of it.
+
+    Attributes:
+        adversary: meets each request.
+        judging: the runs that are between reading back and their word, and since when.
+        began: when the run began that goes on.
+        is_cut_unseen: whether ledger or positions have lost their ends after a run had begun to plan.
+        harmed_at: when the target last lost something; -1 for never.
+        proved: by partition of the target, what has ever been there when a run had read it back.
+        wrong: what is wrong; None while nothing is.
+    """
+
+    judging: dict[str, float] = field(default_factory=dict)
+    began: float = 0.0
+    is_cut_unseen: bool = False
+    harmed_at: float = -1.0
+    proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
+    wrong: Wrong | None = None
+
+    adversary: Adversary = field(init=False)
+
+    def has_struck(self, power: str) -> bool:
+        return any(it.power == power for it in self.adversary.struck)
+
+    @property
+    def is_hurt(self) -> bool:
+        """Whether a run may refuse to go on."""
+        return any(POWERS[it.power].hurts for it in self.adversary.struck)
+
+    def behind(self, flow: Flow) -> str:
+        for source, target in self.pairs():
+            position = self._positions(flow).get(target)
+            log = self.source.log(source)
+            if log and position is not None and position.offset < log.stable:
+                return f"{source} is at {position.offset} of {log.stable}"
+            if log and position is None and log.shown():
+                return f"{source} has no position"
+        return ""
+
+    def blame(self, oracle: str, what: str) -> None:
+        self.wrong = self.wrong or Wrong(oracle, what)
+
+    def _positions(self, flow: Flow) -> Mapping[TopicPartition, Any]:
+        offsets = self.target.groups.offsets.get(position_group(flow.name), {})
+        return {tp: position_of(it.offset, it.metadata, it.epoch) for tp, it in offsets.items()}
+
+    @property
+    def _is_unseen(self) -> bool:
+        """Whether ledger and positions have lost what no plan can miss: a run can only tell afterwards.
+
+        It was lost after a plan had looked; or coordinators have forgotten the producers too, so that nobody knows
+        whose the records are.
+        """
+        has_forgotten = self.has_struck("cut internal") and self.has_struck("expire ids")
+        # Two runs at once, of which one loses its positions after the other has committed them.
+        has_lost = self.has_struck("lose group") and self.has_struck("second run")
+        return self.is_cut_unseen or has_forgotten or has_lost or self.harmed_at >= self.began
+
+    def check_commit(self, known: Transaction) -> None:
+        """What the flow commits in one transaction, whether it is verified or not (oracle f)."""
+        own = {target: source for source, target in self.pairs()}
+        held = {group: self.target.groups.held(group, known.producer) for group in known.groups}
+        for tp in sorted(known.partitions & own.keys()):
+            log = self.target.log(tp)
+            written = log.open_records(known.producer) if log else []
+            if not log or not written:
+                continue
+            again = {*written} & {value for _, value in log.shown()}
+            if again and own[tp] not in self.returned and not self._is_unseen:
+                self.blame("f", f"a transaction commits {min(map(repr, again))} to {tp} again")
+            if wrong := {*written} & self.aborted:
+                self.blame(
+                    "f", f"a transaction commits {min(map(repr, wrong))} to {tp}, which was aborted"
+                )
+            for group, offsets in held.items():
+                if tp not in offsets:
+                    self.blame(
+                        "f", f"a transaction commits records to {tp}, and no position in {group}"
+                    )
+                    continue
+                position = position_of(offsets[tp].offset, offsets[tp].metadata, offsets[tp].epoch)
+                if position.remote_topic_id != self.target.topic_id(tp.topic):
+                    self.blame(
+                        "f", f"a transaction commits records to {tp}, which is another topic by now"
+                    )
+
+    def check(self, flow: Flow, name: str, began: float, window: Window | None) -> None:
+        """What a consumer of the target reads, now that a run says "verified"."""
+        positions = self._positions(flow)
+        for source, target in self.pairs():
+            there = self.target.log(target)
+            shown = there.shown() if there else []
+            have = [value for _, value in shown]
+            # What another client has written is for the flow's own runs to see, and they do.
+            if not window or self.harmed_at < 0:
+                self._check_order(name, source, target, have)
+            if self.case.options.get("offsets") == {source.topic: "preserved"}:
+                self._check_offsets(name, target, shown)
+            log, position = self.source.log(source), positions.get(target)
+            if log is None or position is None:
+                continue
+            if position.topic_id != self.source.topic_id(source.topic):
+                continue
+            if self.replaced.get(source, -1.0) >= began:
+                # The source's log became another one after the plan: the next run has to see that.
+                continue
+            must = [value for offset, value in log.shown() if offset < position.offset]
+            if self.case.backfills and self.is_hurt:
+                # A backfill leaves what is not below the position to the flow's own runs, such as a new branch.
+                continue
+            if self.case.backfills:
+                # Where the first run has begun is the flow's own word.
+                until = min(window.until_ms, self.wall_ms(began)) if window else 0
+                at = self.written_at
+                must = [it for it in must if it and window and window.since_ms <= at[it] < until]
+            there_now = {*have}
+            missing = [it for it in must if it not in there_now and it not in self.removed]
+            if self.harmed_at >= began and not self.has_struck("cut internal"):
+                # What an earlier run has proved and is lost during this one is for the next one to see.
+                missing = [it for it in missing if it not in self.proved.get(target, ())]
+                if self._may_be_hidden(source, target, len(missing)):
+                    missing = []
+            elif self.harmed_at >= began:
+                missing = []
+            if missing:
+                self.blame(
+                    "b",
+                    f"{name} is verified, and {target} lacks {len(missing)} of {len(must)} records, "
+                    f"the first {missing[0]!r}; position {position.offset}",
+                )
+
+            # Since a run beside another one has moved the group, the application may have read on. A group moves as
+            # one where some topics are preserved, and what a backfill brings lies behind what the group has read.
+            is_simple = self.case.options.get("offsets", "translated") == "translated"
+            is_simple &= not window and not name.endswith(BESIDE)
+            if is_simple and not self.is_hurt:
+                self._check_group(name, source, target)
+
+    def _may_be_hidden(self, source: TopicPartition, target: TopicPartition, missing: int) -> bool:
+        """Whether the verification of a compacted topic takes records for cleaned that a cut has taken.
+
+        A known gap (issue 40): records whose marker is lost are hidden and not past the log's end, and the marker of
+        a transaction that goes on takes the offset of a record that is lost.
+        """
+        is_compacted = any(it.name == source.topic and it.compacted for it in self.case.topics)
+        log = self.target.log(target)
+        return is_compacted and (missing == 1 or (log is not None and log.stable < log.end))
+
+    def _check_offsets(
+        self, name: str, target: TopicPartition, shown: Sequence[tuple[int, bytes | None]]
+    ) -> None:
+        """Whether each record has the offset that it has on the source."""
+        for offset, value in shown:
+            if (known := self.order.get(value or b"")) and known[2] != offset:
+                what = f"{name} is verified, and {target} has {value!r} at {offset} instead of {known[2]}"
+                self.blame("a", what)
+                return
+
+    def _check_group(self, name: str, source: TopicPartition, target: TopicPartition) -> None:
+        """Whether the application would go on at the first record that it has not read."""
+        read = self.source.groups.offsets.get(GROUP, {}).get(source)
+        if read is None:
+            return
+        at = self.target.groups.offsets.get(GROUP, {}).get(target)
+        log = self.target.log(target)
+        for offset, value in log.shown() if log else ():
+            is_read = self.order[value or b""][2] < read.offset
+            if is_read and self.case.backfills:
+                # What a backfill brings lies after what the group has read.
+                continue
+            if at is None or is_read != (offset < at.offset):
+                where, again = at.offset if at else "nothing", "again" if is_read else "never"
+                self.blame(
+                    "c",
+                    f"{name} is verified, and {GROUP}, at {read.offset} of {source}, is at {where} of {target}: "
+                    f"{value!r} is read {again}",
+                )
+                return
+
+    def _check_order(
+        self, name: str, source: TopicPartition, target: TopicPartition, have: list[bytes | None]
+    ) -> None:
+        last = 0
+        for value in have:
+            known = self.order.get(value or b"")
+            if known is None and self.lost_marks and not last:
+                continue
+            if known is None or known[0] != source:
+                self.blame(
+                    "a", f"{name} is verified, and {target} has {value!r}, unlike the source"
+                )
+                return
+            if value in self.aborted:
+                self.blame(
+                    "a", f"{name} is verified, and {target} has {value!r}, which was aborted"
+                )
+                return
+            if known[1] <= last and not self.case.backfills and source not in self.returned:
+                again = "twice" if have.count(value) > 1 else "out of order"
+                self.blame("a", f"{name} is verified, and {target} has {value!r} {again}")
+                return
+            last = known[1]
+        if self.case.backfills and len({*have}) < len(have) and source not in self.returned:
+            self.blame("a", f"{name} is verified, and {target} has records twice")

@@ -1,0 +1,180 @@
+"""What is true in a history, whatever the product believes: the clusters, and what clients of the source have done."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka_ferry.model.ranges import TopicPartition
+from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.coordinators import Committed
+from tests.simulation.case import Case
+from tests.simulation.world import BEGAN, World
+
+GROUP: Final = "application"
+_KEYS: Final = 12
+_ELECTIONS: Final = 0.05
+
+
+@dataclass
+class Truth:
+    """Both clusters, and what was written to the source.
+
+    Attributes:
+        removed: values that retention or compaction took, on either side.
+        order: by value, its partition, the how manieth it is, and its offset on the source.
+        aborted: values of aborted transactions.
+        replaced: when a partition of the source last lost its log's end to another branch.
+        returned: partitions of the source of which a lost branch came back: the target may hold it twice.
+        lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
+            before the first that it has copied are not its own.
+        story: what happened.
+    """
+
+    case: Case
+    removed: set[bytes | None] = field(default_factory=set)
+    order: dict[bytes, tuple[TopicPartition, int, int]] = field(default_factory=dict)
+    aborted: set[bytes] = field(default_factory=set)
+    replaced: dict[TopicPartition, float] = field(default_factory=dict)
+    returned: set[TopicPartition] = field(default_factory=set)
+    lost_marks: bool = False
+    story: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        seed, case = self.case.seed, self.case
+        self.world = World(seed)
+        self.random = random.Random(f"records {seed}")
+        self.source = SimCluster("primary", self.world, seed)
+        self.target = SimCluster("backup", self.world, seed)
+        self.source.distance_s, self.target.offset_bytes = case.distance_s, case.offset_bytes
+        self.source.answer_bytes = self.target.answer_bytes = case.answer_bytes
+        self.written_at: dict[bytes, int] = {}
+        self._numbers = 0
+        self._producers: dict[tuple[TopicPartition, str, int], int] = {}
+        self._open: dict[tuple[TopicPartition, int], set[bytes]] = {}
+
+    def tell(self, what: str) -> None:
+        """Add a line to the story."""
+        self.story.append(f"{self.world.now:9.3f} {what}")
+
+    def wall_ms(self, moment: float) -> int:
+        """A moment of the brokers' clocks."""
+        return int((BEGAN + moment) * 1000)
+
+    def data_topics(self, cluster: SimCluster) -> set[str]:
+        """The topics on a cluster that hold the flow's data."""
+        prefix = "" if cluster is self.source else f"{self.source.alias}."
+        return {prefix + it.name for it in self.case.topics} & cluster.topics.keys()
+
+    def forget_topic(self, cluster: SimCluster, name: str) -> None:
+        """Note that a topic's records go."""
+        for log in cluster.topics[name].logs if cluster is self.source else ():
+            self.removed |= {value for _, value in log.shown()}
+
+    def pairs(self) -> Iterator[tuple[TopicPartition, TopicPartition]]:
+        """The partitions of the source, each with its own on the target."""
+        for topic in self.case.topics:
+            for number in range(topic.partitions):
+                yield (
+                    TopicPartition(topic.name, number),
+                    TopicPartition(f"primary.{topic.name}", number),
+                )
+
+    def read_on(self) -> None:
+        """Let an application read some of what is new on the source."""
+        before = self.source.groups.offsets.get(GROUP, {})
+        offsets = {}
+        for tp, _ in self.pairs():
+            if log := self.source.log(tp):
+                least = max(before[tp].offset if tp in before else 0, log.start)
+                at = self.random.randint(min(least, log.stable), log.stable)
+                offsets[tp] = Committed(at, -1, "")
+        self.source.groups.commit(GROUP, offsets)
+
+    def write_some(self, run: int) -> None:
+        if run >= self.case.quiet_from:
+            return
+        for topic in self.case.topics:
+            for number in range(topic.partitions):
+                tp = TopicPartition(topic.name, number)
+                left = self.random.randint(0, self.case.records)
+                moment = self.world.now
+                while left > 0:
+                    count = min(left, self.random.randint(1, 8))
+                    left -= count
+                    if self.random.random() < 0.3:
+                        moment += self.random.random()
+                        self.world.at(moment, lambda tp=tp, count=count: self._write(tp, count))  # type: ignore[misc]
+                    else:
+                        self._write(tp, count)
+
+    def write_up_to(self, tp: TopicPartition, end: int) -> None:
+        """Let the source's clients go on until a log ends there, or a little later."""
+        while (log := self.source.log(tp)) and log.end < end:
+            self._write(tp, min(end - log.end, self.random.randint(1, 8)))
+
+    def write_all_keys(self, tp: TopicPartition) -> None:
+        """Write each key once more, in a batch, and one record after it."""
+        self._write(tp, _KEYS, in_turn=True)
+        self._write(tp, 1)
+
+    def _write(self, tp: TopicPartition, count: int, *, in_turn: bool = False) -> None:
+        log = self.source.log(tp)
+        if log is None:
+            return
+        values = []
+        for at in range(count):
+            self._numbers += 1
+            value = b"%s/%d" % (str(tp).encode(), self._numbers)
+            values.append((b"k%d" % (at if in_turn else self.random.randrange(_KEYS)), value))
+        codec = self.random.choice((0, 0, 1, 4))
+        producer, is_open = None, False
+        if self.random.random() < self.case.transactions:
+            producer, is_open = self._producer(tp)
+        state = None if producer is None else (producer, 0, log.next_sequence(producer))
+        if self.case.producers and self.random.random() < _ELECTIONS:
+            self.source.move_leader(tp)
+        offsets = self.source.produce(tp, values, codec=codec, producer=state)
+        first = self._numbers - count + 1
+        for at, (offset, (_, value)) in enumerate(zip(offsets, values, strict=True)):
+            self.order[value] = tp, first + at, offset
+            self.written_at[value] = self.source.now_ms() + at
+        if producer is None:
+            return
+        written = {value for _, value in values}
+        if is_open:
+            self._open[tp, producer] |= written
+            return
+        commit = self.random.random() < 0.6
+        self._open[tp, producer] = written
+
+        def end() -> None:
+            values = self._open.pop((tp, producer))
+            if not commit:
+                self.aborted |= values
+            if (now := self.source.log(tp)) and producer in now.producers:
+                now.mark(
+                    producer, 0, commit=commit, coordinator_epoch=0, now_ms=self.source.now_ms()
+                )
+            elif now:
+                # Its records are gone with the log's end.
+                self.removed |= values
+
+        self.world.at(self.world.now + self.random.choice((0.0, 0.1, 30.0)), end)
+
+    def _producer(self, tp: TopicPartition) -> tuple[int, bool]:
+        """Whose transaction is next in a partition, and whether it goes on with one that is open."""
+        log = self.source.log(tp)
+        if not self.case.producers or log is None:
+            return self.source.new_producer(), False
+        # Of topics that were recreated nobody knows them.
+        key = tp, self.source.topic_id(tp.topic), self.random.randrange(self.case.producers)
+        producer = self._producers.setdefault(key, self.source.new_producer())
+        is_open = log.producers[producer].open_from >= 0 if producer in log.producers else False
+        if is_open != ((tp, producer) in self._open):
+            # The log's end is lost, with its transaction's begin or its marker.
+            producer = self._producers[key] = self.source.new_producer()
+            is_open = False
+        return producer, is_open

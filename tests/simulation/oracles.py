@@ -154,8 +154,6 @@ class Judged(Truth):
             if self.harmed_at >= began and not self.has_struck("cut internal"):
                 # What an earlier run has proved and is lost during this one is for the next one to see.
                 missing = [it for it in missing if it not in self.proved.get(target, ())]
-                if self._may_be_hidden(source, target, len(missing)):
-                    missing = []
             elif self.harmed_at >= began:
                 missing = []
             if missing:
@@ -171,16 +169,6 @@ class Judged(Truth):
             is_simple &= not window and not name.endswith(BESIDE)
             if is_simple and not self.is_hurt:
                 self._check_group(name, source, target)
-
-    def _may_be_hidden(self, source: TopicPartition, target: TopicPartition, missing: int) -> bool:
-        """Whether the verification of a compacted topic takes records for cleaned that a cut has taken.
-
-        A known gap (issue 40): records whose marker is lost are hidden and not past the log's end, and the marker of
-        a transaction that goes on takes the offset of a record that is lost.
-        """
-        is_compacted = any(it.name == source.topic and it.compacted for it in self.case.topics)
-        log = self.target.log(target)
-        return is_compacted and (missing == 1 or (log is not None and log.stable < log.end))
 
     def _check_offsets(
         self, name: str, target: TopicPartition, shown: Sequence[tuple[int, bytes | None]]

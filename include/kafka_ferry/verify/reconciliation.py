@@ -62,8 +62,7 @@ def range_row(
     target_is_compacted = target_is_compacted and not unread
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
-    # A cleaner removes nothing that a log's end has not passed.
-    cleaned = max(0, missing - recount.unreached) if target_is_compacted else 0
+    cleaned = max(0, missing - recount.uncleaned) if target_is_compacted else 0
     # What has expired of it since leaves another digest, and no more missing than before.
     as_accepted = accepted and (recount.expired or recount.digest == accepted.digest)
     left = 0

@@ -32,7 +32,7 @@ from kafka_ferry.verify.recount_by_offset import (
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import committed_batches
+from kafka_ferry.wire.partitions.scan import ended_batches
 
 
 @dataclass(slots=True)
@@ -40,6 +40,7 @@ class _Counted:
     records: int = 0
     foreign: int = 0
     rewritten: int = 0
+    overwritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
 
     def add_of_another(self, batch: Batch, inside: int, *, is_whole: bool) -> None:
@@ -49,10 +50,10 @@ class _Counted:
         if is_whole:
             self.digest.add(batch)
 
-    def result(self, expired: int = 0, unreached: int = 0) -> Recount:
-        digest = self.digest.hexdigest()
+    def result(self, expired: int = 0, hidden: int = 0) -> Recount:
+        digest, uncleaned = self.digest.hexdigest(), hidden + self.overwritten
         return Recount(
-            self.records, digest, self.foreign, expired, self.rewritten, unreached=unreached
+            self.records, digest, self.foreign, expired, self.rewritten, uncleaned=uncleaned
         )
 
 
@@ -148,13 +149,21 @@ def _recount(
     compared = [span for claim in claims for span in claim.compared]
     beyond = at = 0
     start = max(stretches[0].start, first)
-    for batch in committed_batches(cluster, log, start, max_bytes=fetch_bytes(until)):
+    ends = [log.end]
+    batches = ended_batches(cluster, log, start, max_bytes=fetch_bytes(until), on_end=ends.append)
+    for batch, is_aborted in batches:
         base, count = batch.header.base_offset, batch.header.records
         if until and base >= until.end:
             break
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
         following = stretches[at] if at < len(stretches) else None
+        if is_aborted or batch.header.is_control:
+            # Nothing of ours can be there any more: the log was truncated, and has gone on.
+            if following and following.start <= base:
+                taken = min(following.end, batch.header.next_offset) - base
+                counted[following.range].overwritten += taken
+            continue
         if (
             following
             and claims[following.range].is_boundary
@@ -181,7 +190,7 @@ def _recount(
             beyond += count
     return PartitionRecount(
         tuple(
-            found.result(claim.expired(first), claim.beyond(log.end))
+            found.result(claim.expired(first), claim.beyond(min(ends)))
             for found, claim in zip(counted, claims, strict=True)
         ),
         beyond,

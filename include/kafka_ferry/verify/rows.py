@@ -28,7 +28,8 @@ class Recount:
         rewritten: batches of ours that the target's log cleaner has rewritten, with all their
             records, to store until when it keeps their tombstones (KIP-534).
         across: batches of ours that reach beyond the range; ``digest`` excludes them.
-        unreached: records of ours that would be at or after the end of the target's log now.
+        uncleaned: records of ours that no cleaner has removed: they would be at or after the last stable offset of the
+            target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record or a marker is now.
     """
 
     records: int
@@ -37,7 +38,7 @@ class Recount:
     expired: int = 0
     rewritten: int = 0
     across: int = 0
-    unreached: int = 0
+    uncleaned: int = 0
 
 
 class PartitionRecount(NamedTuple):

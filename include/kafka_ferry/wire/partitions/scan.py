@@ -168,11 +168,16 @@ def retried_batches(
 
 
 def ended_batches(
-    cluster: WireCluster, log: PartitionLog, start: int, *, max_bytes: int = FETCH_BYTES
+    cluster: WireCluster,
+    log: PartitionLog,
+    start: int,
+    *,
+    max_bytes: int = FETCH_BYTES,
+    on_end: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[Batch, bool]]:
     """All batches of a log from ``start`` to its last stable offset, and which are data of aborted transactions.
 
-    Args and errors as in ``committed_batches``.
+    Args and errors as in ``committed_batches``; and ``on_end``, which is given that offset when all are read.
     """
     at, fates = start, TransactionFates()
 
@@ -196,6 +201,7 @@ def ended_batches(
                     at = batch.header.next_offset
                     yield batch, is_aborted
             if fetched.is_at_end(at):
+                on_end(fetched.end)
                 return
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
+from kafka_ferry.batches import Batch, BatchHeader, MalformedBatch, RangeDigest
 from kafka_ferry.config import Cluster
 from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
@@ -42,6 +42,14 @@ class _Counted:
     rewritten: int = 0
     overwritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
+
+    def add_boundary(self, header: BatchHeader, end: int) -> None:
+        """Add the batch that holds the last record before the ranges, which ends at ``end``."""
+        # One across the boundary is none of the flow's, whose batches end there.
+        if header.next_offset > end:
+            self.foreign += header.records
+        else:
+            self.records = 1
 
     def add_of_another(self, batch: Batch, inside: int, *, is_whole: bool) -> None:
         """Add a batch of another mirror, so many of whose records are of this range."""
@@ -169,11 +177,7 @@ def _recount(
             and claims[following.range].is_boundary
             and batch.header.next_offset > following.start
         ):
-            # One across the boundary is none of the flow's, whose batches end there.
-            if batch.header.next_offset > following.end:
-                counted[following.range].foreign += count
-            else:
-                counted[following.range].records = 1
+            counted[following.range].add_boundary(batch.header, following.end)
         elif following and claims[following.range].is_adopted:
             _add_of_another(batch, record_spans(batch, first), islice(stretches, at, None), counted)
         elif following and following.start <= base:

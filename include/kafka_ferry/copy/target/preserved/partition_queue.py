@@ -88,7 +88,10 @@ class PreservedQueue(PartitionQueue):
         lets it know the epoch again, only 0 (``ProducerAppendInfo.checkSequence``).
         """
         if self.sequence:
-            self.epoch, self.sequence, self.counted = self.epoch + 1, 0, 0
+            # Records before a gap are in the log, and are accounted for once it is filled.
+            runs = (run for out in self.waiting for run in out.converted.runs)
+            written = sum(count for first, count in runs if first < self.end)
+            self.epoch, self.sequence, self.counted = self.epoch + 1, 0, -written
 
     def start_batches(self, topic_limits: TopicLimits) -> Iterator[ConvertedBatch]:
         """Empty records for the offsets missing below the mirror's start."""

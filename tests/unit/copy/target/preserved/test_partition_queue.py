@@ -166,3 +166,17 @@ class TestWhereItGoesOn:
         first = first_position(replace(RANGE, start=2**33, log_start=2**33 + 5))
         assert first.producer
         assert first.producer.sequence == 5
+
+
+def test_a_new_epoch_counts_no_records_of_the_one_before_it() -> None:
+    queue, log = a_queue(), Log({}, 10, 4)
+    queue.waiting.append(Outgoing(a_converted_batch(10, 0, 3, 2), RANGE))
+    out = queue.next_to_send()
+    assert out is not None
+    log.append(queue, out)
+
+    queue.begin_epoch()
+    log.fill(queue, 2)
+    queue.settle()
+
+    assert queue.producer == ProducerState(7, 1, 0)

@@ -146,9 +146,12 @@ def _lag_of_groups(
 def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     """Until when the copy is proved complete, and how far it is behind now."""
     policy = policy_of(flow)
-    beats = sum(row.lag for row in rows if policy.is_heartbeats_topic(row.topic))
-    others = count(sum(row.lag for row in rows) - beats, "offset")
+    lags = [(row.topic, row.lag) for row in rows if row.lag is not None]
+    beats = sum(lag for topic, lag in lags if policy.is_heartbeats_topic(topic))
+    others = count(sum(lag for _, lag in lags) - beats, "offset")
     behind = f"{others}{and_heartbeats(beats)} behind"
+    if unknown := len(rows) - len(lags):
+        behind += f", and unknown in {count(unknown, 'partition')} without a leader"
     until = until_text([row.complete_until for row in rows])
     return (
         f"Complete until {until}; {behind}."

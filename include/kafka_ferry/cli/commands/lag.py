@@ -177,6 +177,13 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
     """A warning for each topic whose position is of another one."""
     source, target = flow.source.alias, flow.target.alias
     for topic, gone in dict.fromkeys((row.topic, row.gone) for row in rows if row.gone):
+        if gone == "names changed":
+            warn(
+                f"The remote topic of {topic} on {target} is the copy of another topic, by the ledger: the flow's "
+                f"names have changed (topics.rename, or replication.policy.class). Its lag is all that {source} "
+                "holds, and the next run refuses it: ferry plan says how to change them back."
+            )
+            continue
         if gone == "source recreated":
             what = f"{topic} was deleted on {source} and recreated since it was copied"
             policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"

@@ -40,8 +40,9 @@ _BYTES: Final = 64 * 1024
 _ALONE: Final = 100
 
 
-Gone = Literal["", "source recreated", "copy gone"]
-"""Which of the two topics that the position is of is not the one that is there now; "" where both are."""
+Gone = Literal["", "source recreated", "copy gone", "names changed"]
+"""Which of the two topics that the position is of is not the one that is there now; "" where both are.
+``names changed``: the remote topic is the copy of another topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def readable_lag(
     remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
     deleted = target.unknown(remote_names.values() - remote_ids.keys())
     complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    rows = []
+    rows, marks = [], ledger.marks()
     partitions = (TopicPartition(it.name, n) for it in mirrored for n in range(it.partitions))
     for tp in sorted(partitions):
         log = bounds.get(tp)
@@ -157,6 +158,9 @@ def readable_lag(
         position = positions.known.get(remote)
         there = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
         gone = _gone(position, topics[tp.topic].topic_id, there)
+        mark = marks.get(remote.topic)
+        if gone == "source recreated" and mark and mark.topic != tp.topic:
+            gone = "names changed"
         row = Lag(
             tp.topic,
             tp.partition,

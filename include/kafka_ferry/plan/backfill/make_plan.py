@@ -173,6 +173,7 @@ class _Topic:
         # Once a topic: of a function it takes the file.
         self._transform = flow.fingerprint_of(choice.topic)
         self._there = self._after = self._cut = 0
+        self._ends_early = False
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
         }
@@ -224,7 +225,13 @@ class _Topic:
                 "`ferry verify --all` finds, and `ferry repair --append` copies.",
             )
         elif not self.ranges and not self._after:
-            yield Note(topic, "Nothing to backfill: the source has no record in the window.")
+            found = "the source has no record in the window."
+            if self._ends_early:
+                found = (
+                    "the first record that is not older than the window is newer than it by more than "
+                    "backfill.disorder.ms. What comes after it was not looked at."
+                )
+            yield Note(topic, f"Nothing to backfill: {found}")
         if self._after:
             yield Note(
                 topic,
@@ -301,6 +308,7 @@ class _Topic:
             return None, 0
         last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
         start, end = max(first, bounds.start), min(last, position)
+        self._ends_early |= last <= start < bounds.end
         after = max(0, last - max(start, position))
         return ((start, end) if start < end else None), after
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from kafka_ferry.printable import one_line, printable
-from kafka_ferry.secret_values import masked
+from kafka_ferry.secret_values import mask
 
 
 class FerryError(Exception):
@@ -67,7 +67,7 @@ class SecretHidden(FerryError):
 
 
 @contextmanager
-def masked_errors() -> Iterator[None]:
+def mask_errors() -> Iterator[None]:
     """Lets no error pass whose traceback shows a secret of this process: Airflow and Spark print it as it is.
 
     Raises:
@@ -77,7 +77,7 @@ def masked_errors() -> Iterator[None]:
         yield
     except Exception as error:
         text = "".join(traceback.format_exception(error))
-        shown = masked(text)
+        shown = mask(text)
         if shown == text:
             raise
         if not isinstance(error, FerryError):
@@ -123,7 +123,7 @@ class ConfigError(FerryError):
         self.file = file
         self.problems = tuple(problems)
         self.key = key
-        self.reason = masked(reason)
+        self.reason = mask(reason)
 
 
 class InputError(FerryError):

@@ -40,7 +40,7 @@ class Flat:
         cls, kind: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
         stored = core_schema.typed_dict_schema(_stored_fields(cls, handler))
-        composed = core_schema.no_info_after_validator_function(partial(_composed, cls), stored)
+        composed = core_schema.no_info_after_validator_function(partial(_compose, cls), stored)
         # JSON is read and written by fields, so that a large object is never a tree of Python's.
         return core_schema.json_or_python_schema(
             composed,
@@ -57,7 +57,7 @@ def _stored_fields(
     """By name, the values of the stored form."""
     parts, counts = _stored_composition(kind)
     hints = get_type_hints(kind, include_extras=True)
-    found = dict.fromkeys(_derived(kind), _optional(core_schema.any_schema()))
+    found = dict.fromkeys(_derived_names(kind), _optional(core_schema.any_schema()))
     for field in fields(kind):
         if field.name in parts:
             found |= _stored_fields(parts[field.name], handler)
@@ -75,13 +75,13 @@ def _optional(schema: core_schema.CoreSchema) -> core_schema.TypedDictField:
     return core_schema.typed_dict_field(schema, required=False)
 
 
-def _composed(kind: Any, values: Mapping[str, Any]) -> Any:
+def _compose(kind: Any, values: Mapping[str, Any]) -> Any:
     """An object from the values of its stored form."""
     parts, counts = _stored_composition(kind)
     found = {}
     for name in (field.name for field in fields(kind)):
         if name in parts:
-            found[name] = _composed(parts[name], values)
+            found[name] = _compose(parts[name], values)
         elif name in counts:
             members = counts[name].items()
             found[name] = Counter({one: values[key] for key, one in members if values.get(key)})
@@ -93,7 +93,7 @@ def _composed(kind: Any, values: Mapping[str, Any]) -> Any:
 def flat_values(whole: Any) -> dict[str, Any]:
     """The values of an object's stored form, by their names."""
     parts, counts = _stored_composition(type(whole))
-    found = {name: getattr(whole, name) for name in _derived(type(whole))}
+    found = {name: getattr(whole, name) for name in _derived_names(type(whole))}
     for name in (field.name for field in fields(whole)):
         value = getattr(whole, name)
         if name in parts:
@@ -105,7 +105,7 @@ def flat_values(whole: Any) -> dict[str, Any]:
     return found
 
 
-def _derived(kind: type) -> tuple[str, ...]:
+def _derived_names(kind: type) -> tuple[str, ...]:
     return kind.STORED if issubclass(kind, Flat) else ()
 
 

@@ -62,9 +62,7 @@ def credentials_for(login: KerberosLogin) -> Any:
     gssapi = gssapi_package(login)
     if login.uses_cache:
         try:
-            return _acquired(
-                gssapi, login, {"ccache": f"FILE:{login.cache}"} if login.cache else {}
-            )
+            return _acquire(gssapi, login, {"ccache": f"FILE:{login.cache}"} if login.cache else {})
         except gssapi.exceptions.GSSError as error:
             if not login.key_tab:
                 where = login.cache or "the default ticket cache"
@@ -119,10 +117,10 @@ def _by_key(gssapi: ModuleType, login: KerberosLogin) -> Any:
     # A cache of its own for each principal, key tab and process.
     cache = f"MEMORY:kafka-ferry-{os.getpid()}-{abs(hash(login))}"
     with nullcontext(login.key_tab) if content is None else memory_file(content) as file:
-        return _acquired(gssapi, login, {"client_keytab": f"FILE:{file}", "ccache": cache})
+        return _acquire(gssapi, login, {"client_keytab": f"FILE:{file}", "ccache": cache})
 
 
-def _acquired(gssapi: ModuleType, login: KerberosLogin, store: dict[str, str]) -> Any:
+def _acquire(gssapi: ModuleType, login: KerberosLogin, store: dict[str, str]) -> Any:
     kind = gssapi.NameType.kerberos_principal
     name = gssapi.Name(login.principal, kind) if login.principal else None
     found = gssapi.Credentials(name=name, store=store or None, usage="initiate")

@@ -10,7 +10,7 @@ from typing import Final
 
 import regex
 
-from kafka_ferry.secret_values import masked
+from kafka_ferry.secret_values import mask
 
 # All except line breaks and tabs; and what has no width, changes the direction of writing, or is half a character.
 _CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\p{Cf}\p{Cs}]")
@@ -41,7 +41,7 @@ def one_line(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text without secrets, and with each control character written as its number, such as ``\\x1b``."""
-    text = masked(text)
+    text = mask(text)
     if text.isprintable():
         return text
     return str(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], text))

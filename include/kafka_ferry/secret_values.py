@@ -35,17 +35,17 @@ def remember(secrets: Iterable[str]) -> None:
     _known.update(dict.fromkeys(it for it in secrets if len(it) >= _SHORTEST))
 
 
-def masked(text: str) -> str:
+def mask(text: str) -> str:
     """The text without any secret that this process has looked up."""
-    return _replaced(text, tuple(_known), whole_words=True) if _known else text
+    return _replace(text, tuple(_known), whole_words=True) if _known else text
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
     """The text without these secrets, however short, and without those that ``masked`` knows."""
-    return masked(_replaced(text, tuple(filter(None, secrets)), whole_words=False))
+    return mask(_replace(text, tuple(filter(None, secrets)), whole_words=False))
 
 
-def _replaced(text: str, secrets: tuple[str, ...], *, whole_words: bool) -> str:
+def _replace(text: str, secrets: tuple[str, ...], *, whole_words: bool) -> str:
     if not secrets:
         return text
     return _pattern(secrets, whole_words).sub(MASK, text)
@@ -71,26 +71,26 @@ def _forms(secret: str) -> Iterator[str]:
     long_lines = [line for line in lines if len(line) >= _LONG_LINE] if len(lines) > 1 else []
     for part in (secret, *long_lines):
         content = part.encode(errors="surrogatepass")
-        for printed in _printed(part):
+        for printed in _printed_forms(part):
             yield printed
-            yield from _printed(printed)
-        yield from _quoted(repr(b"'\"" + content), 5)
+            yield from _printed_forms(printed)
+        yield from _quoted_forms(repr(b"'\"" + content), 5)
         yield html.escape(part)
         yield from (quote(content), quote(content, safe=""), quote_plus(content))
         yield content.hex()
         yield from _in_base64(content)
 
 
-def _printed(text: str) -> Iterator[str]:
+def _printed_forms(text: str) -> Iterator[str]:
     """A text as it is, and as Python and JSON write it between quotes of either kind."""
     yield text
     yield repr(f'"{text}')[2:-1]
     for write in (repr, ascii):
-        yield from _quoted(write(f"'\"{text}"), 4)
+        yield from _quoted_forms(write(f"'\"{text}"), 4)
     yield from (json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
 
 
-def _quoted(written: str, begin: int) -> Iterator[str]:
+def _quoted_forms(written: str, begin: int) -> Iterator[str]:
     """What is between the quotes from ``begin`` on, with and without backslashes before single quotes."""
     inner = written[begin:-1]
     yield inner

@@ -65,7 +65,7 @@ class StateFolder:
         self.location = location
         self._local: LocalFiles | None = None
         if "://" in location:
-            with self._named():
+            with self._name_folder():
                 self._files, self._root = fs.FileSystem.from_uri(location)
         else:
             self._files, self._root = fs.LocalFileSystem(), str(Path(location).absolute())
@@ -109,7 +109,7 @@ class StateFolder:
             StateTooLarge: it is larger than any that a run writes, or than the caller of ``reads_at_most`` wants.
         """
         try:
-            with self._named(), self._files.open_input_stream(self._at(name)) as stream:
+            with self._name_folder(), self._files.open_input_stream(self._at(name)) as stream:
                 return self._content_of(stream, name)
         except FileNotFoundError:
             return None
@@ -159,7 +159,7 @@ class StateFolder:
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Changes with the file: its time in nanoseconds and its size; None if there is no file."""
-        with self._named():
+        with self._name_folder():
             found = self._files.get_file_info(self._at(name))
         return _stamp(found) if found.type == fs.FileType.File else None
 
@@ -192,7 +192,7 @@ class StateFolder:
     def delete_folder(self, name: str) -> None:
         """Delete a folder below this one with all its content; does nothing if it does not exist."""
         try:
-            with self._named():
+            with self._name_folder():
                 self._files.delete_dir(self._at(name))
         except FileNotFoundError:
             return
@@ -207,7 +207,7 @@ class StateFolder:
         Raises:
             FileNotFoundError: if one of them is deleted meanwhile.
         """
-        with self._named():
+        with self._name_folder():
             fs.copy_files(
                 self._root,
                 other._root,
@@ -219,24 +219,24 @@ class StateFolder:
         """Delete files; those that are gone already are ignored."""
         for name in names:
             try:
-                with self._named():
+                with self._name_folder():
                     self._files.delete_file(self._at(name))
             except FileNotFoundError:
                 continue
 
     def open_parquet(self, name: str) -> pa.NativeFile:
         """A file opened for random access reading."""
-        with self._named():
+        with self._name_folder():
             return self._files.open_input_file(self._at(name))
 
     def _content(self, *, recursive: bool = False) -> list[fs.FileInfo]:
         """What is in this folder; nothing if it does not exist."""
         selector = fs.FileSelector(self._root, allow_not_found=True, recursive=recursive)
-        with self._named():
+        with self._name_folder():
             return list(self._files.get_file_info(selector))
 
     @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
+    def _name_folder(self) -> Iterator[None]:
         """Name the folder in what a store raises; on this machine an error names its file itself.
 
         Raises:

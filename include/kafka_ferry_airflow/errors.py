@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from kafka_ferry.errors import FerryError, masked_errors
+from kafka_ferry.errors import FerryError, mask_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -52,7 +52,7 @@ def airflow_errors() -> Iterator[None]:
         AirflowException: a later try may succeed.
     """
     try:
-        with masked_errors():
+        with mask_errors():
             yield
     except FerryError as error:
         raise as_airflow(error) from error

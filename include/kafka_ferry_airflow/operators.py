@@ -130,7 +130,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             return
         self.application_args = [*(self.application_args or ()), "--run-id", context["run_id"]]
         if self.step == "mirror":
-            self.application_args += ["--plan", _prepared(context)]
+            self.application_args += ["--plan", _prepared_digest(context)]
         self._prepare(self._connection())
         if not _resumes(self._get_hook()):
             self._forget(context)
@@ -188,7 +188,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
                     return False
                 self.log.info("There is no work for Spark")
                 if self.step == "mirror":
-                    run.mirror(no_spark, self.shard, expected=_prepared(context))
+                    run.mirror(no_spark, self.shard, expected=_prepared_digest(context))
                 else:
                     run.verify(no_spark)
             except SparkNeeded:
@@ -286,7 +286,7 @@ class AuditOperator(FerrySparkSubmitOperator):
         return ScheduledAudit(self.flow, context["run_id"])
 
 
-def _prepared(context: Context) -> str:
+def _prepared_digest(context: Context) -> str:
     """The digest of the plan that the task ``sync_topics`` has left: whoever writes in the state folder has no XCom."""
     return str(context["ti"].xcom_pull(task_ids="sync_topics", key=PREPARED) or "")
 

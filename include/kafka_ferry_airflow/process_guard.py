@@ -81,7 +81,7 @@ def end_marked(mark: str) -> int:
     Returns:
         How many there were.
     """
-    ended = left = _marked(mark)
+    ended = left = _marked_processes(mark)
     _signal(ended, psutil.Process.terminate)
     now = time.monotonic()
     while left and time.monotonic() < now + _GIVE_UP_S:
@@ -89,11 +89,11 @@ def end_marked(mark: str) -> int:
             _signal(left, psutil.Process.kill)
         # Not psutil's own wait: it would take the exit status from the process's parent.
         time.sleep(_LOOK_AGAIN_S)
-        left = _marked(mark)
+        left = _marked_processes(mark)
     return len(ended)
 
 
-def _marked(mark: str) -> list[psutil.Process]:
+def _marked_processes(mark: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         # Gone, another user's, or a zombie.

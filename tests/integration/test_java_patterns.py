@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import regex
 
-from kafka_ferry.config.types.java_regex import JavaSyntaxError, NotTranslated, translated
+from kafka_ferry.config.types.java_regex import JavaSyntaxError, NotTranslated, translate_regex
 from tests.support.java.patterns import ANSWERS, REFUSED
 from tests.support.java.programs import run_java
 
@@ -53,7 +53,7 @@ def java(folder: Path, cases: Sequence[Case]) -> list[str]:
 
 def ours(pattern: str, text: str) -> str:
     try:
-        found = regex.compile(translated(pattern), regex.VERSION1).fullmatch(text, timeout=10)
+        found = regex.compile(translate_regex(pattern), regex.VERSION1).fullmatch(text, timeout=10)
     except JavaSyntaxError:
         return "error"
     except NotTranslated:

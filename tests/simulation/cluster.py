@@ -12,7 +12,7 @@ from kafka_ferry.batches import for_producer, split_batches
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.records import dense_batch
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire.partition_leader import printed
+from kafka_ferry.wire.partition_leader import topic_id_text
 from tests.simulation.coordinators import Groups, Transaction, Transactions
 from tests.simulation.log import Log
 from tests.simulation.world import World
@@ -129,7 +129,7 @@ class SimCluster:
 
     def topic_id(self, name: str) -> str:
         """A topic's id as Kafka prints it; "" for none."""
-        return printed(self.topics[name].id) if name in self.topics else ""
+        return topic_id_text(self.topics[name].id) if name in self.topics else ""
 
     def log(self, tp: TopicPartition) -> Log | None:
         """A partition's log."""

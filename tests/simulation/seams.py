@@ -321,7 +321,7 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (kafka_ferry.spark.recount, "done_in_tasks", spark.done_in_tasks),
         (kafka_ferry.spark.recount, "envelope", lambda flow: flow),
         (kafka_ferry.spark.recount, "open_envelope", lambda flow: flow),
-        (judge, "_judged", judge_by_predicates),
+        (judge, "_judge", judge_by_predicates),
         (state.StateFolder, "write", _write_alive),
     ]
     with ExitStack() as stack:

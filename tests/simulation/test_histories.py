@@ -79,7 +79,7 @@ def test_checks_have_the_same_verdict_by_their_predicates_as_by_great_expectatio
     differing = [it for it in judged if not it[1].success][:1] + judged[:1]
     assert differing
     for (suites, rows, terms, verdict), simulated in differing:
-        real = judge._judged(suites, rows, replace(terms, docs=None), verdict)
+        real = judge._judge(suites, rows, replace(terms, docs=None), verdict)
         assert [(it.key, it.success, it.severity) for it in real.expectations] == [
             (it.key, it.success, it.severity) for it in simulated.expectations
         ]

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_ferry import secret_values
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry.secret_values import MASK, masked, remember, without
+from kafka_ferry.secret_values import MASK, mask, remember, without
 
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw\nggSjAgEAAoIBAQC7\n-----END KEY-----\n"
 SECRETS = [
@@ -99,4 +99,4 @@ def test_errors_never_show_what_the_process_has_looked_up(monkeypatch: pytest.Mo
     )
     error = ConfigError("a.yaml", "key", "is xmuch-longer-secretx")
     assert (str(error), error.reason) == (f"a.yaml: key: is x{MASK}x", f"is x{MASK}x")
-    assert masked("nos3cretword and abc") == "nos3cretword and abc"
+    assert mask("nos3cretword and abc") == "nos3cretword and abc"

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 
 from kafka_ferry.audit.comparison.compacted import keys_compared
-from kafka_ferry.audit.comparison.entries import Hashes, Integers, chunks, located
-from kafka_ferry.audit.comparison.unmatched import judged
-from kafka_ferry.audit.comparison.unordered import Unordered, unordered
+from kafka_ferry.audit.comparison.entries import Hashes, Integers, chunks, locate_first
+from kafka_ferry.audit.comparison.unmatched import judge_unmatched
+from kafka_ferry.audit.comparison.unordered import Unordered, compare_unordered
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.terms import AuditPair, AuditTerms
@@ -52,7 +52,7 @@ class PairComparison:
         """
         began = time.monotonic()
         try:
-            found = self._compared(outcome, began + seconds)
+            found = self._compare(outcome, began + seconds)
         except ClusterUnreachable:
             raise
         except FerryError as error:
@@ -67,7 +67,7 @@ class PairComparison:
             FerryError: as a cursor's methods.
         """
         log = self._logs(pair)[0]
-        return located(chunks(log, log.since), wanted)[1]
+        return locate_first(chunks(log, log.since), wanted)[1]
 
     def without_order(self, pairs: Sequence[AuditPair]) -> Unordered:
         """Compare all partitions of a topic at once.
@@ -82,9 +82,9 @@ class PairComparison:
         logs = {pair.partition: self._logs(pair) for pair in pairs}
         sources = {number: ours for number, (ours, _) in logs.items()}
         targets = {number: theirs for number, (_, theirs) in logs.items()}
-        return unordered(sources, targets, sum(pair.offsets for pair in pairs))
+        return compare_unordered(sources, targets, sum(pair.offsets for pair in pairs))
 
-    def _compared(self, outcome: PairOutcome, until: float) -> PairOutcome:
+    def _compare(self, outcome: PairOutcome, until: float) -> PairOutcome:
         pair = outcome.pair
         source, target = self._logs(pair)
         if pair.by == "keys":
@@ -100,7 +100,7 @@ class PairComparison:
             return PairOutcome(pair, lost=True)
         if not state.is_over:
             return PairOutcome(pair, state)
-        found = judged(source, target, state, times=pair.times, recent=self._terms.recent)
+        found = judge_unmatched(source, target, state, times=pair.times, recent=self._terms.recent)
         return PairOutcome(
             pair,
             source_records=state.source_records,

@@ -33,10 +33,10 @@ def audited_in_order(outcomes: Sequence[PairOutcome], left: Elsewhere) -> list[P
         outcomes: of its pairs.
         left: what is left of their missing and foreign records.
     """
-    return [_audited(outcome, left) for outcome in outcomes]
+    return [_partition_audit(outcome, left) for outcome in outcomes]
 
 
-def _audited(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
+def _partition_audit(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
     pair = outcome.pair
     if outcome.failure:
         return PartitionAudit(pair, seconds=outcome.seconds, reason=outcome.failure)
@@ -58,7 +58,7 @@ def _audited(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
         pending=outcome.pending,
         **_by_kind(differing),
     )
-    findings, unlisted = _listed(pair, differing)
+    findings, unlisted = _findings(pair, differing)
     return PartitionAudit(
         pair, counts, findings, unlisted, passes=outcome.passes, seconds=outcome.seconds
     )
@@ -85,7 +85,7 @@ def audited_without_order(
             expired=part.expired,
             **{str(kind): count for kind, count in part.counts.items()},
         )
-        findings, left_out = _listed(pair, part.differing)
+        findings, left_out = _findings(pair, part.differing)
         unlisted = part.counts.total() - len(part.differing) + left_out
         results.append(
             PartitionAudit(pair, counts, findings, unlisted, in_order=False, seconds=seconds)
@@ -100,7 +100,7 @@ def _by_kind(differing: Iterable[Differing]) -> dict[str, int]:
     return counts
 
 
-def _listed(pair: AuditPair, differing: Sequence[Differing]) -> tuple[tuple[Finding, ...], int]:
+def _findings(pair: AuditPair, differing: Sequence[Differing]) -> tuple[tuple[Finding, ...], int]:
     found = list(runs(differing, pair.topic, pair.partition, pair.remote_topic))
     left_out = sum(finding.records for finding in found[MOST_FINDINGS:])
     return tuple(found[:MOST_FINDINGS]), left_out

@@ -85,7 +85,7 @@ def proposals(
             records=records,
             findings=tuple(listed[topic, remote, kind]),
             choices=(
-                _left(report, listed[topic, remote, kind], kind, remote, records),
+                _leave(report, listed[topic, remote, kind], kind, remote, records),
                 rebuilt_by_own_flow(remote, config) if remote in own else _next_to(topic, remote),
             ),
         )
@@ -99,7 +99,7 @@ def _order(item: tuple[tuple[str, str, FindingKind], int]) -> tuple[str, str, in
     return topic, remote, KINDS.index(kind)
 
 
-def _left(
+def _leave(
     report: AuditReport, findings: Sequence[Finding], kind: FindingKind, remote: str, records: int
 ) -> Choice:
     """What leaving it as it is means; and where to look for the cause, which comes first."""

@@ -154,7 +154,7 @@ class AuditReport(AsJson):
     def found(self) -> dict[FindingKind, int]:
         """Records with a finding, by kind; without kinds that were not found, and without appended records."""
         counts = {kind: sum(part.counts.of(kind) for part in self.partitions) for kind in KINDS}
-        counts["reordered"] -= self._appended
+        counts["reordered"] -= self._appended_count
         return {kind: count for kind, count in counts.items() if count}
 
     @property
@@ -189,13 +189,13 @@ class AuditReport(AsJson):
         if self.state == "nothing":
             return "Nothing could be compared: neither side has a record that both could have"
         sample = " in what was compared" if self.terms.one_in > 1 else ""
-        return f"The copy is the same as its source{sample}: {self._compared():,} records"
+        return f"The copy is the same as its source{sample}: {self._compared_count():,} records"
 
-    def _compared(self) -> int:
-        return sum(part.counts.matched for part in self.partitions) + self._appended
+    def _compared_count(self) -> int:
+        return sum(part.counts.matched for part in self.partitions) + self._appended_count
 
     @property
-    def _appended(self) -> int:
+    def _appended_count(self) -> int:
         return sum(part.appended for part in self.partitions)
 
     @property
@@ -225,9 +225,9 @@ class AuditReport(AsJson):
                 "Too many records were at other places: order was not compared, and altered records are "
                 f"told as missing and foreign, in {shuffled}."
             )
-        if self._appended:
+        if self._appended_count:
             yield (
-                f"{self._appended:,} records are out of order only because a backfill or a repair has appended them, "
+                f"{self._appended_count:,} records are out of order only because a backfill or a repair has appended them, "
                 f"as the ledger of {self.source}->{self.target} says: order between these and other runs was never "
                 "promised."
             )
@@ -239,7 +239,7 @@ class AuditReport(AsJson):
         counted = sum(part.counts.counted for part in self.partitions)
         yield (
             f"All records were counted. The content of one block of {self.terms.block:,} source records "
-            f"in {self.terms.one_in} was compared, and of all around a difference: {self._compared():,} "
+            f"in {self.terms.one_in} was compared, and of all around a difference: {self._compared_count():,} "
             f"records were compared, {counted:,} were only counted. An alteration among these, or a loss "
             "that is made up for by a duplicate, is not found."
         )

@@ -112,7 +112,7 @@ class WireLog:
             except TooLarge:
                 found = stream_records(batch)
             for records in found:
-                yield self._compared(batch, records)
+                yield self._records_to_compare(batch, records)
 
     def counts_whole(self, batch: Batch, since: int) -> bool:
         """Whether all offsets of a batch have records that are compared: its header is enough to count them."""
@@ -121,7 +121,7 @@ class WireLog:
         is_inside = since <= header.base_offset and header.next_offset <= self.end
         return is_dense and is_inside and not self._has_window
 
-    def _compared(self, batch: Batch, records: list[Record]) -> list[Record]:
+    def _records_to_compare(self, batch: Batch, records: list[Record]) -> list[Record]:
         if batch.header.next_offset > self.end or batch.header.base_offset < self.since:
             records = [record for record in records if self.since <= record[0] < self.end]
         if self._has_window:

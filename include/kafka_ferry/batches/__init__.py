@@ -38,7 +38,7 @@ from kafka_ferry.batches.rejected_records import (
     halves,
     offsets_at,
     records_of,
-    restored,
+    restore,
     set_aside,
     unfit,
 )
@@ -91,7 +91,7 @@ __all__ = [
     "offsets_at",
     "read_records",
     "records_of",
-    "restored",
+    "restore",
     "set_aside",
     "single_record",
     "split_batches",

@@ -95,7 +95,7 @@ def set_aside(
     return rest, tuple(Rejected(offset, at, content) for offset, at, _, content in taken)
 
 
-def restored(converted: ConvertedBatch, records: Iterable[Record]) -> ConvertedBatch:
+def restore(converted: ConvertedBatch, records: Iterable[Record]) -> ConvertedBatch:
     """The converted batch with ``records`` too, one or more, which the source had at offsets that are absent by now.
 
     Raises:

@@ -71,7 +71,7 @@ class TimeWindow(BatchFilter):
     def takes_whole(self, batch: Batch, start: int, end: int) -> bool:
         """See ``BatchFilter``."""
         inside = self._since <= batch.header.max_timestamp < self._until
-        touched = next(self._touching(start, end), None)
+        touched = next(self._spans_in(start, end), None)
         return inside and self._has_one_time(batch) and touched is None
 
     def leave_out(self, records: list[Record]) -> tuple[list[Record], list[Absent]]:
@@ -80,7 +80,7 @@ class TimeWindow(BatchFilter):
         absent: list[Absent] = []
         since, until = self._since, self._until
         ends = (records[0][0], records[-1][0] + 1) if records else (0, 0)
-        touching = list(self._touching(*ends))
+        touching = list(self._spans_in(*ends))
         for record in records:
             offset, time = record[0], record[1]
             if not since <= time < until:
@@ -103,7 +103,7 @@ class TimeWindow(BatchFilter):
         """Whether all records have the newest record's time, which the header has."""
         return batch.stored_format >= _NEWEST_FORMAT and batch.header.is_log_append_time
 
-    def _touching(self, start: int, end: int) -> Iterator[SettledSpan]:
+    def _spans_in(self, start: int, end: int) -> Iterator[SettledSpan]:
         at = bisect_right(self._reach, start)
         while at < len(self._settled) and self._starts[at] < end:
             if self._settled[at].end > start:

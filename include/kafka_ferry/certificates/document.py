@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kafka_ferry.as_json import read_json
 from kafka_ferry.certificates.merkle import merkle_root
-from kafka_ferry.certificates.signature import Signature, signed
+from kafka_ferry.certificates.signature import Signature, sign_message
 from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Certificate:
     ) -> Certificate:
         """The certificate with these fields, signed where there is a key."""
         line = as_line(header.model_dump(mode="json", exclude_none=True))
-        return cls(line, range_lines, signed(key, line) if key else None)
+        return cls(line, range_lines, sign_message(key, line) if key else None)
 
     @cached_property
     def header(self) -> Header:

@@ -51,7 +51,7 @@ class Signature(BaseModel):
         return is_canonical and self.algorithm == "Ed25519" and self.key == key_id(key)
 
 
-def signed(key: Ed25519PrivateKey, message: bytes) -> Signature:
+def sign_message(key: Ed25519PrivateKey, message: bytes) -> Signature:
     """The signature of ``message``."""
     value = base64.b64encode(key.sign(message)).decode()
     return Signature(algorithm="Ed25519", key=key_id(key.public_key()), value=value)

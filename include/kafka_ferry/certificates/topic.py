@@ -169,7 +169,7 @@ def stored_certificates(cluster: Cluster, source: str) -> list[Certificate]:
         parts.setdefault(serial, {})[number] = value
     # Without a header, the last attempt to write it was interrupted: the next one writes it again.
     return [
-        _assembled(parts[serial], f"{topic}, serial {serial}")
+        _assemble(parts[serial], f"{topic}, serial {serial}")
         for serial in sorted(parts)
         if 0 in parts[serial]
     ]
@@ -186,7 +186,7 @@ def _numbers(key: bytes, topic: str) -> tuple[int, int]:
     return serial, number
 
 
-def _assembled(parts: dict[int, bytes], at: str) -> Certificate:
+def _assemble(parts: dict[int, bytes], at: str) -> Certificate:
     head = read_certificate(parts[0], at)
     if head.range_lines:
         raise CertificateError(f"{at} has lines between the header and its signature.")

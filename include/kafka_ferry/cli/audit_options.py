@@ -24,7 +24,7 @@ def _lag(text: object) -> int:
         raise typer.BadParameter(str(error)) from None
 
 
-def named(text: str) -> tuple[str, str]:
+def topic_and_name(text: str) -> tuple[str, str]:
     """A topic and its name on the target, from ``orders=eu.orders``."""
     topic, equals, remote = (part.strip() for part in text.partition("="))
     if not equals:

@@ -20,7 +20,7 @@ _MOST_SHOWN: Final = 50
 
 
 @contextmanager
-def comparing(name: str, *, hidden: bool) -> Iterator[Progress]:
+def comparison_bar(name: str, *, hidden: bool) -> Iterator[Progress]:
     """A bar of the offsets to compare, while the body compares them.
 
     Args:

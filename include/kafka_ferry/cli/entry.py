@@ -93,7 +93,7 @@ def main() -> None:
 def _run() -> int:
     """Run the command, and give its exit status."""
     try:
-        status = app(_completed(sys.argv[1:]), standalone_mode=False)
+        status = app(_complete(sys.argv[1:]), standalone_mode=False)
     except FerryError as error:
         show_error(error)
         return error.exit_code
@@ -109,7 +109,7 @@ def _run() -> int:
     return status or 0
 
 
-def _completed(arguments: Sequence[str]) -> list[str]:
+def _complete(arguments: Sequence[str]) -> list[str]:
     return list(mirror_maker.with_values(list(_one_value_each(arguments))))
 
 

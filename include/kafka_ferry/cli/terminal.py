@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kafka_ferry.printable import one_line, printable
-from kafka_ferry.secret_values import masked
+from kafka_ferry.secret_values import mask
 
 
 def is_plain() -> bool:
@@ -94,7 +94,7 @@ def show_json(found: Sequence[object], *, several: bool) -> None:
     if several or found:
         # Escapes no letter, and every control character: programs read it, and so do terminals.
         shown = json.dumps(found if several else found[0], indent=1, ensure_ascii=False)
-        print(masked(_json_printable(shown)))
+        print(mask(_json_printable(shown)))
 
 
 def _json_printable(text: str) -> str:

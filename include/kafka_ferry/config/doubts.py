@@ -95,15 +95,15 @@ def _missing_files(flow: Flow) -> Iterator[Problem]:
         for key, value in cluster.properties.items():
             named = key.removeprefix(next(filter(key.startswith, ROLE_PREFIXES), ""))
             if (named.endswith(_STORES) or named in ASSERTION_FILES) and "${" not in value:
-                yield from _missing(f"{side}.{key}", Path(value))
+                yield from _missing_file(f"{side}.{key}", Path(value))
     for name, option in type(flow).model_fields.items():
         value = getattr(flow, name)
         reach = next((it.thing for it in option.metadata if isinstance(it, OptionReach)), "")
         if reach == "secret-file" and value and "${" not in value:
-            yield from _missing(option.alias or name, at_home(value))
+            yield from _missing_file(option.alias or name, at_home(value))
 
 
-def _missing(key: str, file: Path) -> Iterator[Problem]:
+def _missing_file(key: str, file: Path) -> Iterator[Problem]:
     if not file.exists():
         yield Problem(key, f"{file} is not on this machine", "A run needs it.")
 

@@ -113,7 +113,7 @@ class ClusterControl:
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
             # Over a long link each answer counts: neither waits for the other's.
             asked = self._ask_configs(some)
-            described, unseen = self._described(some)
+            described, unseen = self._describe(some)
             configs, unread = self._configs(asked)
             refused |= unread | unseen
             for name, (topic_id, replicas) in described.items():
@@ -149,7 +149,7 @@ class ClusterControl:
         """
         ids = {}
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
-            described, refused = self._described(some)
+            described, refused = self._describe(some)
             _raise_first({} if only_visible else refused)
             ids.update({name: topic_id for name, (topic_id, _) in described.items()})
             unknown = [name for name in some if name in wait_for and name not in described]
@@ -350,15 +350,15 @@ class ClusterControl:
         if left:
             raise ClusterUnreachable(f"{self.alias} still knows {', '.join(sorted(left))}.")
 
-    def _described(
+    def _describe(
         self, names: Sequence[str]
     ) -> tuple[dict[str, tuple[str, tuple[tuple[int, ...], ...]]], dict[str, FerryError]]:
-        """The id of each topic that exists, and by partition the brokers of its replicas; and errors, as ``_known``."""
+        """The id of each topic that exists, and by partition the brokers of its replicas; and errors, as ``_known_answers``."""
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
             )
-        topics, refused = self._known("describing the topic", "READ", futures)
+        topics, refused = self._known_answers("describing the topic", "READ", futures)
         described = {}
         for name, topic in topics.items():
             # librdkafka prints ids in plain base64, Kafka in the URL-safe alphabet.
@@ -380,11 +380,11 @@ class ClusterControl:
     def _configs(
         self, asked: Mapping[ConfigResource, Future[Any]]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, FerryError]]:
-        """The configs of those topics that the broker knows; and errors, as ``_known``."""
+        """The configs of those topics that the broker knows; and errors, as ``_known_answers``."""
         futures = {resource.name: future for resource, future in asked.items()}
-        return self._known("reading the configs of the topic", "DESCRIBE_CONFIGS", futures)
+        return self._known_answers("reading the configs of the topic", "DESCRIBE_CONFIGS", futures)
 
-    def _known(
+    def _known_answers(
         self, doing: str, operation: str, futures: Mapping[str, Future[Any]]
     ) -> tuple[dict[str, Any], dict[str, FerryError]]:
         """The answers about topics that exist; and by topic, an error that a retry does not help against."""

@@ -124,7 +124,7 @@ class GroupControl:
         """
         if not partitions:
             return {}
-        listed = {group.name for group in self._listed() if group.type == "share"}
+        listed = {group.name for group in self._list_all() if group.type == "share"}
         given = {name: dict.fromkeys(some) for name, some in partitions.items()}
         shared = {name: some for name, some in given.items() if name in listed}
         others = {name: some for name, some in given.items() if name not in listed}
@@ -150,10 +150,10 @@ class GroupControl:
 
     def _listed_of(self, names: Collection[str]) -> dict[str, Group]:
         """Those of some groups that are listed with a state."""
-        listed = {group.name: group for group in self._listed()} if names else {}
+        listed = {group.name: group for group in self._list_all()} if names else {}
         return {name: listed[name] for name in names if name in listed and listed[name].state}
 
-    def _listed(self) -> list[Group]:
+    def _list_all(self) -> list[Group]:
         """All listed groups: none by an old broker that needs another permission for it."""
         try:
             return self.groups()

@@ -37,7 +37,7 @@ from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.any_broker import TooOld, ask
 from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
 from kafka_ferry.wire.groups.groups import list_groups
-from kafka_ferry.wire.partition_leader import printed
+from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
 from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_listed
 
@@ -94,7 +94,7 @@ class WireAdmin:
                 topic.error_code,
                 "",
                 SimpleNamespace(
-                    topic_id=printed(topic.topic_id),
+                    topic_id=topic_id_text(topic.topic_id),
                     partitions=[
                         SimpleNamespace(
                             id=it.partition_index,
@@ -118,7 +118,7 @@ class WireAdmin:
             )
             for name, resource in by_name.items()
         ]
-        with self._connected() as wire:
+        with self._connect() as wire:
             results = wire.ask_any(
                 lambda: DescribeConfigsRequest(
                     resources=asked, include_synonyms=False, include_documentation=False
@@ -240,7 +240,7 @@ class WireAdmin:
 
     def list_consumer_groups(self, *, request_timeout: float = 0) -> Future[Any]:
         """The consumer groups that the principal may see."""
-        with self._connected() as wire:
+        with self._connect() as wire:
             groups = list_groups(wire)
         valid = [
             SimpleNamespace(group_id=it.name) for it in groups if it.protocol in ("consumer", "")
@@ -257,7 +257,7 @@ class WireAdmin:
         """The starts or ends of logs; partitions without a leader have an error."""
         asked = {TopicPartition(it.topic, it.partition): it for it in wanted}
         times = {tp: _TIMES[wanted[it]] for tp, it in asked.items()}
-        with self._connected() as wire, wire.forgetting():
+        with self._connect() as wire, wire.forgetting():
             # Leaders are looked up again each time: the caller asks again where one has moved.
             leaders = wire.leaders(asked)
             answers = ask_leaders(
@@ -285,14 +285,14 @@ class WireAdmin:
                 include_topic_authorized_operations=False,
             )
 
-        with self._connected() as wire:
+        with self._connect() as wire:
             return wire.ask_any(request, newest=_WITH_OPERATIONS if operations else None)
 
     def _change(self, request: Any) -> Any:
-        with self._connected() as wire:
+        with self._connect() as wire:
             return ask(wire, request, of_controller=True)
 
-    def _connected(self) -> AbstractContextManager[WireCluster]:
+    def _connect(self) -> AbstractContextManager[WireCluster]:
         return borrowed(self._alias, self._settings)
 
 

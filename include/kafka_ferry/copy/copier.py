@@ -164,7 +164,7 @@ class _Copy:
 
     def _turn(self) -> list[Range]:
         """The ranges to copy next; those that are set aside for retry only when nothing else is left."""
-        left = [range_ for range_ in self._pending() if range_.source not in self.done]
+        left = [range_ for range_ in self._pending_ranges() if range_.source not in self.done]
         return [range_ for range_ in left if range_.source not in self.writer.waiting] or left
 
     def _start_over(self, error: FerryError, *, excludes: bool = False) -> None:
@@ -210,16 +210,16 @@ class _Copy:
         )
 
     @contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
+    def _count_wait(self, what: str) -> Iterator[None]:
         began = time.monotonic()
         try:
-            with self._asking() if what == _TARGET else nullcontext():
+            with self._ask_since() if what == _TARGET else nullcontext():
                 yield
         finally:
             self.waited[what] += time.monotonic() - began
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _ask_since(self) -> Iterator[None]:
         """Remember since when the writer is waited for, if it fails."""
         self.asked_at = time.monotonic()
         yield
@@ -228,11 +228,11 @@ class _Copy:
     def _failure(self, range_: Range) -> Failure | None:
         return self.failures.get(range_.source) or self.writer.failures.get(range_.source)
 
-    def _pending(self) -> list[Range]:
+    def _pending_ranges(self) -> list[Range]:
         return [range_ for range_ in self.ranges if range_.source not in self.failures]
 
     def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
-        for range_ in self._pending():
+        for range_ in self._pending_ranges():
             at = self.committed.get(range_.source, range_.start)
             is_there = at >= range_.end and range_.source in self.committed and len(range_) > 0
             if not is_there or range_.source in self.hidden:
@@ -245,7 +245,7 @@ class _Copy:
         self.uncommitted_since = None
         for ages in self.ages.values():
             ages.void()
-        with self._waiting(_TARGET), failing_since(self.outage.since):
+        with self._count_wait(_TARGET), failing_since(self.outage.since):
             positions = self.writer.take_over(pending)
         self.hidden -= {range_.source for range_ in pending}
         starts = {}
@@ -284,7 +284,7 @@ class _Copy:
             while (reads := self._read(reader)) is not None:
                 for read in reads:
                     self._take(read)
-                with self._waiting(_TARGET):
+                with self._count_wait(_TARGET):
                     self.writer.send()
                 for failure in self.writer.failures.values():
                     reader.drop(failure.range)
@@ -295,7 +295,7 @@ class _Copy:
             reader.close()
 
     def _read(self, reader: Reader) -> Sequence[Read] | None:
-        with self._waiting(_SOURCE):
+        with self._count_wait(_SOURCE):
             reads = reader.next(self._time_left())
         self.source_round_trip_s = reader.round_trip_s
         return reads
@@ -313,7 +313,7 @@ class _Copy:
                 self.rate.spend(converted.batch.header)
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
             ages.written(converted)
-            with self._asking():
+            with self._ask_since():
                 self.writer.write(read.range, converted)
             if self._is_full() or self.writer.must_commit:
                 self._commit()
@@ -334,11 +334,11 @@ class _Copy:
     def _hold_back(self) -> None:
         """Wait until the rate limit allows more, but not past the time of the next commit."""
         while (wait_s := self.rate.wait_s) > 0:
-            with self._waiting(_TARGET):
+            with self._count_wait(_TARGET):
                 self.writer.send()
             if self._time_left() <= 0:
                 self._commit()
-            with self._waiting(_LIMIT):
+            with self._count_wait(_LIMIT):
                 time.sleep(min(wait_s, max(self._time_left(), 0.001)))
 
     def _time_left(self) -> float:
@@ -349,7 +349,7 @@ class _Copy:
 
     def _commit(self) -> None:
         began, waits = time.monotonic(), self.waits()
-        with self._waiting(_TARGET):
+        with self._count_wait(_TARGET):
             committed = self.writer.commit(waits.since(self.recorded))
         if committed:
             self.commit_s = time.monotonic() - began

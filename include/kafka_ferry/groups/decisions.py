@@ -45,7 +45,7 @@ NO_LOG: Final = "the start and end of its log on the target are not known."
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
-def translated(
+def translate_move(
     source: TopicPartition,
     committed: Committed,
     route: Route,
@@ -78,13 +78,13 @@ def translated(
     is_at_start = found.kind == "clamped" and found.offset == log.start
     here = logs[0]
     return (
-        replace(move, missing=_missing(move, route, here, log, home))
+        replace(move, missing=_count_missing(move, route, here, log, home))
         if is_at_start and here
         else move
     )
 
 
-def _missing(
+def _count_missing(
     move: PartitionMove, route: Route, here: LogBounds, there: LogBounds, home: bool
 ) -> int:
     """How many offsets that a group has not read lie before what the start of the log there is a copy of."""
@@ -95,7 +95,7 @@ def _missing(
     return max(0, min(reached, here.end) - max(move.committed.offset, here.start))
 
 
-def untouched(
+def leave_untouched(
     source: TopicPartition,
     committed: Committed,
     target: TopicPartition,
@@ -160,7 +160,7 @@ def why_not(group: Group, there: Group, target: str) -> str:
     return ""
 
 
-def decided(
+def decide(
     group: GroupMove,
     there: Mapping[TopicPartition, Committed],
     last: Mapping[TopicPartition, SyncedOffset],
@@ -181,7 +181,7 @@ def decided(
     def with_action(move: PartitionMove) -> PartitionMove:
         if move.target is None or move.offset is None:
             return move
-        action, reason = _decided(move, there.get(move.target), last.get(move.target), follow)
+        action, reason = _decide(move, there.get(move.target), last.get(move.target), follow)
         return replace(move, action=action, reason=" ".join(filter(None, (move.reason, reason))))
 
     moves = tuple(map(with_action, group.partitions))
@@ -199,7 +199,7 @@ def left_alone(group: GroupMove, reason: str) -> GroupMove:
     return replace(group, partitions=tuple(moves), reason=reason)
 
 
-def _decided(
+def _decide(
     move: PartitionMove, there: Committed | None, last: SyncedOffset | None, follow: bool
 ) -> tuple[Action, str]:
     assert move.offset is not None and move.committed is not None

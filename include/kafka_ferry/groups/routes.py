@@ -168,7 +168,7 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[_Key, tuple[int, RangeColumn
     if not rows.num_rows:
         return
     rows = rows.combine_chunks()
-    numbers = _numbered(rows)
+    numbers = _partition_numbers(rows)
     order = np.argsort(numbers, kind="stable")
     edges = np.flatnonzero(np.diff(numbers[order], prepend=-1, append=-1)).tolist()
     rows = rows.take(pa.array(order))
@@ -181,7 +181,7 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[_Key, tuple[int, RangeColumn
         yield _Key(**key), (ranges.ledger_offset(last - 1), ranges.part(first, last))
 
 
-def _numbered(rows: pa.Table) -> npt.NDArray[np.int64]:
+def _partition_numbers(rows: pa.Table) -> npt.NDArray[np.int64]:
     """The number of each row's partition, in no particular order."""
     numbers = np.zeros(rows.num_rows, dtype=np.int64)
     for name in _KEY:

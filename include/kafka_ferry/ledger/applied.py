@@ -30,7 +30,7 @@ def fold_applied(entries: Iterable[str]) -> Applied:
         creations |= entry.creations
         if entry.source_cluster_id:
             sources |= dict.fromkeys(entry.configs, entry.source_cluster_id)
-        created_for |= dict.fromkeys(_created(entry), entry.source_cluster_id)
+        created_for |= dict.fromkeys(_creations(entry), entry.source_cluster_id)
         for rule in entry.acls:
             (acls.add if rule.change == "grant" else acls.discard)(rule.acl)
         for quota in entry.quotas:
@@ -56,7 +56,7 @@ def fold_applied(entries: Iterable[str]) -> Applied:
     )
 
 
-def _created(entry: AppliedEntry) -> Iterator[Created]:
+def _creations(entry: AppliedEntry) -> Iterator[Created]:
     """What the run of an entry is about to create, other than topics."""
     yield from (it.acl for it in entry.acls if it.change == "grant")
     # An entry with the same value twice confirms an earlier one, which another cluster may have asked for.

@@ -73,7 +73,7 @@ def stored_synced(folder: StateFolder) -> tuple[int, Synced]:
         content = folder.read(_name(end))
         # Another run of the flow may have replaced it since it was listed.
         if content is not None:
-            return end, _synced(content)
+            return end, _read_synced(content)
     return 0, {}
 
 
@@ -114,7 +114,7 @@ def require_own_file(metadata: pq.FileMetaData, size: int, schema: pa.Schema) ->
         raise pa.ArrowInvalid(f"{values:,} values in {size:,} bytes, which no run has written")
 
 
-def _synced(content: bytes) -> Synced:
+def _read_synced(content: bytes) -> Synced:
     synced: Synced = {}
     file = pa.BufferReader(content)
     require_own_file(pq.read_metadata(file), len(content), _SCHEMA)

@@ -53,7 +53,7 @@ class Excess:
     def __str__(self) -> str:
         why = self.emptied or f"removals.max allows {self.allowed:,} without an approval"
         return (
-            f"{counted(self.kind, len(self.names))} of the {self.created:,} that this flow has created would "
+            f"{count_of_kind(self.kind, len(self.names))} of the {self.created:,} that this flow has created would "
             f"be taken away on the target, and {why}: {first_of(self.names, _NAMES_SHOWN)}."
         )
 
@@ -85,7 +85,7 @@ def first_of(names: Sequence[str], shown: int) -> str:
     return "; ".join(names[:shown]) + (f"; and {more:,} more" if more > 0 else "")
 
 
-def counted(kind: RemovalKind, count: int) -> str:
+def count_of_kind(kind: RemovalKind, count: int) -> str:
     """A number of things of a kind, such as ``3 ACLs``."""
     if kind == "group's offsets":
         return f"the offsets of {f'{count:,} groups' if count != 1 else 'a group'}"

@@ -68,7 +68,7 @@ def msk_token(login: IamLogin, place: str) -> tuple[str, float]:
         reason = f"AWS's client says: {excerpt(str(error))}"
         raise ConfigError(place, "sasl.jaas.config", reason) from None
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
-        raise _told(error, place, exceptions) from None
+        raise _as_error(error, place, exceptions) from None
     except FerryError:
         raise
     except Exception as error:
@@ -118,7 +118,7 @@ def _credentials(session: Any, login: IamLogin, region: str, place: str) -> Any:
     return found.get_frozen_credentials()
 
 
-def _told(error: Exception, place: str, exceptions: Any) -> FerryError:
+def _as_error(error: Exception, place: str, exceptions: Any) -> FerryError:
     reason = f"{place}: AWS gives no credentials: {excerpt(str(error))}."
     passing = (exceptions.HTTPClientError, exceptions.ConnectionError)
     if isinstance(error, passing):

@@ -48,7 +48,7 @@ def signed_assertion(assertion: Assertion, place: str) -> str:
             raise ConfigError(place, ASSERTION_FILE, f"{assertion.prepared.name} holds no JWT")
         return text
     header, payload = _content(assertion, place)
-    return _signed(assertion, header, payload, place)
+    return _sign(assertion, header, payload, place)
 
 
 def _content(assertion: Assertion, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -77,9 +77,7 @@ def _template(file: LoginFile | None, place: str) -> tuple[Mapping[str, Any], Ma
     return header, payload
 
 
-def _signed(
-    assertion: Assertion, header: dict[str, Any], payload: dict[str, Any], place: str
-) -> str:
+def _sign(assertion: Assertion, header: dict[str, Any], payload: dict[str, Any], place: str) -> str:
     # A process that shows no assertion does without it.
     import jwt
 

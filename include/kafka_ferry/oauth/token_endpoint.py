@@ -125,13 +125,13 @@ def _answer(login: OAuthLogin, request: Request) -> bytes:
             answer = bytes(response.read(_MOST_BYTES))
     except HTTPError as error:
         with error:
-            raise _refused(login, error) from None
+            raise _refusal(login, error) from None
     except (OSError, HTTPException, ValueError) as error:
-        raise _unreached(login, TimeoutError("timed out") if reply.is_late else error) from None
+        raise _no_answer(login, TimeoutError("timed out") if reply.is_late else error) from None
     finally:
         reply.end()
     if reply.is_late:
-        raise _unreached(login, TimeoutError("timed out"))
+        raise _no_answer(login, TimeoutError("timed out"))
     return answer
 
 
@@ -174,13 +174,13 @@ def _token(login: OAuthLogin, answer: bytes) -> AccessToken:
     told = _json(answer)
     text = told.get("access_token")
     if not isinstance(text, str) or not is_token(text.strip()):
-        raise _denied(login, "its answer holds no access_token")
+        raise _denial(login, "its answer holds no access_token")
     text = text.strip()
     # The endpoint's clock may differ from this one: seconds from now are safer than a date.
     life = _life(told.get("expires_in"))
     expiry = expiry_of(text) if life is None else time.time() + life
     if expiry is None:
-        raise _denied(login, "its answer says nowhere when the token expires (expires_in, exp)")
+        raise _denial(login, "its answer says nowhere when the token expires (expires_in, exp)")
     return token_with_life(login, text, expiry)
 
 
@@ -192,7 +192,7 @@ def _life(said: Any) -> float | None:
     return None
 
 
-def _refused(login: OAuthLogin, error: HTTPError) -> FerryError:
+def _refusal(login: OAuthLogin, error: HTTPError) -> FerryError:
     try:
         told = _json(error.read(_MOST_BYTES))
     except (OSError, HTTPException):
@@ -205,10 +205,10 @@ def _refused(login: OAuthLogin, error: HTTPError) -> FerryError:
         return ClusterUnreachable(f"{_place(login)} fails: {_safe(login, reason)}.")
     if 300 <= error.code < 400:
         reason += ", a redirect, which is not followed"
-    return _denied(login, reason)
+    return _denial(login, reason)
 
 
-def _unreached(login: OAuthLogin, error: Exception) -> FerryError:
+def _no_answer(login: OAuthLogin, error: Exception) -> FerryError:
     cause = error.reason if isinstance(error, URLError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
         said = cause.verify_message.rstrip(".")
@@ -219,7 +219,7 @@ def _unreached(login: OAuthLogin, error: Exception) -> FerryError:
     return ClusterUnreachable(f"{_place(login)} cannot be reached: {said}.", advice=advice)
 
 
-def _denied(login: OAuthLogin, reason: str) -> AccessDenied:
+def _denial(login: OAuthLogin, reason: str) -> AccessDenied:
     message = f"{_place(login)} gave no token: {_safe(login, reason).rstrip('.')}."
     return AccessDenied(message, advice=_ASSERTION_ADVICE if login.assertion else _ADVICE)
 

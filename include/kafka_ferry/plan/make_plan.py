@@ -42,7 +42,7 @@ from kafka_ferry.plan.offsets.start_offsets import (
     refused_start,
 )
 from kafka_ferry.plan.partition_steps import partition_steps
-from kafka_ferry.plan.removals import excesses_of, gated, why_emptied
+from kafka_ferry.plan.removals import excesses_of, gate_removals, why_emptied
 from kafka_ferry.plan.retention import retention_notes
 from kafka_ferry.plan.schedule.estimates import estimates
 from kafka_ferry.plan.schedule.priority import with_expiries
@@ -55,7 +55,7 @@ from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, mi
 from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.rules import rule_changes
-from kafka_ferry.plan.topics.subset import access_of, narrowed
+from kafka_ferry.plan.topics.subset import access_of, narrow
 from kafka_ferry.plan.topics.topic_filter import select_topics, selection_of
 from kafka_ferry.plan.topics.unused_options import unused_options, unused_registries
 
@@ -104,7 +104,7 @@ def make_plan(
     chosen = [step for step in steps if isinstance(step, OffsetsChoice)]
     access = access_steps(flow, state, chosen)
     steps += access_of(chosen, access) if options.topics else access
-    steps = gated(flow, state, steps)
+    steps = gate_removals(flow, state, steps)
     ranges = with_expiries(flow, state.source, _all_of(steps, Range), at)
     choices = _all_of(steps, OffsetsChoice)
     sizes = tuple(estimates(state.source.logs, ranges))
@@ -192,7 +192,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     yield from unused_registries(flow)
     yield from (Note("", f"{it.key}: {it.reason}. {it.advice}".rstrip()) for it in doubts(flow))
     if options.topics:
-        selection, note = narrowed(flow, selection, options)
+        selection, note = narrow(flow, selection, options)
         yield note
     for skip in selection.skipped:
         yield astray.get(skip.topic, skip)
@@ -210,7 +210,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     if flow.on_source_topic_deleted == "retire":
         yield from retire(flow, state, at)
     else:
-        yield from _gone(flow, state)
+        yield from _judge_gone_topics(flow, state)
 
 
 def _gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refusal | None:
@@ -226,7 +226,7 @@ def _gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refus
     )
 
 
-def _gone(flow: Flow, state: ClusterState) -> Iterator[_Step]:
+def _judge_gone_topics(flow: Flow, state: ClusterState) -> Iterator[_Step]:
     """What the flow does about topics that are no longer on the source."""
     gone, _ = select_topics(flow, state.ledger.copied.keys() - state.source.names)
     for name in gone:
@@ -258,7 +258,7 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     if isinstance(choice, Refusal):
         return
     pair = replace(pair, preserved=choice.preserved)
-    steps = [created] if created else list(_existing(flow, racks, pair, topic))
+    steps = [created] if created else list(_steps_of_existing(flow, racks, pair, topic))
     yield from steps
     changes = list(sync_configs(flow, pair, state.ledger.applied))
     yield from changes
@@ -281,7 +281,9 @@ def _held_back(state: ClusterState, topic: Topic, at: int) -> Iterator[Note]:
         yield Note(topic.name, f"{held.text(at)} {HANGING}", partition)
 
 
-def _existing(flow: Flow, racks: Mapping[int, str], pair: Pair, topic: Topic) -> Iterator[_Step]:
+def _steps_of_existing(
+    flow: Flow, racks: Mapping[int, str], pair: Pair, topic: Topic
+) -> Iterator[_Step]:
     """What is done, and said, about the partitions of a remote topic that exists, and their replicas."""
     if pair.remote is None:
         return

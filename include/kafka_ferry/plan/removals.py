@@ -31,7 +31,7 @@ from kafka_ferry.model.changes import (
     quota_name,
 )
 from kafka_ferry.model.remarks import Note
-from kafka_ferry.model.removals import Excess, RemovalKind, counted, first_of
+from kafka_ferry.model.removals import Excess, RemovalKind, count_of_kind, first_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -82,7 +82,7 @@ class Kept:
             return []
         kept = [(kind, self.names[kind]) for kind in KINDS if kind in self.names]
         things = ", ".join(
-            f"{counted(kind, len(it))} ({first_of(it, _SHOWN)})" for kind, it in kept
+            f"{count_of_kind(kind, len(it))} ({first_of(it, _SHOWN)})" for kind, it in kept
         )
         source, target = flow.source.alias, flow.target.alias
         text = (
@@ -103,7 +103,7 @@ class Kept:
         return f"what it lacks was created for the cluster {named}{other}"
 
 
-def gated(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
+def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
     """The steps of a plan without those that take something away and may not, and with a note on these.
 
     Args:
@@ -191,7 +191,7 @@ def excesses_of(
         kind = _kind_of(step)
         if kind and not (isinstance(step, Retirement) and not step.is_due(at)):
             names[kind].append(_name_of(step))
-    created, emptied = _created(state), why_emptied(flow, state)
+    created, emptied = _count_created(state), why_emptied(flow, state)
     found = (
         excess_of(flow, kind, names[kind], created[kind], emptied=emptied)
         for kind in KINDS
@@ -372,7 +372,7 @@ def _copied_from(remote_topic: str, state: ClusterState) -> str:
     return applied.sources.get(key, unknown)
 
 
-def _created(state: ClusterState) -> Mapping[RemovalKind, int]:
+def _count_created(state: ClusterState) -> Mapping[RemovalKind, int]:
     """How many things of each kind the flow has created."""
     applied: Applied = state.ledger.applied
     there = {topic.topic_id or topic.name for topic in state.target.topics.values()}

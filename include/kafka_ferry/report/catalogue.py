@@ -52,7 +52,7 @@ class Metric(NamedTuple):
         return f"{PREFIX}_{self.name.replace('-', '_')}{suffix}"
 
 
-def _spread(name: str, scope: Scope, what: str) -> Iterator[Metric]:
+def _spread_metrics(name: str, scope: Scope, what: str) -> Iterator[Metric]:
     for suffix, which in (
         ("", "of the last record"),
         ("-min", "the least"),
@@ -78,7 +78,7 @@ _OF_MIRRORMAKER_2: Final = (
         "records a second while the run copied",
         original=True,
     ),
-    *_spread(
+    *_spread_metrics(
         "record-age-ms", "partition", "age of the run's records when they were read, milliseconds"
     ),
     Metric(
@@ -89,12 +89,12 @@ _OF_MIRRORMAKER_2: Final = (
         original=True,
     ),
     Metric("byte-rate", "gauge", "partition", "bytes a second while the run copied", original=True),
-    *_spread(
+    *_spread_metrics(
         "replication-latency-ms",
         "partition",
         "age of the run's records when they were committed on the target, milliseconds",
     ),
-    *_spread(
+    *_spread_metrics(
         "checkpoint-latency-ms",
         "group",
         "from translating a group's offset until the run had written everything for groups, "

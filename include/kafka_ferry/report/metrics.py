@@ -57,13 +57,13 @@ def samples(report: RunReport, detail: Detail = "partition") -> Iterator[Sample]
     flow = {"source": report.source, "target": report.target}
     found = report.measures
     for tags, partitions in _by_tags(flow, found.partitions, detail):
-        yield from _tagged(tags, _of_partitions(partitions, found.copying_seconds))
+        yield from _tag(tags, _of_partitions(partitions, found.copying_seconds))
     for tags, groups in _by_tags(flow, _group_rows(report.groups), detail):
-        yield from _tagged(tags, _of_groups(groups))
-    yield from _tagged(flow, _of_flow(report, found))
+        yield from _tag(tags, _of_groups(groups))
+    yield from _tag(flow, _of_flow(report, found))
 
 
-def _tagged(tags: Mapping[str, str], untagged: Iterable[Sample]) -> Iterator[Sample]:
+def _tag(tags: Mapping[str, str], untagged: Iterable[Sample]) -> Iterator[Sample]:
     """The samples with these tags in addition to their own."""
     for name, own, value in untagged:
         yield Sample(name, {**tags, **own} if own else tags, value)
@@ -88,24 +88,24 @@ def _by_tags(
 
 
 def _of_partitions(rows: list[PartitionMeasures], seconds: float) -> Iterator[Sample]:
-    yield _untagged("record-count", sum(row.total_records for row in rows))
-    yield _untagged("byte-count", sum(row.total_bytes for row in rows))
+    yield _untagged_sample("record-count", sum(row.total_records for row in rows))
+    yield _untagged_sample("byte-count", sum(row.total_bytes for row in rows))
     for name, of_run in (
         ("record-rate", sum(row.records for row in rows)),
         ("byte-rate", sum(row.bytes for row in rows)),
     ):
-        yield _untagged(name, of_run / seconds if seconds else 0.0)
-    yield from _spread("record-age-ms", (row.read_ages for row in rows))
-    yield from _spread("replication-latency-ms", (row.stored_ages for row in rows))
+        yield _untagged_sample(name, of_run / seconds if seconds else 0.0)
+    yield from _spread_samples("record-age-ms", (row.read_ages for row in rows))
+    yield from _spread_samples("replication-latency-ms", (row.stored_ages for row in rows))
     behind = [row.records_behind for row in rows if row.records_behind is not None]
     if behind:
-        yield _untagged("records-behind", sum(behind))
+        yield _untagged_sample("records-behind", sum(behind))
     late = [row.seconds_behind for row in rows if row.seconds_behind is not None]
     if late:
-        yield _untagged("seconds-behind", max(late))
+        yield _untagged_sample("seconds-behind", max(late))
     if all(row.verified_until for row in rows):
         until = min(row.verified_until for row in rows)
-        yield _untagged("partition-verified-until-seconds", until / 1000)
+        yield _untagged_sample("partition-verified-until-seconds", until / 1000)
     reasons: Counter[str] = Counter()
     # Always there, so that Prometheus sees the first loss as an increase.
     reasons[Reason.LOST] = 0
@@ -128,23 +128,23 @@ def _group_rows(moves: GroupMoves | None) -> Iterator[_GroupRow]:
 
 
 def _of_groups(rows: list[_GroupRow]) -> Iterator[Sample]:
-    yield from _spread("checkpoint-latency-ms", (row.latency for row in rows))
+    yield from _spread_samples("checkpoint-latency-ms", (row.latency for row in rows))
     behind = [row.behind for row in rows if row.behind is not None]
     if behind:
-        yield _untagged("group-records-behind", sum(behind))
+        yield _untagged_sample("group-records-behind", sum(behind))
 
 
 def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
     for state in _STATES:
         yield Sample("run-state", {"state": state}, float(state == report.state))
-    yield _untagged("run-planned-seconds", report.times.planned_at / 1000)
-    yield _untagged("run-finished-seconds", report.times.finished_at / 1000)
-    yield _untagged("run-duration-seconds", report.times.duration)
+    yield _untagged_sample("run-planned-seconds", report.times.planned_at / 1000)
+    yield _untagged_sample("run-finished-seconds", report.times.finished_at / 1000)
+    yield _untagged_sample("run-duration-seconds", report.times.duration)
     for step, seconds in report.times.seconds.items():
         yield Sample("run-step-seconds", {"step": step}, seconds)
-    yield _untagged("run-records", report.counts.records)
-    yield _untagged("run-bytes", report.counts.bytes)
-    yield _untagged("run-partitions", len(found.partitions))
+    yield _untagged_sample("run-records", report.counts.records)
+    yield _untagged_sample("run-bytes", report.counts.bytes)
+    yield _untagged_sample("run-partitions", len(found.partitions))
     for reason, count in ({Reason.LOST: 0} | dict(report.counts.reasons)).items():
         yield Sample("run-offsets-without-record", {"reason": str(reason)}, count)
     for why, count in report.counts.rebuilt.items():
@@ -156,9 +156,9 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
     for action, count in actions.items():
         yield Sample("group-offsets", {"action": action}, count)
     if found.verified_until:
-        yield _untagged("verified-until-seconds", found.verified_until / 1000)
+        yield _untagged_sample("verified-until-seconds", found.verified_until / 1000)
     if report.proof.oldest_proof:
-        yield _untagged("oldest-proof-seconds", report.proof.oldest_proof / 1000)
+        yield _untagged_sample("oldest-proof-seconds", report.proof.oldest_proof / 1000)
 
 
 def _problems(report: RunReport) -> dict[str, int]:
@@ -174,14 +174,14 @@ def _problems(report: RunReport) -> dict[str, int]:
     }
 
 
-def _spread(name: str, spreads: Iterable[Spread]) -> Iterator[Sample]:
+def _spread_samples(name: str, spreads: Iterable[Spread]) -> Iterator[Sample]:
     whole = reduce(add, spreads, NO_AGES)
     if whole.count:
-        yield _untagged(name, whole.last)
-        yield _untagged(f"{name}-min", whole.least)
-        yield _untagged(f"{name}-max", whole.most)
-        yield _untagged(f"{name}-avg", whole.average)
+        yield _untagged_sample(name, whole.last)
+        yield _untagged_sample(f"{name}-min", whole.least)
+        yield _untagged_sample(f"{name}-max", whole.most)
+        yield _untagged_sample(f"{name}-avg", whole.average)
 
 
-def _untagged(name: str, value: float) -> Sample:
+def _untagged_sample(name: str, value: float) -> Sample:
     return Sample(name, _NO_TAGS, value)

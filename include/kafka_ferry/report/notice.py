@@ -182,14 +182,14 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
             f"({_GUIDE}KafkaFerryRunFailed)"
         )
         yield fact("failure", f"{what} cannot be mirrored as things are", refused, advice)
-    for end in (_judged(end, report) for end in ends):
+    for end in (_judge(end, report) for end in ends):
         sentences = end.sentences
         new = [sentence for sentence in sentences if sentence not in told]
         told.update(sentences)
         if not end.sentences:
             yield fact("failure", f"the task {end.step} failed", advice=_SEE_LOG)
         elif new:
-            yield _failed(end, new)
+            yield _failure(end, new)
     if problems.unapplied:
         what = count(len(problems.unapplied), "change")
         advice = (
@@ -198,7 +198,7 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
         yield fact("failure", f"{what} could not be made on the target", problems.unapplied, advice)
 
 
-def _judged(end: StepEnd, report: RunReport | None) -> StepEnd:
+def _judge(end: StepEnd, report: RunReport | None) -> StepEnd:
     """A verification's failure with its single sentences; some checks are made when the run is published."""
     verdict = report.proof.verdict if report else None
     if verdict and verdict.failures and end.sentences and end.kind in ("verify", "publish"):
@@ -206,7 +206,7 @@ def _judged(end: StepEnd, report: RunReport | None) -> StepEnd:
     return end
 
 
-def _failed(end: StepEnd, sentences: list[str]) -> Fact:
+def _failure(end: StepEnd, sentences: list[str]) -> Fact:
     headline, advice = _FAILED.get(end.kind, (f"the task {end.step} failed", _SEE_LOG))
     many = count(len(sentences), "partition")
     if end.step != end.kind:
@@ -269,7 +269,7 @@ def differences(
         yield fact("warning", f"{what} to look at", warnings, "The report has all of them.")
 
 
-def lasting(report: RunReport, *, whole: bool = True) -> tuple[str, ...]:
+def lasting_problems(report: RunReport, *, whole: bool = True) -> tuple[str, ...]:
     """The sentences of a run that the next run may repeat: they are sent once."""
     return (*report.topics.drifts, *_warnings(report, whole))
 

@@ -66,17 +66,17 @@ def headline(report: RunReport) -> str:
 
 def _state(report: RunReport) -> str:
     verdict = report.proof.verdict
-    if failed := _failed(report.problems):
+    if failed := _failure_text(report.problems):
         return f"{failed}; {_rest(verdict)}"
     if verdict is None:
         return "Copied, not verified"
     if not verdict.success:
         tables = {check.table for check in verdict.expectations if check.failed}
         return _GROUPS_ASTRAY if tables == {"groups"} else "The copy is incomplete"
-    return _verified(report)
+    return _verified_text(report)
 
 
-def _failed(problems: RunProblems) -> str:
+def _failure_text(problems: RunProblems) -> str:
     """What failed, "" for nothing."""
     if problems.failures:
         return f"{count(len(problems.failures), 'partition')} failed"
@@ -88,7 +88,7 @@ def _failed(problems: RunProblems) -> str:
     return f"The {they} {steps} failed" if steps else ""
 
 
-def _verified(report: RunReport) -> str:
+def _verified_text(report: RunReport) -> str:
     unapplied, of_groups = report.problems.unapplied, report.problems.group_failures
     if unapplied:
         return f"Verified, but {count(len(unapplied), 'change')} could not be made on the target"

@@ -56,7 +56,7 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines((f"APPROVAL {excess}" for excess in plan.removals.excesses), "warning")
     yield from _lines(map(str, plan.schemas.translated_ids), "aside")
     yield from _lines(_advice(plan.access.advised_acls), "aside")
-    yield from _lines(_skipped(plan.remarks.skipped, verbose=verbose), "aside")
+    yield from _lines(_skipped_lines(plan.remarks.skipped, verbose=verbose), "aside")
     drifts = (*plan.topics.drifts, *plan.topics.misplacements)
     yield from _lines((f"DRIFT {drift}" for drift in drifts), "warning")
     yield from _lines(_risks(plan.remarks.risks, verbose=verbose), "warning")
@@ -80,12 +80,12 @@ def _summary(plan: Plan) -> str:
     if not counts:
         return "nothing to do"
     partitions = counts.pop("partitions to copy", 0)
-    copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}{_returned(plan)}"
+    copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}{_returned_text(plan)}"
     others = [f"{kind}: {count:,}" for kind, count in counts.items()]
     return "; ".join([copied, *others] if partitions else others)
 
 
-def _returned(plan: Plan) -> str:
+def _returned_text(plan: Plan) -> str:
     """That records which came from the target are left out of what there is to copy, where any may be."""
     if not any(range_.is_work and range_.returned_since >= 0 for range_ in plan.ranges):
         return ""
@@ -232,7 +232,7 @@ def _advice(acls: Sequence[AdvisedAcl]) -> Iterator[str]:
         yield f"advised: {permission} {operations} on {topic} to {principal}"
 
 
-def _skipped(skipped: Iterable[Skipped], *, verbose: bool) -> Iterator[str]:
+def _skipped_lines(skipped: Iterable[Skipped], *, verbose: bool) -> Iterator[str]:
     by_reason = sorted(skipped, key=attrgetter("reason", "topic"))
     for reason, same in groupby(by_reason, attrgetter("reason")):
         names = [skip.topic for skip in same]

@@ -300,7 +300,7 @@ class RunReport(Flat, AsJson):
         if self.proof.verdict is None:
             return "nothing was read"
         if self.proof.verdict.ranges:
-            return f"{self.proof.verdict.found}{self._evaluated}{self._witnessed}"
+            return f"{self.proof.verdict.found}{self._evaluated_text}{self._witnessed_text}"
         if self.window and (self.problems.refused or self.problems.failures):
             return "nothing, since nothing was copied"
         if self.window:
@@ -311,7 +311,7 @@ class RunReport(Flat, AsJson):
         return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"
 
     @property
-    def _evaluated(self) -> str:
+    def _evaluated_text(self) -> str:
         """What of the ranges transform rules were evaluated again for."""
         ranges = [row for row in self.proof.evaluated_ranges if row.rule.evaluated]
         if not ranges:
@@ -320,7 +320,7 @@ class RunReport(Flat, AsJson):
         return f"; rules evaluated again for {offsets} in {count(len(ranges), 'range')}"
 
     @property
-    def _witnessed(self) -> str:
+    def _witnessed_text(self) -> str:
         """Of how many offsets without a record the source was asked too."""
         offsets = sum(row.witness.witnessed for row in self.proof.ranges)
         return (

@@ -122,8 +122,8 @@ def partition_views(report: RunReport) -> list[PartitionView]:
     ends = {(row.topic, row.partition): row.coverage.covered_end for row in report.proof.partitions}
     positions = {(row.topic, row.partition): row.position for row in report.proof.partitions}
     preserved = {choice.topic for choice in report.topics.choices if choice.preserved}
-    failed = {_named(sentence) for sentence in report.problems.failures}
-    refused = {_named(sentence) for sentence in report.problems.refused}
+    failed = {_name_in(sentence) for sentence in report.problems.failures}
+    refused = {_name_in(sentence) for sentence in report.problems.refused}
 
     def health(topic: str, partition: int, verified_until: int) -> Health:
         names = {topic, f"{topic}-{partition}"}
@@ -217,7 +217,7 @@ def group_views(moves: GroupMoves) -> Iterator[GroupView]:
             )
 
 
-def _named(sentence: str) -> str:
+def _name_in(sentence: str) -> str:
     """The topic or partition that a failure or refusal begins with."""
     if " -> " in sentence:
         return sentence.partition(" -> ")[0].rpartition(" ")[2]

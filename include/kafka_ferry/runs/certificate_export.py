@@ -184,7 +184,7 @@ def _span(
         tuple(dict.fromkeys(name for _, _, name in found)),
         offsets,
         tuple(sorted({serial for _, serial, _ in found})),
-        tuple(_uncovered(offsets, (it for it, _, _ in found))),
+        tuple(_uncovered_parts(offsets, (it for it, _, _ in found))),
     )
 
 
@@ -201,7 +201,7 @@ def _source(flow: Flow) -> tuple[Mapping[TopicPartition, LogBounds], Mapping[str
     return bounds, ids, sorted(names.keys() - topics.keys())
 
 
-def _uncovered(span: Span, covers: Iterable[Span]) -> Iterable[Span]:
+def _uncovered_parts(span: Span, covers: Iterable[Span]) -> Iterable[Span]:
     """The parts of a span that no other span covers, ascending."""
     at, end = span
     for start, after in sorted(covers):

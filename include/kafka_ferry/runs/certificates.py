@@ -188,7 +188,7 @@ def read_back(
     context.project_ledger()
     control = ClusterControl(flow.target)
     for source, offset in places:
-        one, row = _certified(found, source, offset)
+        one, row = _certified_row(found, source, offset)
         at = row["ledger_offset"]
         ranges = [
             entry
@@ -204,10 +204,10 @@ def read_back(
             )
             yield ReadBack(name, one.name, said)
             continue
-        yield _compared(name, one, row, present[0].recount)
+        yield _compare(name, one, row, present[0].recount)
 
 
-def _certified(
+def _certified_row(
     found: FoundCertificates, source: TopicPartition, offset: int
 ) -> tuple[Certificate, dict[str, Any]]:
     for one in reversed(found.all):
@@ -221,9 +221,7 @@ def _certified(
     )
 
 
-def _compared(
-    name: str, one: Certificate, row: Mapping[str, Any], there: TargetRecords
-) -> ReadBack:
+def _compare(name: str, one: Certificate, row: Mapping[str, Any], there: TargetRecords) -> ReadBack:
     left = there.expired + there.target_compacted
     if there.target_records + left != row["read_back"]:
         held = f"the target holds {there.target_records} of its {row['read_back']} records."

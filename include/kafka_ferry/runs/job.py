@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.config.permissions import restrict
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import FerryError, masked_errors
+from kafka_ferry.errors import FerryError, mask_errors
 from kafka_ferry.printable import Printable, printable
 from kafka_ferry.runs.mirror.spark_ui import note_application
 from kafka_ferry.runs.progress import progress_logged
@@ -102,7 +102,7 @@ def _main(options: argparse.Namespace, work: Callable[[Flow], None]) -> int:
     # As in Airflow's tasks, also where Spark starts its driver elsewhere.
     restrict()
     try:
-        with masked_errors():
+        with mask_errors():
             flow = load_flow(options.config, options.flow)
             if options.reverse_flow:
                 flow = load_reverse_flow(options.config, flow)

@@ -64,7 +64,7 @@ def progress_bar(
             waited = tally.waits.text(flow.source.alias, flow.target.alias)
             progress.update(task, completed=tally.whole.done, waited=waited)
 
-        with _watching(tally, _BAR_EVERY_S, show):
+        with _watch(tally, _BAR_EVERY_S, show):
             yield
 
 
@@ -89,7 +89,7 @@ def progress_logged(run: Run, shard: int | None = None) -> Iterator[None]:
     name = run.flow.name if shard is None else plan.shard_names[shard]
     lines = _Lines(name, tally, run.flow)
     try:
-        with _watching(tally, _LINES_EVERY_S, lines.write):
+        with _watch(tally, _LINES_EVERY_S, lines.write):
             yield
     finally:
         for line in summary_lines(tally.topics):
@@ -97,7 +97,7 @@ def progress_logged(run: Run, shard: int | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -> Iterator[None]:
+def _watch(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -> Iterator[None]:
     """Call ``show`` now and then while the body runs, and at its end."""
     ended = threading.Event()
 

@@ -112,18 +112,18 @@ def _groups_of_starts(flow: Flow) -> tuple[Resource, ...]:
     return _if(True, *(start.name for start in starts if start.kind == "group"))
 
 
-def _emitted(flow: Flow, side: Side, *, read: bool = False) -> tuple[Resource, ...]:
+def _emitted_topics(flow: Flow, side: Side, *, read: bool = False) -> tuple[Resource, ...]:
     cluster = flow.source if side == "source" else flow.target
     topics = (topic for topic in emitted_topics(flow) if topic.cluster.alias == cluster.alias)
     return _if(True, *(it.name for it in topics if not read or it.option != HEARTBEATS_OPTION))
 
 
-def _preserved(flow: Flow) -> bool:
+def _has_preserved(flow: Flow) -> bool:
     return any(mode != "translated" for _, mode in flow.offsets.rules)
 
 
 def _deletes(flow: Flow) -> tuple[Resource, ...]:
-    deletes = _preserved(flow) or flow.on_source_topic_deleted == "retire"
+    deletes = _has_preserved(flow) or flow.on_source_topic_deleted == "retire"
     return remote_resources(flow) if deletes else ()
 
 
@@ -196,7 +196,7 @@ NEEDS: Final[tuple[Need, ...]] = (
         ("CREATE", "READ", "WRITE"),
         ("TOPIC", "`mm2-offset-syncs.{target}.internal`"),
         "to write offset syncs for MirrorMaker 2",
-        lambda flow: _emitted(flow, "source"),
+        lambda flow: _emitted_topics(flow, "source"),
         when="`emit.offset-syncs.enabled` with `offset-syncs.topic.location: source`",
     ),
     Need(
@@ -204,7 +204,7 @@ NEEDS: Final[tuple[Need, ...]] = (
         ("DESCRIBE",),
         _READER,
         "to read the offset syncs that are there",
-        lambda flow: _if(bool(_emitted(flow, "source")), READER),
+        lambda flow: _if(bool(_emitted_topics(flow, "source")), READER),
         when="the same",
     ),
     Need(
@@ -284,7 +284,7 @@ NEEDS: Final[tuple[Need, ...]] = (
             "`mm2-offset-syncs.{source}.internal`",
         ),
         "to write for MirrorMaker 2's clients",
-        lambda flow: _emitted(flow, "target"),
+        lambda flow: _emitted_topics(flow, "target"),
         when="`emit.checkpoints.enabled`, `emit.heartbeats.enabled`, `emit.offset-syncs.enabled`",
     ),
     Need(
@@ -292,7 +292,7 @@ NEEDS: Final[tuple[Need, ...]] = (
         ("READ",),
         ("TOPIC", "`{source}.checkpoints.internal`, or `mm2-offset-syncs.{source}.internal`"),
         "to write only what has changed",
-        lambda flow: _emitted(flow, "target", read=True),
+        lambda flow: _emitted_topics(flow, "target", read=True),
         when="`emit.checkpoints.enabled`, `emit.offset-syncs.enabled`",
     ),
     Need(
@@ -300,7 +300,7 @@ NEEDS: Final[tuple[Need, ...]] = (
         ("DESCRIBE",),
         _READER,
         "to read the records of these topics",
-        lambda flow: _if(bool(_emitted(flow, "target", read=True)), READER),
+        lambda flow: _if(bool(_emitted_topics(flow, "target", read=True)), READER),
         when="the same",
     ),
     Need(
@@ -340,7 +340,7 @@ NEEDS: Final[tuple[Need, ...]] = (
         ("CLUSTER_ACTION",),
         _CLUSTER,
         "to fill offsets without a record by control records",
-        lambda flow: _the_cluster(_preserved(flow) and flow.fill == "markers"),
+        lambda flow: _the_cluster(_has_preserved(flow) and flow.fill == "markers"),
         when="`offsets: preserved` or `auto`, with `fill: markers`; since Kafka 3.8, `ALTER` is enough",
     ),
     Need(

@@ -137,7 +137,7 @@ class FlowViews:
     def history(self) -> tuple[RunSummary, ...]:
         """The published runs, oldest first."""
         found = SMALL.parsed(self._runs, HISTORY, _history)
-        return self._unremembered() if found is None else found
+        return self._history_of_reports() if found is None else found
 
     def partitions(self) -> tuple[PartitionView, ...]:
         """All partitions, as the last runs left them, by topic and partition."""
@@ -189,15 +189,15 @@ class FlowViews:
         self, topic: str | None = None, partition: int | None = None
     ) -> tuple[OffsetsBar, ...]:
         """The source offsets over time: of the flow, a topic or a partition of it."""
-        return self._accounted(bars, "run", topic, partition)
+        return self._accounts(bars, "run", topic, partition)
 
     def offsets_rows(self, topic: str | None = None) -> tuple[OffsetsRow, ...]:
         """The source offsets of each topic, or of each partition of a topic."""
         if topic is None:
-            return self._accounted(partial(offset_rows, are_partitions=False), "topic")
-        return self._accounted(partial(offset_rows, are_partitions=True), "partition", topic)
+            return self._accounts(partial(offset_rows, are_partitions=False), "topic")
+        return self._accounts(partial(offset_rows, are_partitions=True), "partition", topic)
 
-    def _accounted(
+    def _accounts(
         self,
         make: Callable[[list[Account]], list[_T]],
         by: By,
@@ -246,7 +246,7 @@ class FlowViews:
                 break
         return views
 
-    def _unremembered(self) -> tuple[RunSummary, ...]:
+    def _history_of_reports(self) -> tuple[RunSummary, ...]:
         newest = self._runs.folders_with(REPORT_DATA)[-_UNREMEMBERED:]
         found = [SMALL.parsed(self._runs.folder(name), REPORT_DATA, _summary) for name in newest]
         known = [summary for summary in found if summary]

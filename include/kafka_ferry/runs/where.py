@@ -293,11 +293,11 @@ def _as_source_has_it(
         batch, is_aborted = _source_batch(flow, source, offset, one)
     except FerryError:
         return one
-    fitting = reasons & _fitting(batch, offset, is_aborted=is_aborted)
+    fitting = reasons & _possible_reasons(batch, offset, is_aborted=is_aborted)
     return replace(one, reason=_OR.join(sorted(fitting))) if fitting else one
 
 
-def _fitting(batch: Batch | None, offset: int, *, is_aborted: bool) -> set[str]:
+def _possible_reasons(batch: Batch | None, offset: int, *, is_aborted: bool) -> set[str]:
     """The reasons that an offset of the source may have, by the batch that it is in; none where that is gone by now."""
     if batch is None:
         return set()

@@ -106,7 +106,7 @@ class SchemaMirror:
             self.missing.append(at)
             return None
         self.digests[schema.id] = schema.digest
-        wanted = self._wanted(schema)
+        wanted = self._target_schema(schema)
         found = self.target.find(wanted) if wanted else None
         if found is None and wanted and self.changes:
             try:
@@ -128,7 +128,7 @@ class SchemaMirror:
         )
         return self.mirrored[at]
 
-    def _wanted(self, schema: RegisteredSchema) -> RegisteredSchema | None:
+    def _target_schema(self, schema: RegisteredSchema) -> RegisteredSchema | None:
         """A schema as it is to be on the target, None if something that it refers to is missing there."""
         references: list[tuple[str, SchemaVersion]] = []
         for name, at in schema.references:

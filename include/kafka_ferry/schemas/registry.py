@@ -164,7 +164,7 @@ class _ConfluentRegistry:
 
     def versions(self, subject: str) -> list[int]:
         doing = f"list the versions of {subject}"
-        return self._known(
+        return self._ask_known(
             doing, lambda: list_of(int, self._client.get_versions(subject), "version"), []
         )
 
@@ -179,35 +179,35 @@ class _ConfluentRegistry:
         def read() -> list[SchemaVersion]:
             return sorted(map(version_of, self._client.get_schema_versions(schema_id)))
 
-        return self._known(f"look for the schema {schema_id}", read, [])
+        return self._ask_known(f"look for the schema {schema_id}", read, [])
 
     def with_id(self, schema_id: int) -> RegisteredSchema | None:
         def read() -> RegisteredSchema:
             at = SchemaVersion(f"id {schema_id}", 0)
             return schema_of(at, schema_id, None, self._client.get_schema(schema_id))
 
-        return self._known(f"read the schema {schema_id}", read, None)
+        return self._ask_known(f"read the schema {schema_id}", read, None)
 
     def with_guid(self, guid: str) -> RegisteredSchema | None:
         def read() -> RegisteredSchema:
             at = SchemaVersion(f"GUID {guid}", 0)
             return schema_of(at, 0, guid, self._client.get_schema_by_guid(guid))
 
-        return self._found(f"look for the schema {guid}", read, None)
+        return self._find(f"look for the schema {guid}", read, None)
 
     def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
         subject = schema.at.subject
 
         def look() -> int:
-            found = self._client.lookup_schema(subject, _written(schema))
+            found = self._client.lookup_schema(subject, _request_body(schema))
             return known_as(int, found.version, "version")
 
-        version = self._known(f"look for {schema.at} in it", look, None)
+        version = self._ask_known(f"look for {schema.at} in it", look, None)
         return None if version is None else self.schema(SchemaVersion(subject, version))
 
     def register(self, schema: RegisteredSchema, *, with_id: bool) -> None:
         own = {"id": schema.id, "version": schema.at.version} if with_id else {}
-        written = _written(schema, own)
+        written = _request_body(schema, own)
         subject = schema.at.subject
         self._ask(
             f"register {schema.at}",
@@ -216,7 +216,7 @@ class _ConfluentRegistry:
 
     def level(self, subject: str) -> str:
         doing = f"read the compatibility level of {subject}"
-        return self._found(
+        return self._find(
             doing, lambda: known_as(str, self._client.get_compatibility(subject), "level"), ""
         )
 
@@ -226,25 +226,25 @@ class _ConfluentRegistry:
 
     def mode(self, subject: str) -> str:
         doing = f"read the mode of {subject}"
-        return self._found(doing, lambda: known_as(str, self._client.get_mode(subject), "mode"), "")
+        return self._find(doing, lambda: known_as(str, self._client.get_mode(subject), "mode"), "")
 
     def set_mode(self, subject: str, mode: str) -> None:
         doing = f"set the mode of {subject} to {mode}"
         self._ask(doing, lambda: self._client.update_mode(subject, mode))
 
     def global_mode(self) -> str:
-        return self._found(
+        return self._find(
             "read its mode", lambda: known_as(str, self._client.get_global_mode(), "mode"), ""
         )
 
-    def _found(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
+    def _find(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
         """What it answers, and ``otherwise`` where it does not know the thing, or the question."""
         try:
             return self._ask(doing, ask)
         except _Unknown:
             return otherwise
 
-    def _known(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
+    def _ask_known(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
         """The same of what every registry can be asked: that it knows no such thing, it must say in its own words."""
         try:
             return self._ask(doing, ask)
@@ -306,7 +306,7 @@ class _ConfluentRegistry:
         return RegistryRefused(said)
 
 
-def _written(schema: RegisteredSchema, more: Mapping[str, object] | None = None) -> Any:
+def _request_body(schema: RegisteredSchema, more: Mapping[str, object] | None = None) -> Any:
     """The schema as the client takes it, with ``more`` in its request."""
     from confluent_kafka.schema_registry import Schema
 

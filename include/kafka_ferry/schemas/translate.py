@@ -132,10 +132,10 @@ def with_target_ids(
         base_timestamp=header.base_timestamp,
         max_timestamp=header.max_timestamp,
     )
-    return TranslatedBatch(tuple(_fitting(converted, packed, topic_limits)), unknown)
+    return TranslatedBatch(tuple(_fit(converted, packed, topic_limits)), unknown)
 
 
-def _fitting(
+def _fit(
     converted: ConvertedBatch, packed: Batch, topic_limits: TopicLimits
 ) -> Iterator[ConvertedBatch]:
     """The converted batch with another batch; more than one if its codec made it too large."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kafka_ferry.errors import masked_errors
+from kafka_ferry.errors import mask_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ class _Masked(Generic[_Item, _Result]):
         self._work = work
 
     def __call__(self, item: _Item) -> _Result:
-        with masked_errors():
+        with mask_errors():
             return self._work(item)
 
 

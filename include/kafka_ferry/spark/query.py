@@ -235,17 +235,17 @@ def run_query(
 
 def _copy_task(flow: bytes, changes: PackedChanges, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    return _copied(open_envelope(flow), changes.unpacked(), run, task)
+    return _copy_ranges(open_envelope(flow), changes.unpacked(), run, task)
 
 
 def _copy_by_rules(
     changes: PackedChanges, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
 ) -> list[Outcome]:
     """The same, by the flow's rules."""
-    return _copied(flow, changes.unpacked(evaluator), run, task)
+    return _copy_ranges(flow, changes.unpacked(evaluator), run, task)
 
 
-def _copied(flow: Flow, changes: RecordChanges, run: str, task: TaskRanges) -> list[Outcome]:
+def _copy_ranges(flow: Flow, changes: RecordChanges, run: str, task: TaskRanges) -> list[Outcome]:
     rate = RateLimit(task.rate)
     outcomes: list[Outcome] = []
     for _, group in groupby(task.ranges, key=attrgetter("owner")):

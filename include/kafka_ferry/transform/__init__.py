@@ -1,6 +1,6 @@
 """Records that change on the way: what rules in Spark SQL leave of a converted batch. Spark itself is not here."""
 
-from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, transformed
+from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, apply_rule
 from kafka_ferry.transform.columns import Column, Columns, RecordRows, rows_of
 from kafka_ferry.transform.evaluator import Evaluated, Evaluator, TransformFailed
 from kafka_ferry.transform.field_format import FieldFormat
@@ -27,8 +27,8 @@ __all__ = [
     "TransformFunction",
     "TransformRecord",
     "TransformedBatch",
+    "apply_rule",
     "load_functions",
     "rows_of",
-    "transformed",
     "with_fields",
 ]

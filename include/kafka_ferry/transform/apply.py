@@ -22,9 +22,9 @@ from kafka_ferry.batches import Absent, ConvertedBatch, Reason, Rebuilt, Record,
 from kafka_ferry.batches.converted_batch import assembled
 from kafka_ferry.batches.record_format.content import (
     Header,
-    divided,
+    divide_content,
     encoded_headers,
-    joined,
+    join_content,
     read_headers,
 )
 from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, split_at_gaps
@@ -97,7 +97,7 @@ class Changer:
         Raises:
             NotAnObject: a key or value that has fields to change is no object that can have them.
         """
-        key, value, headers = divided(content)
+        key, value, headers = divide_content(content)
         if "key" in self._parts:
             key = self._part(key, "key", values, content)
         if "value" in self._parts:
@@ -105,7 +105,7 @@ class Changer:
         if "headers" in self._parts:
             given = zip(self._set, values, strict=True)
             headers = encoded_headers(_changed_headers(read_headers(headers), given, self._drop))
-        return joined(key, value, headers)
+        return join_content(key, value, headers)
 
     def _part(
         self, content: bytes | None, part: Part, values: Sequence[bytes | None], record: bytes
@@ -115,7 +115,7 @@ class Changer:
             if path.part == part and not path.names:
                 return value
             if path.part == part:
-                fields[path.names] = _unwrapped(value)
+                fields[path.names] = _unwrap(value)
         if content is None:
             return None
         for path in self._drop:
@@ -128,7 +128,7 @@ class Changer:
             raise NotAnObject(f"its {part}: {error}") from None
 
 
-def transformed(
+def apply_rule(
     converted: ConvertedBatch,
     records: Sequence[Record],
     evaluated: Evaluated,
@@ -216,7 +216,7 @@ def rebuilt(
     )
 
 
-def _unwrapped(value: bytes | None) -> str:
+def _unwrap(value: bytes | None) -> str:
     return "null" if value is None else value.decode()[len(_OPENING) : -1]
 
 

@@ -143,10 +143,10 @@ class FunctionRule:
         errors: dict[int, str] = {}
         changed = 0
         for record in records_of(converted):
-            given = _given(record, partition)
+            given = _argument(record, partition)
             try:
                 became = _same_place(given, self.function(given, self.secrets))
-                content = None if became is None else _encoded(became)
+                content = None if became is None else _encode(became)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -185,7 +185,7 @@ def _looked_up(flow: Flow) -> Iterator[str]:
             yield look_up_secret(flow, name)
 
 
-def _given(record: Record, partition: TopicPartition) -> TransformRecord:
+def _argument(record: Record, partition: TopicPartition) -> TransformRecord:
     content = read_content(record[3])
     headers = tuple((name.decode(errors="surrogateescape"), it) for name, it in content.headers)
     place = (partition.topic, partition.partition, record[0], record[1])
@@ -202,7 +202,7 @@ def _same_place(given: TransformRecord, became: object) -> TransformRecord | Non
     return became
 
 
-def _encoded(record: TransformRecord) -> bytes:
+def _encode(record: TransformRecord) -> bytes:
     headers = tuple(
         (name.encode(errors="surrogateescape"), value) for name, value in record.headers
     )

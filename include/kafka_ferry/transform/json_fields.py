@@ -70,7 +70,7 @@ class JsonFields:
             text = content.decode()
         except UnicodeDecodeError:
             raise NotAnObject("it is not text in UTF-8") from None
-        return with_fields(text, nested(changes)).encode()
+        return with_fields(text, nest(changes)).encode()
 
 
 def with_fields(text: str, changes: Changes) -> str:
@@ -96,7 +96,7 @@ def with_fields(text: str, changes: Changes) -> str:
     return text[:begin] + changed + text[end:]
 
 
-def nested(changes: Mapping[tuple[str, ...], str | None]) -> Changes:
+def nest(changes: Mapping[tuple[str, ...], str | None]) -> Changes:
     """The same by names within names; of a path and one within it, the longer one is in vain.
 
     Args:

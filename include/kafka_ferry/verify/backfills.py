@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.plan.backfill.windows import Span, merged
+from kafka_ferry.plan.backfill.windows import Span, merge_spans
 from kafka_ferry.verify.rows import UNKNOWN, Coverage, PartitionRow, RangeRow
 
 
@@ -41,11 +41,11 @@ def _row(
     plan: Range | None,
     twice: Mapping[TopicPartition, int],
 ) -> PartitionRow:
-    covered = merged(spans)
+    covered = merge_spans(spans)
     if plan:
         # Ranges that the run copied before it was planned again were in the earlier plan.
         clipped = ((max(start, plan.start), min(end, plan.end)) for start, end in covered)
-        covered = merged(span for span in clipped if span[0] < span[1])
+        covered = merge_spans(span for span in clipped if span[0] < span[1])
     at = plan.start if plan else 0
     start, end = (covered[0][0], covered[-1][1]) if covered else (at, at)
     inside = sum(last - first for first, last in covered)

@@ -110,19 +110,19 @@ def _account(
         copied.lost,
         copied.rewound_from,
         copied.adopted,
-        _misplaced(copied) if copied.preserved else 0,
+        _count_misplaced(copied) if copied.preserved else 0,
         backfill,
         copied.records - sum(segment.records for segment in copied.segments),
-        0 if copied.preserved else _displaced(copied, reached),
+        0 if copied.preserved else _count_displaced(copied, reached),
     )
 
 
-def _displaced(copied: CopiedRange, reached: int) -> int:
+def _count_displaced(copied: CopiedRange, reached: int) -> int:
     """Records that the ledger has below ``reached``, where others were before: a truncated log was written on."""
     return sum(min(max(reached - target, 0), records) for _, target, records in copied.segments)
 
 
-def _misplaced(copied: CopiedRange) -> int:
+def _count_misplaced(copied: CopiedRange) -> int:
     """Records that the ledger has at an offset other than the source's, or outside of the range."""
     return sum(
         records
@@ -163,7 +163,7 @@ def partition_rows(
     # A dictionary keeps the last value: the newest incarnation of each partition.
     newest = {incarnation.source: incarnation for incarnation in known}
     rows = [
-        _ended(incarnation)
+        _row_of_former(incarnation)
         for incarnation in known
         if incarnation is not newest[incarnation.source]
     ]
@@ -187,7 +187,7 @@ def partition_rows(
     return sorted(rows, key=lambda row: (row.topic, row.partition, row.remote_topic))
 
 
-def _ended(incarnation: Incarnation) -> PartitionRow:
+def _row_of_former(incarnation: Incarnation) -> PartitionRow:
     """The row of an incarnation that another one has replaced."""
     row = _row(incarnation.source, incarnation.target, incarnation)
     return row if incarnation.left_at == UNKNOWN else _with_position(row, incarnation.left_at)

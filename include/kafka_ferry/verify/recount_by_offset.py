@@ -132,7 +132,7 @@ class _Tally:
 
     def __post_init__(self) -> None:
         spans = ((target, target + records) for _, target, records in self.claim.segments)
-        self.claimed = _merged(spans)
+        self.claimed = _merge(spans)
 
     @property
     def span(self) -> Span:
@@ -148,7 +148,7 @@ class _Tally:
         if not is_own:
             self.foreign += inside
             return
-        claimed = sum(self._claimed_of(_clipped(run, self.span)) for run in runs)
+        claimed = sum(self._claimed_of(_clip(run, self.span)) for run in runs)
         self.records += claimed
         self.foreign += inside - claimed
         self.rewritten += header.has_delete_horizon
@@ -161,7 +161,7 @@ class _Tally:
         at = max(bisect_right(self.claimed, run[0], key=itemgetter(0)) - 1, 0)
         found = 0
         while at < len(self.claimed) and self.claimed[at][0] < run[1]:
-            found += _length(_clipped(run, self.claimed[at]))
+            found += _length(_clip(run, self.claimed[at]))
             at += 1
         return found
 
@@ -188,10 +188,10 @@ def record_spans(batch: Batch, log_start: int) -> list[Span]:
         runs = [(header.base_offset, header.next_offset)]
     else:
         runs = [(first, first + count) for first, count in runs_of(read_records(batch))]
-    return [_clipped(run, (log_start, _FOREVER)) for run in runs]
+    return [_clip(run, (log_start, _FOREVER)) for run in runs]
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge(spans: Iterable[Span]) -> list[Span]:
     """Sorts the claims ascending, with each offset once, even if the ledger's ranges overlap."""
     merged: list[Span] = []
     for start, end in sorted(spans):
@@ -202,7 +202,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _clipped(run: Span, span: Span) -> Span:
+def _clip(run: Span, span: Span) -> Span:
     return max(run[0], span[0]), min(run[1], span[1])
 
 
@@ -212,4 +212,4 @@ def _length(span: Span) -> int:
 
 def within(runs: Iterable[Span], span: Span) -> int:
     """How many offsets of ``runs`` lie in ``span``."""
-    return sum(_length(_clipped(run, span)) for run in runs)
+    return sum(_length(_clip(run, span)) for run in runs)

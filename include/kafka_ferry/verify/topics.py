@@ -105,7 +105,7 @@ def topic_rows(
                 unlike_configs=len(unlike),
                 drifted_configs=len(drifts),
                 unlike=unlike,
-                drifted=tuple(map(_drifted, drifts)),
+                drifted=tuple(map(_drift_text, drifts)),
                 misplaced_partitions=len(misplaced[name].racks) if name in misplaced else 0,
                 misplaced=misplaced[name].sentences if name in misplaced else (),
             )
@@ -142,7 +142,7 @@ def _unlike(configs: Mapping[str, str], there: Topic, known: set[str]) -> Iterat
             yield f"{name} is {has}, and this flow has set {value}"
 
 
-def _drifted(drift: Drift) -> str:
+def _drift_text(drift: Drift) -> str:
     return f"{drift.name} is {'not set' if drift.found is None else drift.found}"
 
 

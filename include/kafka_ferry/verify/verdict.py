@@ -130,11 +130,11 @@ class Verdict(AsJson):
             self,
             success=self.success and not any(result.failed for result in results),
             expectations=self.expectations + results,
-            failures=self.failures + told(result for result in results if result.failed),
-            warnings=self.warnings + told(result for result in results if result.warned),
+            failures=self.failures + sentences_of(result for result in results if result.failed),
+            warnings=self.warnings + sentences_of(result for result in results if result.warned),
         )
 
 
-def told(results: Iterable[ExpectationResult]) -> tuple[str, ...]:
+def sentences_of(results: Iterable[ExpectationResult]) -> tuple[str, ...]:
     """A sentence for each row that these expectations are not true for."""
     return tuple(sentence for result in results for sentence in result.sentences)

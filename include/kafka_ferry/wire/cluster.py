@@ -211,7 +211,7 @@ class WireCluster:
         if known:
             try:
                 self._raise_if_unopened(node)
-                return self._connected(node, number)
+                return self._connection(node, number)
             except ClusterUnreachable:
                 self._metadata([])
                 if self._brokers.get(node, known) == known:
@@ -220,7 +220,7 @@ class WireCluster:
             self._metadata([])
         if node not in self._brokers:
             raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
-        return self._connected(node, number)
+        return self._connection(node, number)
 
     def open(self, nodes: Iterable[int]) -> None:
         """Open the missing connections to several brokers side by side: each takes several round trips.
@@ -233,7 +233,8 @@ class WireCluster:
             with ThreadPoolExecutor(min(len(missing), _OPENED_AT_ONCE)) as pool:
                 # Each with the time that its caller has left.
                 opened = {
-                    node: pool.submit(copy_context().run, self._connected, node) for node in missing
+                    node: pool.submit(copy_context().run, self._connection, node)
+                    for node in missing
                 }
                 for node, opening in opened.items():
                     try:
@@ -279,7 +280,7 @@ class WireCluster:
                 break
             lane_0 = self._connections.get((node, 0))
             try:
-                return self._connected(node, _ASIDE if lane_0 and not lane_0.closed else 0)
+                return self._connection(node, _ASIDE if lane_0 and not lane_0.closed else 0)
             except ClusterUnreachable as error:
                 failures.append(error)
         raise ClusterUnreachable(
@@ -411,7 +412,7 @@ class WireCluster:
                 connection.close()
         self._brokers = dict(brokers)
 
-    def _connected(self, node: int, number: int = 0) -> Connection:
+    def _connection(self, node: int, number: int = 0) -> Connection:
         existing = self._connections.get((node, number))
         if existing and not existing.closed and existing.idle_s <= self._idle_limit:
             return existing

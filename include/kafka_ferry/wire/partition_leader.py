@@ -48,7 +48,7 @@ def leaders_in(metadata: Any) -> dict[TopicPartition, PartitionLeader]:
     """The leader of each partition in an answer to a metadata request."""
     leaders = {}
     for topic in metadata.topics:
-        topic_id = printed(topic.topic_id)
+        topic_id = topic_id_text(topic.topic_id)
         for entry in topic.partitions:
             error = entry.error_code if entry.leader_id < 0 else 0
             leaders[TopicPartition(topic.name, entry.partition_index)] = PartitionLeader(
@@ -64,7 +64,7 @@ def leaders_in(metadata: Any) -> dict[TopicPartition, PartitionLeader]:
     return leaders
 
 
-def printed(topic_id: Any) -> str:
+def topic_id_text(topic_id: Any) -> str:
     """A topic id in URL-safe base64 without padding (``org.apache.kafka.common.Uuid.toString``)."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else ""
 

@@ -40,7 +40,7 @@ def silent_brokers(cluster: Cluster) -> list[str]:
     left = {*bootstrap_addresses(settings)}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         while left:
-            answers = zip(left, pool.map(partial(_known_to, settings), left), strict=True)
+            answers = zip(left, pool.map(partial(_brokers_known_to, settings), left), strict=True)
             known_to.update(answers)
             others = {it for known in known_to.values() for it in known or ()} - known_to.keys()
             left = set(sorted(others)[: _MOST - len(known_to)])
@@ -63,7 +63,7 @@ def _symptom(address: _Address) -> str:
         return ""
 
 
-def _known_to(settings: Mapping[str, Any], address: _Address) -> set[_Address] | None:
+def _brokers_known_to(settings: Mapping[str, Any], address: _Address) -> set[_Address] | None:
     """The brokers that a broker knows; None where it does not answer."""
     try:
         connection = Connection(*address, settings)

@@ -37,11 +37,11 @@ def topic_configs(
     left, wanted = iter(sorted(topics)), sorted(keys)
     found: dict[str, dict[str, str]] = {}
     while some := list(islice(left, _TOPICS_AT_ONCE)):
-        found |= retry(partial(_asked, cluster, some, wanted))
+        found |= retry(partial(_ask, cluster, some, wanted))
     return found
 
 
-def _asked(cluster: WireCluster, topics: list[str], keys: list[str]) -> dict[str, dict[str, str]]:
+def _ask(cluster: WireCluster, topics: list[str], keys: list[str]) -> dict[str, dict[str, str]]:
     def request() -> Any:
         return DescribeConfigsRequest(
             resources=[

@@ -47,13 +47,13 @@ def describe(flow: Flow) -> str:
         excluded=_patterns(flow.topics_exclude),
         from_=_brokers(flow.source),
         to=_brokers(flow.target),
-        naming=_naming(flow),
+        naming=_naming_text(flow),
         when=_when(flow),
         deadline=_deadline(flow),
         assets=_assets(flow),
         approval=_APPROVALS[flow.approval],
         folder=f"{flow.state_path.rstrip('/')}/{flow.slug}",
-        ignored="".join(_ignored(flow)),
+        ignored="".join(_ignored_keys(flow)),
     )
 
 
@@ -87,7 +87,7 @@ def _assets(flow: Flow) -> str:
     )
 
 
-def _ignored(flow: Flow) -> Iterator[str]:
+def _ignored_keys(flow: Flow) -> Iterator[str]:
     """The keys of the file that have no effect, if there are any."""
     if flow.ignored:
         yield "\nIn the file, but without effect here:\n\n"
@@ -104,7 +104,7 @@ def _patterns(patterns: tuple[str, ...]) -> str:
     return ", ".join(f"`{pattern}`" for pattern in patterns).replace("|", "\\|") or "nothing"
 
 
-def _naming(flow: Flow) -> str:
+def _naming_text(flow: Flow) -> str:
     renamed = f"; {len(flow.topics_rename)} by `topics.rename`" if flow.topics_rename else ""
     policy = flow.replication_policy_class
     if policy == "IdentityReplicationPolicy":

@@ -26,7 +26,7 @@ def log_plan(log: logging.Logger, plan: Plan) -> None:
         log.log(_LEVELS.get(line.tone, logging.INFO), "%s", line.text)
 
 
-def _wrapped(line: Line) -> list[str]:
+def _wrap(line: Line) -> list[str]:
     """The line as the dialog has room for it; what is plain may be a table's row."""
     if line.tone == "plain":
         return [line.text]
@@ -38,7 +38,7 @@ def _wrapped(line: Line) -> list[str]:
 def plan_markdown(plan: Plan) -> str:
     """A plan as Markdown: nothing in its lines is markup, and what only stays as it is comes last."""
     found = sorted(plan_text(plan), key=lambda line: line.tone == "aside")
-    lines = (part for line in found for part in _wrapped(line))
+    lines = (part for line in found for part in _wrap(line))
     shown = list(islice(lines, _LINES_SHOWN))
     more = sum(1 for _ in lines)
     if more:

@@ -100,7 +100,7 @@ def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
             "bytes": sum(topic.bytes for topic in topics),
             "lost": sum(topic.lost for topic in topics),
         },
-        "reasons": _left_out(showing.partitions()),
+        "reasons": _count_left_out(showing.partitions()),
         "attention": attention(report) if report else [],
     }
 
@@ -287,7 +287,7 @@ def _errors(view: RunView | None) -> list[dict[str, Any]]:
     return [_kind("Failed", "failed", errors)] if errors else []
 
 
-def _left_out(partitions: Iterable[PartitionView]) -> dict[str, int]:
+def _count_left_out(partitions: Iterable[PartitionView]) -> dict[str, int]:
     reasons: Counter[str] = Counter()
     for view in partitions:
         reasons.update(view.left_out)

@@ -95,7 +95,7 @@ def _keep_private(response: Response) -> None:
     response.headers["X-Content-Type-Options"] = "nosniff"
 
 
-def _asked(
+def _rows_query(
     search: Name = "",
     sort: Name = "",
     order: Annotated[str, Query(pattern="^(asc|desc)$")] = "asc",
@@ -105,7 +105,7 @@ def _asked(
     return TableQuery(search, sort, order == "desc", offset, limit)
 
 
-AskedPart = Annotated[TableQuery, Depends(_asked)]
+AskedPart = Annotated[TableQuery, Depends(_rows_query)]
 PartitionNumber = Annotated[int | None, Query(ge=0, le=_INT)]
 
 

@@ -50,7 +50,7 @@ def part_of(rows: Sequence[Row], asked: TableQuery, searched: Iterable[str]) -> 
         asked: the request.
         searched: the attributes to search.
     """
-    found = _matching(rows, asked.search, tuple(searched))
+    found = _matches(rows, asked.search, tuple(searched))
     if asked.sort:
         of = attrgetter(asked.sort)
         known = [row for row in found if of(row) is not None]
@@ -60,7 +60,7 @@ def part_of(rows: Sequence[Row], asked: TableQuery, searched: Iterable[str]) -> 
     return Part(len(found), tuple(found[asked.offset : asked.offset + asked.limit]))
 
 
-def _matching(rows: Sequence[Row], search: str, searched: tuple[str, ...]) -> Sequence[Row]:
+def _matches(rows: Sequence[Row], search: str, searched: tuple[str, ...]) -> Sequence[Row]:
     words = search.casefold().split()
     if not words:
         return rows

@@ -20,7 +20,7 @@ from kafka_ferry.errors import AccessDenied
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.oauth import token_for
 from kafka_ferry.runs import Run
-from kafka_ferry.spark.security.serialized_flow import packed, unpacked
+from kafka_ferry.spark.security.serialized_flow import pack_flow, unpack_flow
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.logins.secure import Authority
@@ -337,11 +337,11 @@ def test_a_signed_assertion_gets_in_also_from_a_machine_without_the_key(
     flow = secured_flow(folder, *sides, topic)
     plan = plan_now(flow)
     assert not plan.remarks.refused
-    sent, before = packed(flow), len(provider.assertions)
+    sent, before = pack_flow(flow), len(provider.assertions)
     lines = key.read_text().splitlines()[1:-1]
     key.unlink()
 
-    outcomes = copy_planned(unpacked(sent), plan)
+    outcomes = copy_planned(unpack_flow(sent), plan)
 
     assert failures(outcomes) == []
     assert_same(source, topic, target, remote(flow, topic))

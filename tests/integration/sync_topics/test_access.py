@@ -275,7 +275,7 @@ def test_a_run_killed_after_it_created_an_acl_has_claimed_it(
     flow = pair.flow([topic])
     copy = remote(flow, topic)
     allow(pair.primary, f"topic {topic}: anna ALLOW READ")
-    killed_at(monkeypatch, flow, "run-1", acls_module, "_told")
+    killed_at(monkeypatch, flow, "run-1", acls_module, "_sentences")
     wait_until(lambda: acls_on(pair.backup, copy) == some_acls(f"topic {copy}: anna ALLOW READ"))
     assert plan_now(flow, "run-2").access.acl_changes == ()
 
@@ -586,7 +586,7 @@ def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
     when: str, pair: Pair, topic: str, client: Entity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = quota_flow(pair, topic, sync_topic_acls_enabled=False)
-    place = (AccessControl, "change_quotas") if when == "before" else (acls_module, "_told")
+    place = (AccessControl, "change_quotas") if when == "before" else (acls_module, "_sentences")
     for rate in (1024, 2048):
         set_quota(pair.primary, client, RATE, rate)
         killed_at(monkeypatch, flow, f"killed-{rate}", *place)

@@ -38,13 +38,13 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
 
     monkeypatch.setattr(spark_recount, "recount_all", recount_all)
     if not docs:
-        monkeypatch.setattr(judge, "_documented", lambda *given: given[-1])
+        monkeypatch.setattr(judge, "_document", lambda *given: given[-1])
         judge_failures_alone(monkeypatch)
 
 
 def judge_failures_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have Great Expectations, which take most of the time, judge only what does not hold by the checks' own word."""
-    monkeypatch.setattr(judge, "_counted", lambda _: False)
+    monkeypatch.setattr(judge, "_has_counts", lambda _: False)
 
 
 def plan_a_day_later(monkeypatch: pytest.MonkeyPatch) -> None:

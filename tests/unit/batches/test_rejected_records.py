@@ -20,7 +20,7 @@ from kafka_ferry.batches import (
     halves,
     offsets_at,
     records_of,
-    restored,
+    restore,
     set_aside,
     unfit,
 )
@@ -170,7 +170,7 @@ def test_what_the_source_has_removed_since_can_be_put_back(
     removed = data.draw(st.sets(st.sampled_from(offsets), min_size=1))
     rest, _ = set_aside(whole, removed)
 
-    back = restored(rest, [record for record in records_of(whole) if record[0] in removed])
+    back = restore(rest, [record for record in records_of(whole) if record[0] in removed])
 
     assert records_of(back) == records_of(whole)
     assert (back.runs, back.absent) == (whole.runs, whole.absent)

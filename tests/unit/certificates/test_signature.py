@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from kafka_ferry.certificates.signature import Signature, private_key, public_key, signed
+from kafka_ferry.certificates.signature import Signature, private_key, public_key, sign_message
 from kafka_ferry.errors import FerryError
 from tests.unit.certificates.builders import KEY
 
@@ -23,7 +23,7 @@ PUBLIC = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicK
 
 
 def test_a_signature_is_of_one_key_and_one_message() -> None:
-    signature = signed(private_key(PRIVATE, "a file"), b"message")
+    signature = sign_message(private_key(PRIVATE, "a file"), b"message")
     other = Ed25519PrivateKey.generate().public_key()
 
     assert signature.is_of(public_key(PUBLIC, "a file"), b"message")

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 import typer
 
-from kafka_ferry.cli.audit_options import _isolation, _lag, named
+from kafka_ferry.cli.audit_options import _isolation, _lag, topic_and_name
 
 
 @pytest.mark.parametrize("text", ["orders=eu.orders", " orders = eu.orders "])
 def test_a_topic_may_have_another_name_on_the_target(text: str) -> None:
-    assert named(text) == ("orders", "eu.orders")
+    assert topic_and_name(text) == ("orders", "eu.orders")
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_a_topic_may_have_another_name_on_the_target(text: str) -> None:
 )
 def test_a_name_that_cannot_be_is_refused(text: str, why: str) -> None:
     with pytest.raises(typer.BadParameter, match=why):
-        named(text)
+        topic_and_name(text)
 
 
 @pytest.mark.parametrize(

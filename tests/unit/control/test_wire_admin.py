@@ -24,7 +24,7 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> WireAdmin:
     both = [about("orders"), about("another")]
     answer = SimpleNamespace(results=both, responses=both)
     wire = SimpleNamespace(ask_any=lambda *_: answer)
-    monkeypatch.setattr(WireAdmin, "_connected", lambda _: nullcontext(wire))
+    monkeypatch.setattr(WireAdmin, "_connect", lambda _: nullcontext(wire))
     monkeypatch.setattr(WireAdmin, "_change", lambda *_: answer)
     return WireAdmin("primary", {})
 

@@ -14,11 +14,11 @@ from kafka_ferry.groups.decisions import (
     NO_LOG,
     NOT_COPIED,
     UNKNOWN,
-    decided,
+    decide,
     is_renewal_due,
+    leave_untouched,
     left_alone,
-    translated,
-    untouched,
+    translate_move,
     why_not,
 )
 from kafka_ferry.groups.moves import GroupMove, PartitionMove
@@ -51,7 +51,7 @@ def after(
     follow: bool = False,
 ) -> tuple[str, str]:
     """What is done with a group's only partition, and why."""
-    group = decided(
+    group = decide(
         GroupMove(GROUP, (move,)),
         {THERE: there} if there else {},
         {THERE: last} if last else {},
@@ -188,12 +188,12 @@ def actions(group: GroupMove) -> list[str]:
 
 
 def test_a_group_that_reads_both_kinds_of_topics_moves_as_one() -> None:
-    free = decided(a_pair(), {}, {}, follow=False, preserved={"stock"})
+    free = decide(a_pair(), {}, {}, follow=False, preserved={"stock"})
     assert actions(free) == ["written", "written"]
     assert free.reason == ""
 
     stuck = a_pair(offset=None, action="held", reason=NOT_COPIED)
-    both = decided(stuck, {}, {}, follow=False, preserved={"stock"})
+    both = decide(stuck, {}, {}, follow=False, preserved={"stock"})
     assert actions(both) == ["held", "held"]
     assert both.reason == both.partitions[0].reason
     assert both.reason == (
@@ -201,7 +201,7 @@ def test_a_group_that_reads_both_kinds_of_topics_moves_as_one() -> None:
     )
     assert both.partitions[1].reason == NOT_COPIED
 
-    ahead = decided(a_pair(), {THERE: Committed(70)}, {}, follow=False, preserved={"stock"})
+    ahead = decide(a_pair(), {THERE: Committed(70)}, {}, follow=False, preserved={"stock"})
     assert actions(ahead) == ["held", "held"]
     assert ahead.partitions[0].reason == AHEAD.format(70)
 
@@ -209,7 +209,7 @@ def test_a_group_that_reads_both_kinds_of_topics_moves_as_one() -> None:
 @pytest.mark.parametrize("preserved", [set(), {"stock", "orders"}])
 def test_a_group_that_reads_one_kind_moves_partition_by_partition(preserved: set[str]) -> None:
     stuck = a_pair(offset=None, action="held", reason=NOT_COPIED)
-    assert actions(decided(stuck, {}, {}, follow=False, preserved=preserved)) == ["written", "held"]
+    assert actions(decide(stuck, {}, {}, follow=False, preserved=preserved)) == ["written", "held"]
 
 
 def test_a_group_is_left_alone_as_a_whole_with_the_reasons_that_were_there() -> None:
@@ -248,33 +248,33 @@ ROUTE = Route(HERE, THERE, "id", False, OffsetMap.of([a_range(0, 9, [(0, 10, 5),
     [(3, 13, "exact"), (5, 16, "gap"), (9, 18, "exact"), (12, 18, "clamped")],
 )
 def test_an_offset_is_translated_by_the_partitions_map(offset: int, there: int, kind: str) -> None:
-    move = translated(HERE, Committed(offset), ROUTE, logs=(LogBounds(0, 20), LogBounds(0, 30)))
+    move = translate_move(HERE, Committed(offset), ROUTE, logs=(LogBounds(0, 20), LogBounds(0, 30)))
     assert (move.target, move.offset, move.kind, move.lag) == (THERE, there, kind, 20 - offset)
     assert (move.action, move.reason) == ("shown", "")
 
 
 def test_no_answer_leaves_the_log_of_the_target() -> None:
     def offset(log: LogBounds) -> int | None:
-        return translated(HERE, Committed(3), ROUTE, logs=(LogBounds(0, 20), log)).offset
+        return translate_move(HERE, Committed(3), ROUTE, logs=(LogBounds(0, 20), log)).offset
 
     assert (offset(LogBounds(0, 12)), offset(LogBounds(15, 30))) == (12, 15)
 
 
 def test_there_is_no_answer_without_the_targets_log() -> None:
-    move = translated(HERE, Committed(3), ROUTE, logs=(LogBounds(0, 20), None))
+    move = translate_move(HERE, Committed(3), ROUTE, logs=(LogBounds(0, 20), None))
     assert (move.offset, move.action, move.reason) == (None, "held", NO_LOG)
 
 
 def test_there_is_no_answer_where_the_map_has_none() -> None:
     hole = OffsetMap.of([a_range(0, 10, [(0, 0, 10)]), a_range(30, 40, [(30, 10, 10)])])
-    move = translated(
+    move = translate_move(
         HERE, Committed(20), replace(ROUTE, map=hole), logs=(LogBounds(0, 40), LogBounds(0, 20))
     )
     assert (move.offset, move.action, move.reason) == (None, "held", UNKNOWN)
 
 
 def test_an_offset_after_the_sources_own_end_is_held() -> None:
-    move = translated(HERE, Committed(12), ROUTE, logs=(LogBounds(0, 11), LogBounds(0, 30)))
+    move = translate_move(HERE, Committed(12), ROUTE, logs=(LogBounds(0, 11), LogBounds(0, 30)))
     assert (move.offset, move.action) == (None, "held")
     assert move.reason == AFTER_END.format(11)
 
@@ -300,18 +300,18 @@ def test_a_group_goes_on_in_a_partition_of_which_nothing_was_ever_copied(
     offset: int | None,
     reason: str,
 ) -> None:
-    move = untouched(HERE, Committed(committed), THERE, logs=logs)
+    move = leave_untouched(HERE, Committed(committed), THERE, logs=logs)
     assert (move.offset, move.reason) == (offset, reason)
     assert move.action == ("shown" if offset is not None else "held")
 
 
 def test_it_reads_what_applications_have_written_there_from_the_start() -> None:
     logs = (LogBounds(0, 0), LogBounds(2, 5))
-    assert untouched(HERE, Committed(0), THERE, logs=logs, others_write=True).offset == 2
+    assert leave_untouched(HERE, Committed(0), THERE, logs=logs, others_write=True).offset == 2
 
 
 def test_an_offset_in_a_copy_goes_home_by_the_opposite_flows_map() -> None:
-    move = translated(
+    move = translate_move(
         THERE, Committed(12), ROUTE, logs=(LogBounds(0, 30), LogBounds(0, 20)), home=True
     )
     back = ROUTE.map.reverse(12, log_start=0, log_end=20)
@@ -371,4 +371,4 @@ def test_unread_offsets_that_are_not_there_are_counted(
 ) -> None:
     offsets = OffsetMap.of([a_range(10, 20, [(10, 0, 10)])])
     route = Route(HERE, THERE, "id", preserved=False, map=offsets)
-    assert translated(HERE, Committed(offset), route, logs=(here, there)).missing == missing
+    assert translate_move(HERE, Committed(offset), route, logs=(here, there)).missing == missing

@@ -29,7 +29,7 @@ from kafka_ferry.errors import (
     NotApplied,
     RangesFailed,
     VerificationFailed,
-    masked_errors,
+    mask_errors,
 )
 from kafka_ferry.model import Note, Plan
 from kafka_ferry.printable import Printable
@@ -215,7 +215,7 @@ def test_no_traceback_shows_a_secret() -> None:
     remember(["correct-horse-battery"])
 
     def fail(kind: type[Exception]) -> None:
-        with masked_errors():
+        with mask_errors():
             try:
                 raise ValueError("password=correct-horse-battery")
             except ValueError as error:

@@ -17,7 +17,7 @@ from kafka_ferry.report.notice import (
     differences,
     fact,
     failures,
-    lasting,
+    lasting_problems,
     losses,
     recovery,
     sorted_facts,
@@ -164,7 +164,7 @@ def test_drift_and_warnings_are_told_but_for_what_was_told_before() -> None:
     assert events(told) == ["drift", "warning"]
     assert told[0].details == (DRIFT,)
     assert told[1].headline == "3 things to look at"
-    assert list(differences(report, lasting(report))) == []
+    assert list(differences(report, lasting_problems(report))) == []
     assert events(differences(report, [DRIFT])) == ["warning"]
 
 
@@ -172,7 +172,7 @@ def test_what_a_run_of_some_topics_notes_is_what_it_was_asked_for() -> None:
     report = changed(GOOD, notes=("Only these topics: orders.",))
 
     assert list(differences(report, whole=False)) == []
-    assert lasting(report, whole=False) == ()
+    assert lasting_problems(report, whole=False) == ()
 
 
 def test_a_notice_is_stored_and_read_back() -> None:

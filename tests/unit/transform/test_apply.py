@@ -19,7 +19,7 @@ from kafka_ferry.batches import (
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, rows_of, transformed
+from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, apply_rule, rows_of
 from tests.support.records.batches import Record, a_batch, consumed
 
 KEPT, LEFT_OUT = True, False
@@ -45,7 +45,7 @@ def applied(
     if isinstance(evaluated, list):
         evaluated = Evaluated(evaluated)
     records = records_of(converted)
-    return transformed(converted, records, evaluated, changer, limits or TopicLimits())
+    return apply_rule(converted, records, evaluated, changer, limits or TopicLimits())
 
 
 def test_a_batch_of_which_nothing_changes_is_passed_on_as_it_was() -> None:
@@ -177,7 +177,7 @@ def test_fields_in_another_format_are_seen_as_json_and_changed_by_it() -> None:
 
     rows = rows_of([(0, TopicPartition("t", 0), records, changer)], [frozenset({"key", "value"})])
     evaluated = Evaluated([True] * 4, [], [(b'{"it":9}',)] * 4)
-    found = transformed(converted, records, evaluated, changer, TopicLimits())
+    found = apply_rule(converted, records, evaluated, changer, TopicLimits())
 
     assert (rows.keys, rows.values) == ([b"k"] * 4, [b"ba", None, b"nekorb", b"cd"])
     assert found.errors == {12: "its value: it is broken"}

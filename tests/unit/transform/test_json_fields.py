@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.transform.json_fields import JsonFields, NotAnObject, nested, with_fields
+from kafka_ferry.transform.json_fields import JsonFields, NotAnObject, nest, with_fields
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ from kafka_ferry.transform.json_fields import JsonFields, NotAnObject, nested, w
 def test_a_field_is_set_or_dropped(
     text: str, changes: dict[tuple[str, ...], str | None], expected: str
 ) -> None:
-    assert with_fields(text, nested(changes)) == expected
+    assert with_fields(text, nest(changes)) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_field_is_set_or_dropped(
 )
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(NotAnObject):
-        with_fields(text, nested({("a",): "1"}))
+        with_fields(text, nest({("a",): "1"}))
 
 
 @pytest.mark.parametrize("value", ["[{}]", "1", '"text"', "true"])
@@ -79,7 +79,7 @@ def test_a_path_through_anything_but_an_object_is_refused_instead_of_left_unmask
     value: str,
 ) -> None:
     with pytest.raises(NotAnObject, match="a is not an object"):
-        with_fields(f'{{"a":{value}}}', nested({("a", "b"): "1"}))
+        with_fields(f'{{"a":{value}}}', nest({("a", "b"): "1"}))
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_it_is_what_reading_changing_and_writing_gives(
 ) -> None:
     text = json.dumps(record, indent=indent, ensure_ascii=is_ascii)
 
-    changed = json.loads(with_fields(text, nested({(name,): json.dumps(value)})))
-    dropped = json.loads(with_fields(text, nested({(name,): None})))
+    changed = json.loads(with_fields(text, nest({(name,): json.dumps(value)})))
+    dropped = json.loads(with_fields(text, nest({(name,): None})))
 
     is_added = name in record or value is not None
     assert changed == (record | {name: value} if is_added else record)

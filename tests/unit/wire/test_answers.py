@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
-from kafka_ferry.wire.partition_leader import printed
+from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
@@ -217,7 +217,7 @@ def test_a_partition_is_answered_for_once(broker: ScriptedBroker) -> None:
 
 
 def test_a_topic_id_that_was_not_asked_for_is_refused(broker: ScriptedBroker) -> None:
-    other = printed(type("Id", (), {"bytes": bytes(16)})())
+    other = topic_id_text(type("Id", (), {"bytes": bytes(16)})())
     with pytest.raises(ClusterUnreachable, match="unasked"):
         calling(broker, lambda cluster, _: fetch_all(cluster, ASKED, topic_id=other), {})
 

@@ -18,7 +18,7 @@ Pairs = tuple[Integers, Integers]
 """Places on the source and on the target, both strictly ascending."""
 
 
-def aligned(source: Hashes, target: Hashes) -> Pairs:
+def align(source: Hashes, target: Hashes) -> Pairs:
     """The places of equal digests in two windows, as many as can be found in the same order."""
     anchors = _anchors(source, target)
     between = _between(source, target, anchors)

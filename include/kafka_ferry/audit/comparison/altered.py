@@ -116,7 +116,7 @@ def _alterations(
     gaps = all_ours.gaps[i], all_theirs.gaps[j]
     left = _Left(np.ones(len(i), np.bool_), np.ones(len(j), np.bool_))
     found = [
-        Alteration(int(i[a]), int(j[b]), tuple(_differing(here, there, a, b, times)))
+        Alteration(int(i[a]), int(j[b]), tuple(_differences(here, there, a, b, times)))
         for equal in (_WITH_TIME if times else _WITHOUT_TIME)
         for a, b in _pairs(here, there, *gaps, equal, left)
     ]
@@ -138,16 +138,16 @@ def _pairs(
 ) -> Iterator[tuple[int, int]]:
     """Pairs in order of those that are left and whose parts ``equal`` are the same; they are left no longer."""
     waiting: dict[tuple[int, ...], deque[int]] = defaultdict(deque)
-    for place, known in _keyed(there, gaps_there, equal, left.theirs):
+    for place, known in _keys(there, gaps_there, equal, left.theirs):
         waiting[known].append(place)
-    for place, known in _keyed(here, gaps_here, equal, left.ours):
+    for place, known in _keys(here, gaps_here, equal, left.ours):
         if same := waiting.get(known):
             other = same.popleft()
             left.ours[place] = left.theirs[other] = False
             yield place, other
 
 
-def _keyed(
+def _keys(
     parts: RecordParts, gaps: Integers, equal: tuple[str, ...], left: Booleans
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     usable = left.copy()
@@ -163,7 +163,9 @@ def _keyed(
     return zip(places.tolist(), zip(*columns, strict=True), strict=True)
 
 
-def _differing(here: RecordParts, there: RecordParts, a: int, b: int, times: bool) -> Iterator[str]:
+def _differences(
+    here: RecordParts, there: RecordParts, a: int, b: int, times: bool
+) -> Iterator[str]:
     for name in _PARTS if times else _PARTS[:-1]:
         if _column(here, name)[a] != _column(there, name)[b]:
             yield name

@@ -25,7 +25,7 @@ from kafka_ferry.audit.comparison.entries import (
     RecordParts,
     Times,
     chunks,
-    located,
+    locate_first,
     most_deleted,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
@@ -211,12 +211,12 @@ def _judge(
     """
     if not len(ours):
         return
-    is_earlier, _ = located(chunks(source, source.since), theirs.digests)
+    is_earlier, _ = locate_first(chunks(source, source.since), theirs.digests)
     here, there = _parts(source, ours.offsets), _parts(target, theirs.offsets)
     may_come = ours.have_time_in(recent)
     for place in range(len(ours)):
         offsets = int(ours.offsets[place]), int(theirs.offsets[place])
-        what = _differing(here, there, place, times)
+        what = _differences(here, there, place, times)
         shares = "timestamp" not in what or ("value" not in what and not here.no_value[place])
         if is_earlier[place] or (not shares and theirs.times[place] < ours.times[place]):
             if may_come[place]:
@@ -245,7 +245,7 @@ def _parts(log: AuditedLog, offsets: Integers) -> RecordParts:
     )
 
 
-def _differing(here: RecordParts, there: RecordParts, place: int, times: bool) -> tuple[str, ...]:
+def _differences(here: RecordParts, there: RecordParts, place: int, times: bool) -> tuple[str, ...]:
     columns = (
         (here.values, there.values),
         (here.headers, there.headers),

@@ -196,7 +196,7 @@ class Unmatched:
         return Unmatched(self.entries.at(which), self.gaps[which])
 
 
-def located(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Integers]:
+def locate_first(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Integers]:
     """Where digests occur first.
 
     Args:

@@ -26,7 +26,7 @@ from kafka_ferry.audit.comparison.entries import (
     Times,
     Unmatched,
     chunks,
-    located,
+    locate_first,
     most_deleted,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
@@ -56,7 +56,7 @@ class Judged:
     pending: int
 
 
-def judged(
+def judge_unmatched(
     source: AuditedLog,
     target: AuditedLog,
     state: WalkState,
@@ -79,12 +79,12 @@ def judged(
     ours, theirs = state.source_unmatched, state.target_unmatched
     ours, removed = _without_removed(ours, target, state)
     differing: list[Differing] = []
-    moved = _moved(ours, theirs)
+    moved = _pair_moves(ours, theirs)
     for i, j in zip(moved.reordered_source.tolist(), moved.reordered_target.tolist(), strict=True):
         offsets = int(ours.entries.offsets[i]), int(theirs.entries.offsets[j])
         differing.append(Differing("reordered", *offsets))
     ours, theirs = ours.at(moved.left_source), theirs.at(moved.left_target)
-    is_double, origins = _doubled(source, target, theirs, state)
+    is_double, origins = _find_doubles(source, target, theirs, state)
     doubled = theirs.at(is_double).entries.offsets
     for origin, offset in zip(origins[is_double].tolist(), doubled.tolist(), strict=True):
         differing.append(Differing("doubled", origin, offset))
@@ -95,7 +95,7 @@ def judged(
         differing.append(Differing("altered", *offsets, what))
     ours = ours.at(_all_but([pair.source for pair in paired], len(ours)))
     theirs = theirs.at(_all_but([pair.target for pair in paired], len(theirs)))
-    is_pending = _pending(ours, state, recent)
+    is_pending = _is_pending(ours, state, recent)
     return Judged(
         differing,
         missing=ours.entries.at(~is_pending),
@@ -141,7 +141,7 @@ class _Moved:
     in_order: int
 
 
-def _moved(ours: Unmatched, theirs: Unmatched) -> _Moved:
+def _pair_moves(ours: Unmatched, theirs: Unmatched) -> _Moved:
     """Pairs unmatched records of equal digests, those of the same gap first."""
     i, j = _equal(ours, theirs)
     order = np.argsort(i)
@@ -166,10 +166,10 @@ def _equal(ours: Unmatched, theirs: Unmatched) -> tuple[Integers, Integers]:
     for by_gap in (True, False):
         waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
         for place in j[::-1].tolist():
-            waiting[_known(theirs, place, by_gap=by_gap)].append(place)
+            waiting[_span_of(theirs, place, by_gap=by_gap)].append(place)
         here: list[int] = []
         for place in i.tolist():
-            if same := waiting.get(_known(ours, place, by_gap=by_gap)):
+            if same := waiting.get(_span_of(ours, place, by_gap=by_gap)):
                 pairs.append((place, same.pop()))
             else:
                 here.append(place)
@@ -179,25 +179,25 @@ def _equal(ours: Unmatched, theirs: Unmatched) -> tuple[Integers, Integers]:
     return found[:, 0], found[:, 1]
 
 
-def _known(unmatched: Unmatched, place: int, *, by_gap: bool) -> tuple[int, int]:
+def _span_of(unmatched: Unmatched, place: int, *, by_gap: bool) -> tuple[int, int]:
     return int(unmatched.entries.digests[place]), int(unmatched.gaps[place]) if by_gap else 0
 
 
-def _doubled(
+def _find_doubles(
     source: AuditedLog, target: AuditedLog, theirs: Unmatched, state: WalkState
 ) -> tuple[Booleans, Integers]:
     """Which target records have a copy elsewhere, and the offsets of their records on the source."""
     wanted = theirs.entries.digests
-    is_double, origins = located(chunks(source, source.since), wanted)
+    is_double, origins = locate_first(chunks(source, source.since), wanted)
     if state.head_records and not is_double.all():
         # The source has deleted these; the target may have them twice nevertheless.
         head = chunks(target, target.since, state.head_end)
-        again, _ = located(head, wanted[~is_double])
+        again, _ = locate_first(head, wanted[~is_double])
         is_double[np.flatnonzero(~is_double)[again]] = True
     return is_double, origins
 
 
-def _pending(ours: Unmatched, state: WalkState, recent: Times | None) -> Booleans:
+def _is_pending(ours: Unmatched, state: WalkState, recent: Times | None) -> Booleans:
     is_last: Booleans = ours.gaps == state.passed
     return is_last & ours.entries.have_time_in(recent)
 

@@ -132,7 +132,7 @@ class _Before:
                 yield partition, more, self.latest[partition][-more:].tolist()
 
 
-def unordered(
+def compare_unordered(
     sources: Mapping[int, AuditedLog],
     targets: Mapping[int, AuditedLog],
     records: int,

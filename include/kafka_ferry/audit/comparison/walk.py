@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from kafka_ferry.audit.comparison.alignment import aligned, equal_prefix
+from kafka_ferry.audit.comparison.alignment import align, equal_prefix
 from kafka_ferry.audit.comparison.entries import (
     AuditedLog,
     Entries,
@@ -186,7 +186,7 @@ class LogWalk:
             size = min(size, self._most_ahead)
             ours, theirs = self._source.ahead(size), self._target.ahead(size)
             is_all = len(ours) < size and len(theirs) < size
-            i, j = aligned(ours.digests, theirs.digests)
+            i, j = align(ours.digests, theirs.digests)
             is_enough = len(i) >= _ENOUGH * min(len(ours), len(theirs))
             if is_all or (len(i) and is_enough) or size >= self._most_ahead:
                 break

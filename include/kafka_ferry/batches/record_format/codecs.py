@@ -66,7 +66,7 @@ def decompress(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> bytes
     if codec == NONE:
         return packed
     chunks, size = [], 0
-    for chunk in decompressed(packed, codec, limit):
+    for chunk in decompress_chunks(packed, codec, limit):
         size += len(chunk)
         if size > limit:
             raise TooLarge(f"more than {limit} bytes in {len(packed)} compressed ones")
@@ -74,7 +74,7 @@ def decompress(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> bytes
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def decompressed(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> Iterator[bytes]:
+def decompress_chunks(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> Iterator[bytes]:
     """Decompress ``packed`` in chunks of about a mebibyte; snappy in its blocks.
 
     Args:

@@ -27,7 +27,7 @@ class Content(NamedTuple):
 
     def encoded(self) -> bytes:
         """The content as it stands in a record."""
-        return joined(self.key, self.value, encoded_headers(self.headers))
+        return join_content(self.key, self.value, encoded_headers(self.headers))
 
 
 def read_content(content: bytes) -> Content:
@@ -36,11 +36,11 @@ def read_content(content: bytes) -> Content:
     Raises:
         MalformedBatch: if it does not tell, or ends before or after.
     """
-    key, value, headers = divided(content)
+    key, value, headers = divide_content(content)
     return Content(key, value, read_headers(headers))
 
 
-def divided(content: bytes) -> tuple[bytes | None, bytes | None, bytes]:
+def divide_content(content: bytes) -> tuple[bytes | None, bytes | None, bytes]:
     """The key, the value, and the headers as they are encoded.
 
     Raises:
@@ -51,9 +51,9 @@ def divided(content: bytes) -> tuple[bytes | None, bytes | None, bytes]:
     return key, value, content[at:]
 
 
-def joined(key: bytes | None, value: bytes | None, headers: bytes) -> bytes:
+def join_content(key: bytes | None, value: bytes | None, headers: bytes) -> bytes:
     """The content with that key, that value, and headers as they are encoded."""
-    return _sized(key) + _sized(value) + headers
+    return _with_size(key) + _with_size(value) + headers
 
 
 def key_value_of(content: bytes) -> tuple[bytes | None, bytes | None]:
@@ -88,7 +88,7 @@ def with_headers(content: bytes, more: Iterable[tuple[str, bytes]]) -> bytes:
     added = [(name.encode(), value) for name, value in more]
     parts = [content[:at], encode_varint(count + len(added)), content[after:]]
     for name, value in added:
-        parts += (_sized(name), _sized(value))
+        parts += (_with_size(name), _with_size(value))
     return b"".join(parts)
 
 
@@ -96,7 +96,7 @@ def encoded_headers(headers: Collection[Header]) -> bytes:
     """Headers as they stand in a record: how many they are, and each one's name and value."""
     parts = [_number(len(headers))]
     for name, value in headers:
-        parts += (_sized(name), _sized(value))
+        parts += (_with_size(name), _with_size(value))
     return b"".join(parts)
 
 
@@ -137,7 +137,7 @@ def _field(content: bytes, at: int) -> tuple[bytes | None, int]:
     return content[at:end], end
 
 
-def _sized(field: bytes | None) -> bytes:
+def _with_size(field: bytes | None) -> bytes:
     return _NONE if field is None else _number(len(field)) + field
 
 

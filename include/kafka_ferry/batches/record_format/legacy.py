@@ -47,7 +47,7 @@ def legacy_batch(records: bytes, at: int) -> tuple[Batch, int]:
     stop = at + len(message)
     magic, codec = message[_CHECKED_FROM], message[_ATTRIBUTES_AT] & _CODEC
     if codec:
-        found = _wrapped(message, magic, codec)
+        found = _unwrap(message, magic, codec)
     else:
         found = [_record(message)]
         while following := _next_of_stretch(records, stop, magic):
@@ -96,12 +96,12 @@ def _message_at(plain: bytes, at: int) -> bytes:
 
 
 def _record(message: bytes) -> Record:
-    decoded = _decoded(message)
+    decoded = _decode(message)
     timestamp = -1 if decoded.timestamp is None else decoded.timestamp
     return decoded.offset, timestamp, b"\0", Content(decoded.key, decoded.value).encoded()
 
 
-def _wrapped(wrapper: bytes, magic: int, codec: int) -> list[Record]:
+def _unwrap(wrapper: bytes, magic: int, codec: int) -> list[Record]:
     """The records in a compressed message."""
     if codec > LZ4:
         raise MalformedBatch(f"the codec {codec}, which format v{magic} does not have")
@@ -110,7 +110,7 @@ def _wrapped(wrapper: bytes, magic: int, codec: int) -> list[Record]:
     plain_one = (
         wrapper[:_ATTRIBUTES_AT] + bytes([attributes & ~_CODEC]) + wrapper[_ATTRIBUTES_AT + 1 :]
     )
-    decoded = _decoded(plain_one)
+    decoded = _decode(plain_one)
     packed = decoded.value or b""
     if codec == LZ4 and magic == 0:
         packed = _with_checksum(packed)
@@ -139,7 +139,7 @@ def _messages(plain: bytes, magic: int) -> Iterator[bytes]:
         at += len(message)
 
 
-def _decoded(message: bytes) -> Any:
+def _decode(message: bytes) -> Any:
     magic = message[_CHECKED_FROM]
     try:
         [record] = LegacyRecordBatch(message, magic)

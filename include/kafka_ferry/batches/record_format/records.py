@@ -17,7 +17,7 @@ from kafka_ferry.batches.record_format.codecs import (
     TooLarge,
     compress,
     decompress,
-    decompressed,
+    decompress_chunks,
 )
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.header import HEADER, Batch, BatchHeader, MalformedBatch
@@ -56,7 +56,7 @@ def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
             ``TooLarge`` if they are more than ``limit`` bytes.
     """
     header = batch.header
-    with _named(header):
+    with _name_batch(header):
         if header.records > MAX_RECORDS:
             raise TooLarge(f"{header.records} records, where {MAX_RECORDS} can be rebuilt")
         plain = decompress(batch.payload, header.codec, limit)
@@ -73,8 +73,8 @@ def stream_records(batch: Batch) -> Iterator[list[Record]]:
     header, left, expected = batch.header, batch.header.records, 0
     rest: list[bytes] = []
     size = needed = 0
-    with _named(header):
-        for chunk in decompressed(batch.payload, header.codec):
+    with _name_batch(header):
+        for chunk in decompress_chunks(batch.payload, header.codec):
             rest.append(chunk)
             size += len(chunk)
             if size < needed:
@@ -112,7 +112,7 @@ def _whole(plain: bytes, most: int) -> tuple[int, int, int]:
 
 
 @contextmanager
-def _named(header: BatchHeader) -> Iterator[None]:
+def _name_batch(header: BatchHeader) -> Iterator[None]:
     """Name the batch whose records cannot be read."""
     named = f"a batch at offset {header.base_offset} that cannot be read"
     try:
@@ -161,7 +161,7 @@ def _walk(  # noqa: PLR0912
             delta_ms = number >> 1 ^ -(number & 1)
         else:
             delta_ms, after = decode_varint(plain, at + 1)
-            delta_ms = _wrapped(base_timestamp + delta_ms) - base_timestamp
+            delta_ms = _wrap(base_timestamp + delta_ms) - base_timestamp
         number = plain[after]
         if number < 0x80:
             after += 1
@@ -187,11 +187,11 @@ def _walk(  # noqa: PLR0912
     if at != size:
         raise MalformedBatch(f"{size - at} bytes after the last record")
     if not -_FAR <= base_timestamp < _FAR:
-        return [(offset, _wrapped(ms), kind, content) for offset, ms, kind, content in records]
+        return [(offset, _wrap(ms), kind, content) for offset, ms, kind, content in records]
     return records
 
 
-def _wrapped(number: int) -> int:
+def _wrap(number: int) -> int:
     """``number`` as it is in 64 bits: clients add and subtract timestamps so (``DefaultRecord``), and so do we."""
     return (number + 2**63) % 2**64 - 2**63
 
@@ -238,7 +238,7 @@ def dense_batch(
     """
     if deltas is None:
         deltas = range(len(records))
-    plain = _encoded(records, deltas)
+    plain = _encode(records, deltas)
     timestamps = [record[1] for record in records]
     if not -(2**63) <= min(timestamps) <= max(timestamps) < 2**63:
         raise MalformedBatch("a timestamp that 64 bits do not hold")
@@ -293,13 +293,13 @@ def packed_batch(
     return Batch(header, payload).with_crc()
 
 
-def _encoded(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
+def _encode(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
     base_timestamp = records[0][1]
     parts: list[bytes] = []
     for delta, (_, timestamp, attributes, rest) in zip(deltas, records, strict=True):
         ago = timestamp - base_timestamp
         if not -_FAR <= ago < _FAR:
-            ago = _wrapped(ago)
+            ago = _wrap(ago)
         when = SMALL[ago] if 0 <= ago < _SMALL else encode_varint(ago)
         where = SMALL[delta] if delta < _SMALL else encode_varint(delta)
         size = 1 + len(when) + len(where) + len(rest)
@@ -328,11 +328,11 @@ def fitting_batches(
     if size <= max_bytes or len(records) == 1:
         yield batch, runs_of(records)
         return
-    for part in _divided(records, -(-size // max_bytes)):
+    for part in _divide(records, -(-size // max_bytes)):
         yield from fitting_batches(part, codec, max_bytes)
 
 
-def _divided(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]]:
+def _divide(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]]:
     """``records`` in at least two parts, of about as many bytes each; there are two records or more."""
     share = sum(len(record[3]) for record in records) / parts
     begin, size = 0, 0

@@ -91,7 +91,7 @@ def translate(
     from kafka_ferry.runs.state.step_time import step_time
     from kafka_ferry.runs.sync_groups.translate import Translator
 
-    asked = [_parsed(text) for text in offset or ()]
+    asked = [_parse(text) for text in offset or ()]
     if spark_checkpoint or to or clamp:
         if not (spark_checkpoint and to) or asked or group or reverse:
             raise typer.BadParameter(
@@ -133,7 +133,7 @@ def _notes(asked: Iterable[str], moves: GroupMoves) -> Iterator[str]:
             yield f"{name} has committed nothing in a topic that the flow copies."
 
 
-def _parsed(text: str) -> tuple[TopicPartition, int]:
+def _parse(text: str) -> tuple[TopicPartition, int]:
     # Topic names hold no colon.
     topic, *numbers = text.split(":")
     if topic and len(numbers) == 2 and all(number.isdecimal() for number in numbers):

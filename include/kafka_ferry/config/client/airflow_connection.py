@@ -109,7 +109,7 @@ def connection_properties(name: str, origin: str) -> dict[str, str]:
         raise wrong(f"sets {_CHECK} to false, which is not supported", advice)
     properties = {_NAMES[key]: value for key, value in settings.items() if key in _NAMES}
     try:
-        return properties | _login(settings) | _trusted(settings) | _keys(settings)
+        return properties | _login(settings) | _trust(settings) | _keys(settings)
     except JaasError as error:
         raise wrong(f"cannot be used: {error}", f"It must be {', '.join(MECHANISMS)}.") from None
     except OSError as error:
@@ -192,7 +192,7 @@ def _oauth(settings: Mapping[str, str]) -> dict[str, str]:
     return properties | {"sasl.jaas.config": login_text(Login(LOGIN_MODULE, options))}
 
 
-def _trusted(settings: Mapping[str, str]) -> dict[str, str]:
+def _trust(settings: Mapping[str, str]) -> dict[str, str]:
     location = settings.get("ssl.ca.location", "probe")
     if text := settings.get("ssl.ca.pem", ""):
         return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": text}

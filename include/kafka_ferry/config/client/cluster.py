@@ -298,7 +298,9 @@ class Cluster(BaseModel):
         }
         own_properties = self._looked_up(shared | special)
         self._check(own_properties)
-        found = ClientProperties(self._connected(own_properties) | own_properties, self.origin)
+        found = ClientProperties(
+            self._connection_settings(own_properties) | own_properties, self.origin
+        )
         remember(secret_values(found))
         if not found.get("bootstrap.servers"):
             reason = f"is required: the connection {self.airflow_connection!r} has none either"
@@ -412,7 +414,7 @@ class Cluster(BaseModel):
         if problems := [] if self.is_resolved else [*property_problems(own)]:
             raise config_error(self.origin, *problems)
 
-    def _connected(self, own: Mapping[str, str]) -> dict[str, str]:
+    def _connection_settings(self, own: Mapping[str, str]) -> dict[str, str]:
         """The Airflow connection's settings, except stores that the file replaces."""
         if not self.airflow_connection:
             return {}

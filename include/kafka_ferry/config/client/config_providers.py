@@ -233,7 +233,7 @@ class Providers:
         """
         names = dict.fromkeys(split_list(told.get(PROVIDERS, "")))
         for key in told:
-            if key != PROVIDERS and not _known(key, names):
+            if key != PROVIDERS and not _is_known(key, names):
                 reason = "belongs to no provider, or is not a setting of it"
                 problems.append(Problem(key, reason, f"Name it in {PROVIDERS}."))
         providers = {name: cls._provider(name, told, problems, yaml) for name in names}
@@ -358,6 +358,6 @@ def references(value: str) -> Iterator[ProviderReference]:
             yield ProviderReference(start, text, provider, *((path, key) if second else ("", path)))
 
 
-def _known(key: str, names: Iterable[str]) -> bool:
+def _is_known(key: str, names: Iterable[str]) -> bool:
     rest = key.removeprefix(f"{PROVIDERS}.")
     return any(rest.startswith(f"{name}.param.") or rest == f"{name}.class" for name in names)

@@ -160,17 +160,17 @@ def jaas_config(mechanism: str, username: str, password: str) -> str:
     """
     if mechanism not in LOGIN_MODULES:
         raise JaasError(f"{mechanism} is not supported")
-    name, word = (_quoted(text) for text in (username, password))
+    name, word = (_quote(text) for text in (username, password))
     return f"{LOGIN_MODULES[mechanism]} required username={name} password={word};"
 
 
 def login_text(login: Login) -> str:
     """A ``sasl.jaas.config`` for a login module and its options."""
-    options = (f"{_quoted(name)}={_quoted(value)}" for name, value in login.options.items())
+    options = (f"{_quote(name)}={_quote(value)}" for name, value in login.options.items())
     return f"{' '.join([login.module, 'required', *options])};"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """``text`` as a quoted token; line ends and backslashes would end it or mean something else."""
     return '"' + "".join(f"\\{ord(c):03o}" if c in '\\"\n\r' else c for c in text) + '"'
 

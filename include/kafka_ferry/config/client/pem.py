@@ -62,7 +62,7 @@ def pem_certificates(text: str) -> list[x509.Certificate]:
     """
     try:
         return [
-            x509.load_pem_x509_certificate(_framed("CERTIFICATE", body).encode())
+            x509.load_pem_x509_certificate(_frame("CERTIFICATE", body).encode())
             for label, body in _blocks(text)
             if label in _CERTIFICATES
         ]
@@ -87,7 +87,7 @@ def pem_key(text: str, password: str | None) -> Any:
         raise LockedKey("is required: the private key is encrypted")
     try:
         unlock = password.encode() if locked and password else None
-        return load_pem_private_key(_framed(label, body).encode(), unlock)
+        return load_pem_private_key(_frame(label, body).encode(), unlock)
     except UNREADABLE:
         if locked:
             raise LockedKey("does not open the private key") from None
@@ -149,7 +149,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
         yield found["label"], found["body"]
 
 
-def _framed(label: str, body: str) -> str:
+def _frame(label: str, body: str) -> str:
     """A PEM block in lines of 64 characters, as OpenSSL requires; Java also accepts it on one line."""
     # Headers, which an older kind of encryption has, are lines of their own.
     if ":" in body:

@@ -12,7 +12,7 @@ from kafka_ferry.config.file_content import content_of
 from kafka_ferry.config.files import mm2_properties, yaml_file
 from kafka_ferry.config.files.places import (
     in_file,
-    located,
+    locate_problems,
     properties_places,
     yaml_places,
 )
@@ -62,16 +62,16 @@ def _parse(
 ) -> tuple[Flow, ...]:
     file, content, suffix = _content(path)
     places = properties_places if suffix == ".properties" else yaml_places
-    with _for_itself(file), located(file, lambda: places(content)):
+    with _for_itself(file), locate_problems(file, lambda: places(content)):
         if suffix == ".properties":
-            return _permitted(mm2_properties.parse_flows(content, file, clusters, name))
+            return _require_permission(mm2_properties.parse_flows(content, file, clusters, name))
         if clusters:
             source, target = yaml_file.parse_aliases(content, file)
             if unknown := unknown_target(clusters, (source, target)):
                 raise config_error(file, unknown)
             if target not in clusters:
                 return ()
-        return _permitted((yaml_file.parse_flow(content, file),))
+        return _require_permission((yaml_file.parse_flow(content, file),))
 
 
 def no_flow(path: str | Path, clusters: Sequence[str] = ()) -> ConfigError:
@@ -83,7 +83,7 @@ def no_flow(path: str | Path, clusters: Sequence[str] = ()) -> ConfigError:
     file, content, suffix = _content(path)
     into = f" into {', '.join(clusters)}" if clusters else ""
     is_yaml = suffix != ".properties"
-    advice = "" if is_yaml else mm2_properties.enabling(content, file, clusters)
+    advice = "" if is_yaml else mm2_properties.enabling_line(content, file, clusters)
     if clusters and (others := [it.name for it in load_flows(path)]):
         advice = f"It enables {', '.join(others)}; what counts is the cluster after the arrow."
     return config_error(file, Problem(WHOLE_FILE, f"enables no flow{into}", advice))
@@ -95,7 +95,7 @@ def refuse(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> None:
     Raises:
         ConfigError: there are problems.
     """
-    if placed := _placed(path, flow, problems):
+    if placed := _place(path, flow, problems):
         raise config_error(str(path), *placed)
 
 
@@ -105,17 +105,17 @@ def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
     Raises:
         ConfigError: the file cannot be read any more.
     """
-    doubtful = _placed(path, flow, file_doubts(flow))
+    doubtful = _place(path, flow, file_doubts(flow))
     return [str(config_error(str(path), it)) for it in doubtful]
 
 
-def _placed(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> list[Problem]:
+def _place(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> list[Problem]:
     _, content, suffix = _content(path)
     places = (properties_places if suffix == ".properties" else yaml_places)(content)
     return [in_file(problem, flow, places) for problem in problems]
 
 
-def _permitted(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
+def _require_permission(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
     for flow in flows:
         check_flow(flow)
     return flows

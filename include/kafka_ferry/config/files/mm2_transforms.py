@@ -129,14 +129,14 @@ class _Chain:
             said = f"only a Filter can have a predicate here, and this is a {kind}"
             raise _Refused(f"{name}.predicate", said, _AS_RULE)
         if kind == "DropHeaders":
-            for header in split_list(self._required(f"{name}.headers")):
+            for header in split_list(self._require(f"{name}.headers")):
                 self._set.pop(header, None)
                 self._dropped += [header] if header not in self._dropped else []
             return
-        header = self._required(f"{name}.header")
+        header = self._require(f"{name}.header")
         if header in self._dropped:
             self._dropped.remove(header)
-        self._set[header] = self._required(f"{name}.value.literal")
+        self._set[header] = self._require(f"{name}.value.literal")
 
     def _predicate(self, name: str) -> str:
         """When a transform applies, in Spark SQL; "" for always."""
@@ -156,12 +156,12 @@ class _Chain:
         if kind == "RecordIsTombstone":
             return "value is null"
         if kind == "HasHeaderKey":
-            header = self._required(f"{name}.name")
+            header = self._require(f"{name}.name")
             if header in self._set or header in self._dropped:
                 said = f"tests for {header!r} after another transform has changed it"
                 raise _Refused(f"{name}.name", said, "Put the Filter before it.")
             return f"map_contains_key(headers, {_literal(header)})"
-        pattern = self._required(f"{name}.pattern")
+        pattern = self._require(f"{name}.pattern")
         try:
             checked_patterns([pattern])
         except ValueError as error:
@@ -175,7 +175,7 @@ class _Chain:
     def _kind(self, name: str, kinds: _Kinds) -> str:
         """The simple name of a transform's or predicate's class."""
         setting = f"{name}.type"
-        kind = self._required(setting).rpartition(".")[2]
+        kind = self._require(setting).rpartition(".")[2]
         if kind not in kinds:
             reason, advice = _NO_EQUAL.get(kind.partition("$")[0], ("cannot run here", _AS_RULE))
             raise _Refused(setting, f"{kind} {reason}", advice)
@@ -186,7 +186,7 @@ class _Chain:
                 raise _Refused(other, f"is not a setting of {kind}", advice)
         return kind
 
-    def _required(self, name: str) -> str:
+    def _require(self, name: str) -> str:
         if text := self._settings.get(name, ""):
             return text
         raise _Refused(name, "is required")

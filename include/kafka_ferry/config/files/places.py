@@ -50,7 +50,7 @@ KeyPlaces = Mapping[str, KeyPlace]
 
 
 @contextmanager
-def located(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
+def locate_problems(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
     """Adds to the problems of a file the line of each, and the value that is wrong, as it is written there.
 
     Args:
@@ -67,14 +67,14 @@ def located(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None]:
             raise
         problems = error.problems or ((error.key, error.reason, error.advice),)
         there = places()
-        placed = [_located(Problem(*it), there) for it in problems]
+        placed = [_locate(Problem(*it), there) for it in problems]
         raise config_error(file, *sorted(placed, key=lambda it: it.line or sys.maxsize)) from None
 
 
 def in_file(problem: Problem, flow: Flow, places: KeyPlaces) -> Problem:
     """A problem of a flow with the line and the name that its key has in the flow's file."""
     key = next((it for it in _names_of(problem.key, flow) if it in places), problem.key)
-    return _located(problem._replace(key=key), places)
+    return _locate(problem._replace(key=key), places)
 
 
 def _names_of(key: str, flow: Flow) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _entries(content: bytes) -> Iterator[tuple[str, KeyPlace]]:
     for part in parts:
         if isinstance(part, javaproperties.KeyValue):
             value = part.value.strip()
-            yield part.key, KeyPlace(line, _quoted(value), *_mistake(value))
+            yield part.key, KeyPlace(line, _quote(value), *_mistake(value))
         line += len(_LINE.findall(part.source))
 
 
@@ -156,20 +156,20 @@ def _below(node: yaml.Node, path: str) -> Iterator[tuple[str, KeyPlace]]:
 
 def _value(node: yaml.Node) -> str:
     if isinstance(node, yaml.ScalarNode):
-        return _quoted(node.value)
+        return _quote(node.value)
     if isinstance(node, yaml.SequenceNode):
         return "a list" if node.value else "an empty list"
     names = [repr(key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
     return f"a mapping with {', '.join(names[:3])}" if names else "a mapping"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     if not text:
         return "empty"
     return f"'{text}'" if _SHOWN.fullmatch(text) else ""
 
 
-def _located(problem: Problem, places: KeyPlaces) -> Problem:
+def _locate(problem: Problem, places: KeyPlaces) -> Problem:
     place, is_own = places.get(problem.key), True
     above = problem.key
     while place is None and "." in above:
@@ -184,13 +184,13 @@ def _located(problem: Problem, places: KeyPlaces) -> Problem:
     if is_own and _DEMAND.match(reason) and _may_show(problem.key) and place.value:
         reason += "" if place.value in reason else f", and not {place.value}"
         value = place.value.strip("'")
-        near = did_you_mean(value, [it for it in _named(problem.reason) if it != value])
+        near = did_you_mean(value, [it for it in _values_named(problem.reason) if it != value])
         if near and "Did you mean" not in reason:
             return problem._replace(reason=reason, advice=problem.advice or near, line=place.line)
     return problem._replace(reason=reason, line=place.line)
 
 
-def _named(reason: str) -> list[str]:
+def _values_named(reason: str) -> list[str]:
     """The values that a reason lists: in quotes, or after "one of"."""
     _, _, listed = reason.partition("must be one of ")
     return [*_IN_QUOTES.findall(reason), *split_list(listed.partition(", or ")[0])]

@@ -92,18 +92,18 @@ def mirrormaker2_page() -> str:
         parts += [head, *_rows(state)]
         if state == "supported":
             parts += [f"| `{key}` | `{default}` | {what} |\n" for key, default, what in _OF_CLIENTS]
-    parts += [_CONNECTING, *_connecting()]
+    parts += [_CONNECTING, *_connection_rows()]
     return "".join(parts)
 
 
 def _rows(state: State) -> Iterator[str]:
     for name, key in KEYS.items():
         if key.state == state:
-            default = _escaped(f"`{key.default}`") if key.default != "none" else "none"
-            yield f"| `{name}` | {default} | {_escaped(key.why)} |\n"
+            default = _escape(f"`{key.default}`") if key.default != "none" else "none"
+            yield f"| `{name}` | {default} | {_escape(key.why)} |\n"
 
 
-def _connecting() -> Iterator[str]:
+def _connection_rows() -> Iterator[str]:
     supported = sorted(CONNECTION_NAMES - IGNORED_CONNECTION_NAMES.keys())
     for name in supported:
         yield f"| `{name}` | |\n"
@@ -118,14 +118,14 @@ def _default(field: FieldInfo) -> str:
     if isinstance(default, bool):
         default = str(default).lower()
     text = "" if default is None or default == {} else str(default)
-    return _escaped(f"`{text}`") if text else "none"
+    return _escape(f"`{text}`") if text else "none"
 
 
 def _cell(field: FieldInfo) -> str:
-    return _escaped(field.description or "")
+    return _escape(field.description or "")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     # A bar would end the table cell.
     return text.replace("|", r"\|")
 

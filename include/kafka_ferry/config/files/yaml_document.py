@@ -237,10 +237,10 @@ def _syntax_problem(error: yaml.YAMLError) -> Problem:
     tabs = "Indent with spaces: YAML allows no tab there." if is_tab else ""
     is_in_line = reason.startswith("mapping values are not allowed")
     keys = "Does a second key stand in the line? Write KEY: {NAME: VALUE}." if is_in_line else ""
-    return Problem(where, f"is not valid YAML: {reason}", tabs or keys or _opened(error))
+    return Problem(where, f"is not valid YAML: {reason}", tabs or keys or _what_is_open(error))
 
 
-def _opened(error: yaml.YAMLError) -> str:
+def _what_is_open(error: yaml.YAMLError) -> str:
     """What may not be closed, and where it begins: the error is where the next thing is, perhaps lines below."""
     what, mark = _OPENED.get(getattr(error, "context", "")), getattr(error, "context_mark", None)
     return f"Is the {what} of line {mark.line + 1} closed?" if what and mark else ""

@@ -53,20 +53,22 @@ def parse_flow(content: bytes, file: str) -> Flow:
     providers = _providers(whole, problems)
     data = {key: value for key, value in whole.items() if not str(key).startswith(PROVIDERS)}
     problems += _wrong_references(data, providers)
-    problems += [problem for key, value in data.items() if (problem := _refused(key, value))]
+    problems += [
+        problem for key, value in data.items() if (problem := _problem_with_key(key, value))
+    ]
     values: dict[str, Any] = {key: data[key] for key in OPTIONS if key in data}
     values["policy_settings"] = _policy_settings(data, problems)
     ignored: list[tuple[str, str]] = []
     for side in _SIDES:
         if side in data:
             values[side] = _cluster(side, data[side], file, providers, problems)
-            ignored += _ignored(side, values[side])
+            ignored += _ignored_properties(side, values[side])
     try:
         flow = Flow.model_validate({**values, "file": file, "ignored": ignored})
     except ValidationError as error:
         # What a wrong reference or a nested key causes is told once.
         told = {problem.key for problem in problems}
-        others = (it for it in problems_of(error, _dotted) if it.key not in told)
+        others = (it for it in problems_of(error, _dotted_name) if it.key not in told)
         raise config_error(file, *problems, *others) from None
     if problems:
         raise config_error(file, *problems)
@@ -134,14 +136,14 @@ def _policy_settings(
     return found
 
 
-def _dotted(path: Sequence[str]) -> str:
+def _dotted_name(path: Sequence[str]) -> str:
     return ".".join(path) or WHOLE_FILE
 
 
-def _refused(key: object, value: object) -> Problem | None:
+def _problem_with_key(key: object, value: object) -> Problem | None:
     name = str(key)
     if key in OPTIONS and isinstance(value, Mapping):
-        return _nested(name, value)
+        return _problem_with_nesting(name, value)
     if key in _SIDES or key in OPTIONS or is_policy_setting(name):
         return None
     if name in FIXED:
@@ -159,7 +161,7 @@ def _refused(key: object, value: object) -> Problem | None:
     return Problem(name, "is not an option of a flow", advice or near)
 
 
-def _nested(name: str, value: Mapping[object, object]) -> Problem | None:
+def _problem_with_nesting(name: str, value: Mapping[object, object]) -> Problem | None:
     """The problem with options that are written below another one, and with a mapping where topics are listed."""
     below = [option for key in value if (option := f"{name}.{key}") in OPTIONS]
     if below:
@@ -182,7 +184,7 @@ def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield name, value
 
 
-def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
+def _ignored_properties(side: str, cluster: object) -> Iterator[tuple[str, str]]:
     """The properties of a cluster without effect here, each with the reason."""
     properties = cluster.get("properties", {}) if isinstance(cluster, Mapping) else {}
     for name in properties:

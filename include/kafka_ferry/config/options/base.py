@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict
 
 
-def _dotted(name: str) -> str:
+def _dotted_name(name: str) -> str:
     return name.replace("_", ".")
 
 
@@ -19,7 +19,7 @@ class Options(BaseModel):
         frozen=True,
         extra="forbid",
         populate_by_name=True,
-        alias_generator=_dotted,
+        alias_generator=_dotted_name,
         hide_input_in_errors=True,
     )
 

@@ -84,7 +84,7 @@ def _severities(given: object) -> Severities:
         pairs = given
     else:
         raise ValueError("must be a mapping of checks to critical, warning or info")
-    chosen = tuple(_checked(pairs))
+    chosen = tuple(_check(pairs))
     names = [name for name, _ in chosen]
     for name in names:
         if names.count(name) > 1:
@@ -92,7 +92,7 @@ def _severities(given: object) -> Severities:
     return chosen
 
 
-def _checked(pairs: Iterable[tuple[object, object]]) -> Iterator[tuple[str, Severity]]:
+def _check(pairs: Iterable[tuple[object, object]]) -> Iterator[tuple[str, Severity]]:
     for name, severity in pairs:
         if name not in CHECKS:
             advice = did_you_mean(str(name), CHECKS) or f"They are {', '.join(CHECKS)}."

@@ -20,7 +20,7 @@ from kafka_ferry.config.types.java_tokens import (
     Tokens,
 )
 
-__all__ = ["JavaSyntaxError", "NotTranslated", "translated"]
+__all__ = ["JavaSyntaxError", "NotTranslated", "translate_regex"]
 
 _DEEPEST: Final = 50
 _MOST_TIMES: Final = 2**31 - 1
@@ -54,7 +54,7 @@ class _Flags:
     U: bool = False
 
 
-def translated(pattern: str) -> str:
+def translate_regex(pattern: str) -> str:
     """The expression for ``regex.compile(..., regex.VERSION1)``; groups keep their numbers.
 
     Raises:
@@ -109,7 +109,7 @@ class _Translator(Tokens):
                 if not repeatable:
                     raise NotTranslated("a repeated anchor or look-around")
                 self._unroll(before, times)
-                atom = _repeated(atom, times, suffix)
+                atom = _repeat(atom, times, suffix)
             parts.append(atom)
         return "".join(parts)
 
@@ -160,7 +160,7 @@ class _Translator(Tokens):
         if meant == "(":
             return self._group()
         if meant == "\\":
-            return self._escaped()
+            return self._escape()
         if meant in ("^", "$"):
             return _ANCHORS[char], False
         if meant == "[":
@@ -172,13 +172,13 @@ class _Translator(Tokens):
     def _literal(self, char: str) -> str:
         if self._flags.i and char in LETTERS:
             return f"[{char.lower()}{char.upper()}]"
-        return _written(char)
+        return _write(char)
 
     # --- groups ----------------------------------------------------------------------------------
 
     def _group(self) -> tuple[str, bool]:
         if not self.accept("?"):
-            return self._captured(""), True
+            return self._capture(""), True
         if self.accept(":"):
             return self._within("(?:"), True
         if self.accept(">"):
@@ -188,14 +188,14 @@ class _Translator(Tokens):
             if self.accept(opening):
                 return self._look_around(opening), False
         if self.accept("<"):
-            return self._captured(self._name(">")), True
-        return self._flagged()
+            return self._capture(self._name(">")), True
+        return self._flag_group()
 
     def _refuse_behind(self, what: str) -> None:
         if self._behind:
             raise NotTranslated(f"{what} in a look-behind")
 
-    def _captured(self, name: str) -> str:
+    def _capture(self, name: str) -> str:
         self._refuse_behind("a capturing group")
         if name in self._names:
             raise JavaSyntaxError(f"the group {name!r} is defined twice")
@@ -225,7 +225,7 @@ class _Translator(Tokens):
         self._flags, self._depth = flags, self._depth - 1
         return f"{opening}{found})"
 
-    def _flagged(self) -> tuple[str, bool]:
+    def _flag_group(self) -> tuple[str, bool]:
         flags, on = self._flags, True
         while (char := self.peek()) not in (")", ":"):
             if char == "-" and on:
@@ -255,7 +255,7 @@ class _Translator(Tokens):
 
     # --- what begins with a backslash -------------------------------------------------------------
 
-    def _escaped(self) -> tuple[str, bool]:
+    def _escape(self) -> tuple[str, bool]:
         char = self.peek()
         if char in DIGITS and char != "0":
             return self._back_reference(self._number()), True
@@ -279,7 +279,7 @@ class _Translator(Tokens):
             if char in "bB" and self._flags.U:
                 raise NotTranslated(f"\\{char} with (?U)")
             return _ANCHORS[char], False
-        if (items := self._predefined()) is not None:
+        if (items := self._predefined_class()) is not None:
             return f"[{items}]", True
         return self._literal(self.character()), True
 
@@ -298,7 +298,7 @@ class _Translator(Tokens):
             raise NotTranslated("a reference to a group that is not closed before it")
         return f"(?P=g{number})"
 
-    def _predefined(self) -> str | None:
+    def _predefined_class(self) -> str | None:
         """The items of a class that begins with a backslash, None where a character does."""
         char = self.peek()
         table = OF_UNICODE if self._flags.U else PREDEFINED
@@ -359,13 +359,13 @@ class _Translator(Tokens):
         self._size += 1
         if self.peek() == "\\":
             self.take()
-            if (items := self._predefined()) is not None:
+            if (items := self._predefined_class()) is not None:
                 return items
             first = self.character()
         else:
             first = self.take()
         if self.peek() != "-" or self.peek(1) in ("[", "]"):
-            return _both_cases(first, first) if self._flags.i else _written(first)
+            return _both_cases(first, first) if self._flags.i else _write(first)
         self.take()
         last = self.character() if self.accept("\\") else self.take()
         if last < first:
@@ -382,12 +382,12 @@ def _operand(items: list[str], nested: int) -> str:
     return f"[{''.join(items)}]"
 
 
-def _repeated(atom: str, times: str, suffix: str) -> str:
+def _repeat(atom: str, times: str, suffix: str) -> str:
     whole = f"{atom}{times}"
     return f"(?>{whole})" if suffix == "+" else f"{whole}{suffix}"
 
 
-def _written(char: str) -> str:
+def _write(char: str) -> str:
     if char in LETTERS or char in DIGITS:
         return char
     code = ord(char)
@@ -397,7 +397,7 @@ def _written(char: str) -> str:
 
 
 def _range(first: str, last: str) -> str:
-    return _written(first) if first == last else f"{_written(first)}-{_written(last)}"
+    return _write(first) if first == last else f"{_write(first)}-{_write(last)}"
 
 
 def _both_cases(first: str, last: str) -> str:

@@ -27,7 +27,7 @@ class Tokens:
     """
 
     def __init__(self, pattern: str) -> None:
-        self._tokens = _unquoted(pattern)
+        self._tokens = _unquote(pattern)
         self._at = 0
 
     @property
@@ -116,7 +116,7 @@ class Tokens:
         return int(digits, 16)
 
 
-def _unquoted(pattern: str) -> list[tuple[str, bool]]:
+def _unquote(pattern: str) -> list[tuple[str, bool]]:
     """The characters, each with whether it is between ``\\Q`` and ``\\E``."""
     found: list[tuple[str, bool]] = []
     at = 0

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import regex
 
-from kafka_ferry.config.types.java_regex import NotTranslated, translated
+from kafka_ferry.config.types.java_regex import NotTranslated, translate_regex
 from kafka_ferry.errors import ConfigError, InputError
 
 _DOT_IS_ALL: Final = "(?s)"
@@ -65,7 +65,7 @@ class NamePatterns:
 
     def __init__(self, text: str) -> None:
         # Version 1 has nested sets and intersections.
-        self._compiled = regex.compile(translated(text), regex.VERSION1)
+        self._compile = regex.compile(translate_regex(text), regex.VERSION1)
         self._text = text
         self._beyond_s = 0.0
 
@@ -75,7 +75,7 @@ class NamePatterns:
         Raises:
             InputError: the expression takes too long for it, or for all names so far.
         """
-        return self._quick(self._compiled.fullmatch, name)
+        return self._quick(self._compile.fullmatch, name)
 
     def sub(self, replace: Callable[[Any], str], name: str) -> str:
         """The name with each match in it replaced.
@@ -83,12 +83,12 @@ class NamePatterns:
         Raises:
             InputError: as ``fullmatch``.
         """
-        return str(self._quick(self._compiled.sub, replace, name))
+        return str(self._quick(self._compile.sub, replace, name))
 
     @property
     def groups(self) -> int:
         """How many groups the expression has."""
-        return int(self._compiled.groups)
+        return int(self._compile.groups)
 
     def _quick(self, work: Callable[..., Any], *arguments: Any) -> Any:
         name, began = arguments[-1], time.thread_time()
@@ -121,7 +121,7 @@ def compile_patterns(patterns: Sequence[str]) -> NamePatterns:
     _require_light(patterns)
     joined = "|".join(patterns)
     try:
-        return _compiled(joined)
+        return _compile(joined)
     except ValueError:
         culprit, error = _first_invalid(patterns)
         if isinstance(error, NotTranslated):
@@ -219,14 +219,14 @@ def _impossible(pattern: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> NamePatterns:
+def _compile(pattern: str) -> NamePatterns:
     return NamePatterns(pattern)
 
 
 def _first_invalid(patterns: Sequence[str]) -> tuple[str, ValueError]:
     for pattern in (*patterns, "|".join(patterns)):
         try:
-            _compiled(pattern)
+            _compile(pattern)
         except ValueError as error:
             return pattern, error
     raise AssertionError("all of them are valid")
@@ -284,13 +284,13 @@ class NameFilter:
     def why_not(self, name: str) -> str | None:
         """The reason why the topic or group is left out; None where it is not."""
         if _matches(self._excluded, name):
-            return f"excluded by '{self._excluding(name)}'"
+            return f"excluded by '{self._excluding_pattern(name)}'"
         if not _matches(self._included, name):
             listed = ", ".join(f"'{pattern}'" for pattern in self.include) or "an empty list"
             return f"matched by no pattern of {listed}"
         return None
 
-    def _excluding(self, name: str) -> str:
+    def _excluding_pattern(self, name: str) -> str:
         for pattern in self.exclude:
             try:
                 if _matches(self._compiled_of([pattern]), name):

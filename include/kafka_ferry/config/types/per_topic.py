@@ -39,7 +39,7 @@ class PerTopic(Generic[_T]):
     def said_of(self, topic: str) -> _T | None:
         """The topic's value, None where the file does not say any."""
         for pattern, value in self.rules:
-            if _compiled(pattern).fullmatch(topic):
+            if _compile(pattern).fullmatch(topic):
                 return value
         return None
 
@@ -122,5 +122,5 @@ def _reads(read: Callable[[object], object], given: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     return compile_patterns([pattern])

@@ -45,10 +45,10 @@ class _Rule:
         if self.pattern.fullmatch(principal) is None:
             return None
         # Kafka replaces each occurrence, as Java's replaceAll does.
-        kind, colon, name = self.pattern.sub(self._replaced, principal).partition(":")
+        kind, colon, name = self.pattern.sub(self._replace, principal).partition(":")
         return f"{kind}{colon}{self.case(name)}"
 
-    def _replaced(self, found: Any) -> str:
+    def _replace(self, found: Any) -> str:
         return "".join(
             piece if isinstance(piece, str) else found[piece] or "" for piece in self.pieces
         )
@@ -139,12 +139,12 @@ def _as_rules(value: Any) -> Any:
     return split_rules(value) if isinstance(value, str) else value
 
 
-def _checked(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _check(texts: tuple[str, ...]) -> tuple[str, ...]:
     principal_rules(texts)
     return texts
 
 
-PrincipalTexts = Annotated[tuple[str, ...], BeforeValidator(_as_rules), AfterValidator(_checked)]
+PrincipalTexts = Annotated[tuple[str, ...], BeforeValidator(_as_rules), AfterValidator(_check)]
 """An option that holds rules for principals: a list, or text with commas between the rules."""
 
 

@@ -50,7 +50,7 @@ class ChangedReader:
     def next(self, timeout_s: float) -> Sequence[Read] | None:
         """See ``Reader``."""
         reads = self._reader.next(timeout_s)
-        return None if reads is None else [self._changed(read) for read in reads]
+        return None if reads is None else [self._change(read) for read in reads]
 
     def drop(self, range_: Range) -> None:
         """See ``Reader``."""
@@ -61,7 +61,7 @@ class ChangedReader:
         """See ``Reader``."""
         self._reader.close()
 
-    def _changed(self, read: Read) -> Read:
+    def _change(self, read: Read) -> Read:
         range_, failure = read.range, read.failure
         change = self._changes.get(range_.topic)
         if change is None:

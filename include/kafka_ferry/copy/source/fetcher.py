@@ -143,7 +143,7 @@ class RangeFetcher:
                     yield reads
                     self._depth.took(time.monotonic() - began)
             for requests, why in self._pending.given_up():
-                unanswered = [cursor for sent in requests for cursor in self._answered(sent)]
+                unanswered = [cursor for sent in requests for cursor in self._cursors_of(sent)]
                 self._failed_transiently(unanswered, why, began=requests[0].since)
             if jumps := self._jumps():
                 yield jumps
@@ -290,7 +290,7 @@ class RangeFetcher:
             cursor.asked_to = offsets[cursor.range.source] + reach if reach else 0
         return True
 
-    def _answered(self, sent: SentFetch) -> list[Cursor]:
+    def _cursors_of(self, sent: SentFetch) -> list[Cursor]:
         """The cursors that a request was for, which now have one less in flight."""
         cursors = [self._cursors[tp] for tp in sent.offsets if tp in self._cursors]
         for cursor in cursors:
@@ -300,7 +300,7 @@ class RangeFetcher:
     def _receive(self, sent: SentFetch) -> list[Read]:
         reads = []
         room = self._rules.max_bytes
-        cursors = self._answered(sent)
+        cursors = self._cursors_of(sent)
         has_records = False
         try:
             for fetched in sent.fetch.answers():

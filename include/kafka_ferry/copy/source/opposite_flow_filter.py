@@ -85,14 +85,14 @@ class ReturnedRecords:
                     )
                     if copied.preserved:
                         preserved[tp] = copied
-        for tp, found in self._uncommitted(preserved).items():
+        for tp, found in self._uncommitted_spans(preserved).items():
             spans[tp] += found
         return {
             tp: Returned(of_partition, partial(_is_by, flow.source, tp))
             for tp, of_partition in spans.items()
         }
 
-    def _uncommitted(
+    def _uncommitted_spans(
         self, last: Mapping[TopicPartition, CopiedRange]
     ) -> dict[TopicPartition, list[ReturnedSpan]]:
         """What a preserving writer has written and never committed, since its own source was lost.

@@ -41,11 +41,11 @@ def id_changes(ranges: Iterable[Range], ids: IdBytes) -> dict[str, BatchChange]:
     """
     parts = {range_.topic: range_.id_parts for range_ in ranges}
     return {
-        topic: partial(_changed, of_topic, ids) for topic, of_topic in parts.items() if of_topic
+        topic: partial(_change_ids, of_topic, ids) for topic, of_topic in parts.items() if of_topic
     }
 
 
-def _changed(
+def _change_ids(
     parts: Collection[IdPart],
     ids: IdBytes,
     converted: ConvertedBatch,
@@ -82,7 +82,7 @@ class MissingSchemas:
         """
         if isinstance(found, str):
             return None
-        mirror = self._mirror or self._connected()
+        mirror = self._mirror or self._connect()
         for at in mirror.source.places(found):
             if there := mirror.at_target(at):
                 log.info("The schema %d of the source is %d on the target", found, there.target_id)
@@ -96,7 +96,7 @@ class MissingSchemas:
         """Close the connections, if there are any."""
         self._clients.close()
 
-    def _connected(self) -> SchemaMirror:
+    def _connect(self) -> SchemaMirror:
         from kafka_ferry.schemas.mirror import SchemaMirror
         from kafka_ferry.schemas.registry import open_registry
         from kafka_ferry.schemas.subjects import SubjectNames

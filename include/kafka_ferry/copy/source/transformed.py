@@ -25,7 +25,7 @@ from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
 from kafka_ferry.copy.source.record_errors import RecordErrors
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.transform import Changer, Evaluated, Evaluator, FieldFormat, rows_of, transformed
+from kafka_ferry.transform import Changer, Evaluated, Evaluator, FieldFormat, apply_rule, rows_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -206,7 +206,7 @@ class TransformedReader:
                 continue
             topic_limits = self._limits_by_topic.get(part.range.remote_topic, TopicLimits())
             changer = self._rules[part.range.topic].changer
-            became = transformed(converted, records, results, changer, topic_limits)
+            became = apply_rule(converted, records, results, changer, topic_limits)
             errors.add(became.converted, became.errors)
         if is_dropped or errors.failure:
             self.drop(part.range)

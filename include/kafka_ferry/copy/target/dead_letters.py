@@ -25,7 +25,7 @@ from kafka_ferry.batches import (
 from kafka_ferry.clock import now_ms
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import Range
-from kafka_ferry.secret_values import masked
+from kafka_ferry.secret_values import mask
 from kafka_ferry.wire.error_codes import (
     INVALID_RECORD,
     INVALID_TIMESTAMP,
@@ -111,7 +111,7 @@ class Rejections:
         self, converted: ConvertedBatch, topic_limits: TopicLimits
     ) -> Iterator[tuple[ConvertedBatch, list[tuple[Rejected, str]]]]:
         """``converted`` in pieces that the target may accept, each with the records that were taken out."""
-        for piece in self._divided(converted):
+        for piece in self._divide(converted):
             bad = self.errors.keys() & range(piece.start, piece.end)
             if self.screened:
                 bad |= unfit(piece, topic_limits, now_ms())
@@ -124,7 +124,7 @@ class Rejections:
                 [(record, self.errors.get(record.offset, self.screened)) for record in taken],
             )
 
-    def _divided(self, converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
+    def _divide(self, converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
         for cut in sorted(cut for cut in self.cuts if converted.start < cut < converted.end):
             before, converted = cut_at(converted, cut)
             yield before
@@ -139,7 +139,7 @@ def letter_for(range_: Range, record: Rejected, error: str, run: str) -> Batch:
         "ferry.offset": str(record.offset),
         "ferry.timestamp": str(record.timestamp),
         "ferry.topic.id": range_.topic_id,
-        "ferry.error": masked(error),
+        "ferry.error": mask(error),
         "ferry.run": run,
     }
     return dead_letter(

@@ -50,7 +50,7 @@ def align(
         return (
             None if position is None else _of_nothing(source, target, position, compacted=compacted)
         )
-    walk = _walked(source, target, position, compacted=compacted, joined=joined)
+    walk = _walk(source, target, position, compacted=compacted, joined=joined)
     if walk is None:
         may_be_lost = target.distinct(compacted=compacted) <= source.start
         if position is not None and position <= source.start and may_be_lost:
@@ -91,7 +91,7 @@ def _of_nothing(
     return Alignment(position, position, leader_epoch=epoch, is_compared=False)
 
 
-def _walked(
+def _walk(
     source: LogRecords,
     target: LogRecords,
     position: int | None,

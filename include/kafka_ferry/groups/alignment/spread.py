@@ -15,7 +15,7 @@ from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned
 from kafka_ferry.groups.alignment.record_digests import Digests, Offsets
 
 
-def spread(
+def align_spread(
     sources: Mapping[int, LogRecords],
     targets: Sequence[LogRecords],
     positions: Mapping[int, int | None],

@@ -105,10 +105,10 @@ def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
             doubt=f"its counterpart {meant.offset} is no longer on the target, whose log is "
             f"[{log.start}, {log.end})",
         )
-    return replace(placed, doubt=_doubled(placed, span))
+    return replace(placed, doubt=_why_doubled(placed, span))
 
 
-def _doubled(placed: Placed, span: OffsetMap) -> str:
+def _why_doubled(placed: Placed, span: OffsetMap) -> str:
     """Why records that the query has read are also after the counterpart, "" where none are.
 
     This happens in a partition that was not copied in order, such as after a backfill.

@@ -84,14 +84,16 @@ def rewritten(checkpoint: SparkCheckpoint, place: Place, *, clamp: bool = False)
         files[f"{COMMITS}/{numbers.committed}"] = checkpoint.commit
     notes = list[str]()
     if numbers.unfinished is not None:
-        more, note = _unfinished(checkpoint, numbers.unfinished, begin, place)
+        more, note = _unfinished_batch(checkpoint, numbers.unfinished, begin, place)
         files |= more
         notes.append(note)
     if numbers.before is not None:
         earlier = checkpoint.batches[numbers.before]
         files.setdefault(f"{OFFSETS}/{numbers.before}", _batch(earlier, _ends(earlier, place)))
     for name, offsets in checkpoint.initial.items():
-        files[name] = initial_content(_known([place(*item) for item in (offsets or {}).items()]))
+        files[name] = initial_content(
+            _known_offsets([place(*item) for item in (offsets or {}).items()])
+        )
     if checkpoint.metadata is not None:
         files[METADATA] = checkpoint.metadata
     placed = tuple(sorted(_flat(begin), key=lambda one: one.source))
@@ -144,7 +146,7 @@ def _initial(checkpoint: SparkCheckpoint, name: str) -> Mapping[TopicPartition, 
     return checkpoint.initial.get(name)
 
 
-def _unfinished(
+def _unfinished_batch(
     checkpoint: SparkCheckpoint, number: int, begin: _Ends, place: Place
 ) -> tuple[dict[str, bytes], str]:
     """The files of the unfinished batch, and notes on it."""
@@ -185,13 +187,13 @@ def _ends(batch: MicroBatch, place: Place) -> _Ends:
 def _batch(batch: MicroBatch, ends: _Ends) -> bytes:
     """The batch's file with other offsets."""
     written = (
-        replace(end, text=NO_OFFSET if placed is None else kafka_text(_known(placed)))
+        replace(end, text=NO_OFFSET if placed is None else kafka_text(_known_offsets(placed)))
         for end, placed in zip(batch.ends, ends, strict=True)
     )
     return bytes(replace(batch, ends=tuple(written)))
 
 
-def _known(placed: Iterable[Placed]) -> dict[TopicPartition, int]:
+def _known_offsets(placed: Iterable[Placed]) -> dict[TopicPartition, int]:
     """The offsets on the target, without partitions that have none, as where a topic is gone."""
     return {one.target: one.at for one in placed if one.target and one.at is not None}
 

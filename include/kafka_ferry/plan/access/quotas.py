@@ -75,11 +75,11 @@ def _on_target(quotas: Quotas, rules: PrincipalRules) -> dict[tuple[Entity, str]
     return {
         (mapped, key): value
         for (entity, key), value in quotas.items()
-        if (mapped := _mapped(entity, rules))
+        if (mapped := _map_entity(entity, rules))
     }
 
 
-def _mapped(entity: Entity, rules: PrincipalRules) -> Entity | None:
+def _map_entity(entity: Entity, rules: PrincipalRules) -> Entity | None:
     parts: list[tuple[str, str | None]] = []
     for kind, name in entity:
         if kind == "user" and name is not None:

@@ -72,12 +72,12 @@ def settled_by(ranges: Iterable[Accounted]) -> list[Settled]:
 
 def within(settled: Iterable[Settled], offsets: Span, window: Window) -> tuple[Settled, ...]:
     """What is settled of ``offsets`` and ``window``: ascending, each offset and timestamp once."""
-    clipped = _clipped(settled, offsets, (window.since_ms, window.until_ms))
+    clipped = _clip(settled, offsets, (window.since_ms, window.until_ms))
     pieces: list[Settled] = []
     for (start, end), times in _elementary(clipped):
         for since, until in times:
             pieces.append(Settled(start, end, since, until))
-    return tuple(_joined(pieces))
+    return tuple(_join(pieces))
 
 
 def hull(settled: Iterable[Settled], offsets: Span, window: Window) -> Span | None:
@@ -107,10 +107,10 @@ def whole_spans(settled: Iterable[Settled], window: Window) -> Iterator[Span]:
         for it in settled
         if it.since <= window.since_ms and window.until_ms <= it.until
     ]
-    return iter(merged(spans))
+    return iter(merge_spans(spans))
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """The same, ascending and disjoint; spans that touch are one."""
     found: list[Span] = []
     for start, end in sorted(spans):
@@ -134,7 +134,7 @@ def common(left: Sequence[Span], right: Sequence[Span]) -> int:
     return count
 
 
-def _clipped(settled: Iterable[Settled], offsets: Span, times: Span) -> Iterator[Settled]:
+def _clip(settled: Iterable[Settled], offsets: Span, times: Span) -> Iterator[Settled]:
     for it in settled:
         start, end = max(it.start, offsets[0]), min(it.end, offsets[1])
         since, until = max(it.since, times[0]), min(it.until, times[1])
@@ -150,7 +150,7 @@ def _elementary(settled: Iterable[Settled]) -> Iterator[tuple[Span, list[Span]]]
     edges: dict[int, Counter[Span]] = defaultdict(Counter)
     for times, spans in by_times.items():
         # The ledger has a range for each transaction, and most of them join.
-        for start, end in merged(spans):
+        for start, end in merge_spans(spans):
             edges[start][times] += 1
             edges[end][times] -= 1
     active: Counter[Span] = Counter()
@@ -158,15 +158,15 @@ def _elementary(settled: Iterable[Settled]) -> Iterator[tuple[Span, list[Span]]]
     for start, end in pairwise(places):
         active.update(edges[start])
         if open_ := [times for times, count in active.items() if count]:
-            yield (start, end), merged(open_)
+            yield (start, end), merge_spans(open_)
 
 
-def _joined(pieces: Iterable[Settled]) -> Iterator[Settled]:
+def _join(pieces: Iterable[Settled]) -> Iterator[Settled]:
     """Pieces with the same timestamps become one where their offsets touch."""
     times = attrgetter("since", "until")
     joined = [
         Settled(start, end, *key)
         for key, same in groupby(sorted(pieces, key=lambda it: (times(it), it)), key=times)
-        for start, end in merged((it.start, it.end) for it in same)
+        for start, end in merge_spans((it.start, it.end) for it in same)
     ]
     return iter(sorted(joined))

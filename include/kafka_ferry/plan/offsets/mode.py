@@ -47,7 +47,7 @@ def choose_offsets(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice
             "positions are of translated ones.",
             f"`ferry repair --topic {pair.remote_topic}` shows what is lost if it is given up.",
         )
-    choice = _kept(flow, pair) or _chosen(flow, pair, state)
+    choice = _mode_so_far(flow, pair) or _chosen(flow, pair, state)
     if isinstance(choice, Refusal) or not choice.preserved:
         return choice
     if flow.isolation_level != "read_committed":
@@ -98,7 +98,7 @@ def may_be_preserved(flow: Flow, pair: Pair) -> bool:
 def is_to_be_sampled(flow: Flow, pair: Pair, target: TargetState) -> bool:
     """Whether the choice depends on how many of the source's offsets have a record."""
     begun = was_preserved(pair) is not None
-    return may_be_preserved(flow, pair) and (begun or _written(pair, target) is False)
+    return may_be_preserved(flow, pair) and (begun or _was_written(pair, target) is False)
 
 
 def _contradicts_itself(pair: Pair) -> bool:
@@ -110,7 +110,7 @@ def _contradicts_itself(pair: Pair) -> bool:
     return len(kinds | ({pair.mark.preserved} if pair.mark else set())) > 1
 
 
-def _kept(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
+def _mode_so_far(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
     """The mode that the remote topic was begun with; None if it was not begun."""
     preserved = was_preserved(pair)
     if preserved is None:
@@ -135,7 +135,7 @@ def _chosen(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refu
     option = flow.offsets.of(pair.topic)
     if option == "translated":
         return _choice(pair, False, PLAINLY_TRANSLATED)
-    written = _written(pair, state.target)
+    written = _was_written(pair, state.target)
     if written is None:
         reason = f"a partition of {pair.remote_topic} has no leader."
         return Refusal(pair.topic, reason, "Is one of the target's brokers down?")
@@ -151,7 +151,7 @@ def _chosen(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refu
     )
 
 
-def _written(pair: Pair, target: TargetState) -> bool | None:
+def _was_written(pair: Pair, target: TargetState) -> bool | None:
     """Whether the remote topic was ever written to; None where a partition has no leader to tell."""
     if pair.remote is None:
         return False

@@ -106,14 +106,14 @@ def questions(flow: Flow, logs: SourceLogs, pairs: Iterable[Pair], at: int) -> Q
         source
         for pair in pairs
         if pair.source and is_deleted_from(pair.source)
-        for source in uncopied(pair, logs)
+        for source in uncopied_partitions(pair, logs)
     )
     # Where nothing was copied yet, the copy has no key that a tombstone has deleted.
     deletions = {
         source: at - _delete_retention_ms(pair.source)
         for pair in pairs
         if pair.source and pair.source.is_compacted
-        for source in uncopied(pair, logs)
+        for source in uncopied_partitions(pair, logs)
         if pair.position(source.partition)
     }
     pace = pace_of(flow, at)
@@ -122,7 +122,7 @@ def questions(flow: Flow, logs: SourceLogs, pairs: Iterable[Pair], at: int) -> Q
     expiring, recent = dict[TopicPartition, int](), dict[TopicPartition, int]()
     for pair in pairs:
         kept = retention_ms(pair.source) if pair.source else None
-        for source in uncopied(pair, logs):
+        for source in uncopied_partitions(pair, logs):
             if kept is not None and pace.next_run > kept:
                 expiring[source] = pace.next_run - kept
             if logs.bounds[source].start > 0:
@@ -130,7 +130,7 @@ def questions(flow: Flow, logs: SourceLogs, pairs: Iterable[Pair], at: int) -> Q
     return Questions(expiring, recent, deletions, oldest)
 
 
-def uncopied(pair: Pair, logs: SourceLogs) -> Iterator[TopicPartition]:
+def uncopied_partitions(pair: Pair, logs: SourceLogs) -> Iterator[TopicPartition]:
     """The source partitions of ``pair`` with records that are not copied yet."""
     for number in range(pair.source.partitions if pair.source else 0):
         source = TopicPartition(pair.topic, number)
@@ -164,7 +164,7 @@ def risks(
         yield from _forgotten_deletions(source.logs, topic, of_topic)
         if pace is None:
             continue
-        yield from _expiring(source.logs, topic, of_topic, pace)
+        yield from _expiry_risks(source.logs, topic, of_topic, pace)
         yield from _too_short(source.logs, topic, of_topic, pace)
 
 
@@ -172,7 +172,7 @@ def _delete_retention_ms(topic: Topic) -> int:
     return config_number(topic.configs, "delete.retention.ms", _DAY_MS)
 
 
-def _expiring(
+def _expiry_risks(
     logs: SourceLogs, topic: Topic, ranges: Sequence[Range], pace: Pace
 ) -> Iterator[Risk]:
     """Offsets for which this run is the last chance."""

@@ -93,7 +93,7 @@ def shards_of(
         shards = [groups[group] for group in sorted(groups)]
     else:
         writers = list(loads)
-        parts = divided([loads[writer] for writer in writers], flow.shards)
+        parts = divide([loads[writer] for writer in writers], flow.shards)
         shards = [sorted(writers[at] for at in part) for part in parts]
     return tuple(map(tuple, shards)) or ((),)
 
@@ -112,19 +112,19 @@ def loads_of(ranges: Iterable[Range], estimates: Iterable[Estimate]) -> dict[int
     return dict(loads)
 
 
-def divided(loads: Sequence[int], parts: int) -> list[list[int]]:
+def divide(loads: Sequence[int], parts: int) -> list[list[int]]:
     """The indices of ``loads`` in at most ``parts`` lists of about equal weight.
 
     Longest processing time first: the heaviest remaining load goes to the lightest part (Graham,
     1969; no part is heavier than 4/3 of what it would have to be).
     """
     heap = [(0, part) for part in range(min(parts, len(loads)))]
-    divided: list[list[int]] = [[] for _ in heap]
+    divide: list[list[int]] = [[] for _ in heap]
     for at in sorted(range(len(loads)), key=lambda at: -loads[at]):
         load, part = heapq.heappop(heap)
-        divided[part].append(at)
+        divide[part].append(at)
         heapq.heappush(heap, (load + loads[at], part))
-    return [sorted(part) for part in divided]
+    return [sorted(part) for part in divide]
 
 
 def shares(whole: int, loads: Sequence[int]) -> list[int]:

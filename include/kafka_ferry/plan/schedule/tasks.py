@@ -11,7 +11,7 @@ from kafka_ferry.model.plan import Plan
 from kafka_ferry.model.ranges import Range
 from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.priority import by_urgency
-from kafka_ferry.plan.schedule.sharding import Writers, divided, load_of, loads_of, shares
+from kafka_ferry.plan.schedule.sharding import Writers, divide, load_of, loads_of, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ def task_ranges(
     groups = groupby(sorted(owned, key=owner), key=owner)
     tasks = by_urgency([tuple(group) for _, group in groups])
     if rate.is_limited:
-        return _limited(tasks, plan, shard, rate, at_a_time)
+        return _limit(tasks, plan, shard, rate, at_a_time)
     return [TaskRanges(task, since=plan.ledger_end) for task in tasks]
 
 
-def _limited(
+def _limit(
     tasks: Sequence[tuple[Range, ...]],
     plan: Plan,
     shard: int | None,
@@ -95,7 +95,7 @@ def _limited(
         rate = _rates(rate, of_shards)[shard]
     # A writer of both kinds counts twice, which only makes the shares slightly less even.
     of_task = [load_of({range_.writer for range_ in task}, loads) for task in tasks]
-    parts = divided(of_task, at_a_time)
+    parts = divide(of_task, at_a_time)
     limits = _rates(rate, [sum(of_task[at] for at in part) for part in parts])
     return [
         TaskRanges(tuple(chain.from_iterable(tasks[at] for at in part)), limit, plan.ledger_end)

@@ -204,9 +204,9 @@ def no_tiers(alias: str) -> str:
 def _is_synced(flow: Flow, name: str, tiers: bool) -> bool:
     if is_of_tiers(name) and not tiers:
         return False
-    return name not in NEVER and not _excluded(flow.config_properties_exclude).fullmatch(name)
+    return name not in NEVER and not _exclusions(flow.config_properties_exclude).fullmatch(name)
 
 
 @lru_cache(maxsize=32)
-def _excluded(patterns: tuple[str, ...]) -> NamePatterns:
+def _exclusions(patterns: tuple[str, ...]) -> NamePatterns:
     return compile_patterns(patterns or ("(?!)",))

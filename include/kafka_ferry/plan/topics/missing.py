@@ -59,7 +59,7 @@ def missing_topics(
         selection: what becomes of the source's topics.
         invisible: topics that the flow may not see, so that it does not know whether they are there.
     """
-    source, required = _Source(names, copied), [*_required(flow)]
+    source, required = _Source(names, copied), [*_required_entries(flow)]
     missing = [item for item in required if _NAME.fullmatch(item) and not source.has(item)]
     for item in missing:
         if item in invisible:
@@ -69,10 +69,15 @@ def missing_topics(
         hint = did_you_mean(item, sorted(names), cutoff=0.6)
         advice = f"{hint} If it may be missing, name it in topics.optional.".lstrip()
         yield Refusal(item, f"{flow.source.alias} has no topic of this name.", advice)
-    if any(_counting(flow, selection.names)) or selection.refused or missing or not required:
+    if (
+        any(_topics_that_count(flow, selection.names))
+        or selection.refused
+        or missing
+        or not required
+    ):
         return
     # Topics left out because of their origin exist, and deleted ones have a policy of their own.
-    meant = [*_counting(flow, (skipped.topic for skipped in selection.skipped)), *copied]
+    meant = [*_topics_that_count(flow, (skipped.topic for skipped in selection.skipped)), *copied]
     if not any(map(flow.topic_filter.matches, meant)):
         rights = (
             Right("TOPIC", name, "READ", prefixed) for name, prefixed in resources_of(flow.topics)
@@ -87,7 +92,7 @@ def missing_topics(
         )
 
 
-def _counting(flow: Flow, selected: Iterable[str]) -> Iterator[str]:
+def _topics_that_count(flow: Flow, selected: Iterable[str]) -> Iterator[str]:
     """The topics that were selected because the flow asks for them.
 
     Heartbeats are copied without being asked for, and no pattern means them.
@@ -100,10 +105,10 @@ def _counting(flow: Flow, selected: Iterable[str]) -> Iterator[str]:
 
 def named_topics(flow: Flow) -> Iterator[str]:
     """The topics that the flow names, and that must exist."""
-    return filter(_NAME.fullmatch, _required(flow))
+    return filter(_NAME.fullmatch, _required_entries(flow))
 
 
-def _required(flow: Flow) -> Iterator[str]:
+def _required_entries(flow: Flow) -> Iterator[str]:
     """The entries of ``topics`` that must match something."""
     optional = NameFilter(flow.topics_optional, (), flow.file, "topics.optional")
     for item in flow.topics:

@@ -43,19 +43,19 @@ def assign_replicas(
         rack: sorted(node for node, of_node in racks.items() if of_node == rack)
         for rack in sorted(placement)
     }
-    turn, start = list(_alternating([*brokers.values()])), crc32(topic.encode())
+    turn, start = list(_alternate([*brokers.values()])), crc32(topic.encode())
     leads = Counter(replicas[0] for replicas in existing if replicas)
     holds = Counter(chain.from_iterable(existing))
     assigned = []
     for number in range(len(existing), partitions):
         shift = number // len(turn)
-        leader = min(_turned(turn, start), key=leads.__getitem__)
+        leader = min(_turn(turn, start), key=leads.__getitem__)
         followers = []
         for rack in _others_first([*brokers], racks[leader], shift):
-            left = [node for node in _turned(brokers[rack], start + shift) if node != leader]
+            left = [node for node in _turn(brokers[rack], start + shift) if node != leader]
             count = placement[rack] - (rack == racks[leader])
             followers.append(sorted(left, key=holds.__getitem__)[:count])
-        replicas = (leader, *_alternating(followers))
+        replicas = (leader, *_alternate(followers))
         leads[leader] += 1
         holds.update(replicas)
         assigned.append(replicas)
@@ -64,16 +64,16 @@ def assign_replicas(
 
 def _others_first(racks: Sequence[str], own: str, shift: int) -> list[str]:
     """The racks after ``own`` in turn, begun ``shift`` further on; ``own`` itself is the last."""
-    _, *others = _turned(racks, racks.index(own))
-    return [*(_turned(others, shift) if others else ()), own]
+    _, *others = _turn(racks, racks.index(own))
+    return [*(_turn(others, shift) if others else ()), own]
 
 
-def _turned(items: Sequence[_T], by: int) -> list[_T]:
+def _turn(items: Sequence[_T], by: int) -> list[_T]:
     """The items in their order, begun at another one."""
     first = by % len(items)
     return [*items[first:], *items[:first]]
 
 
-def _alternating(of_racks: Sequence[Sequence[int]]) -> Iterator[int]:
+def _alternate(of_racks: Sequence[Sequence[int]]) -> Iterator[int]:
     """One of each rack in turn, for as long as a rack has any left."""
     return (node for nodes in zip_longest(*of_racks) for node in nodes if node is not None)

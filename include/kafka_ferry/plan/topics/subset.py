@@ -41,7 +41,7 @@ def _meant(patterns: Iterable[str]) -> str:
     return f"Did you mean {', '.join(meant)}?" if meant else ""
 
 
-def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selection, Note]:
+def narrow(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selection, Note]:
     """The part of ``selection`` that the run includes, and a note that says so.
 
     Raises:

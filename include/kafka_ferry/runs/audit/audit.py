@@ -177,7 +177,9 @@ class Audit:
             ClusterUnreachable: if a cluster does not answer for a minute; what was compared is kept.
             SparkFailed: likewise.
         """
-        known = {number: self._known(number, pair) for number, pair in enumerate(plan.pairs)}
+        known = {
+            number: self._known_outcome(number, pair) for number, pair in enumerate(plan.pairs)
+        }
         left = sum(it.pair.offsets for it in known.values() if not _is_done(it))
         with self._comparison(plan.terms, spark, left) as comparison:
             work = _Work(comparison, self.folder, known, progress)
@@ -218,7 +220,7 @@ class Audit:
             return list(parts)
         return count_appended(run.ledger, parts, ids)
 
-    def _known(self, number: int, pair: AuditPair) -> PairOutcome:
+    def _known_outcome(self, number: int, pair: AuditPair) -> PairOutcome:
         """How far a pair has come; one that could not be compared is tried again."""
         stored = self.folder.outcome(number, pair)
         return stored if stored and not stored.failure else PairOutcome(pair)
@@ -312,10 +314,10 @@ class _Work:
 
     def _tell(self) -> None:
         total = sum(outcome.pair.offsets for outcome in self.outcomes.values())
-        self.progress(sum(map(_compared, self.outcomes.values())), total)
+        self.progress(sum(map(_count_compared, self.outcomes.values())), total)
 
 
-def _compared(outcome: PairOutcome) -> int:
+def _count_compared(outcome: PairOutcome) -> int:
     """How many offsets of a pair are compared."""
     pair, state = outcome.pair, outcome.state
     if state is None:

@@ -14,7 +14,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.audit.plan import AuditPlan
-from kafka_ferry.runs.state.cleanup import DAY_MS, outdated, run_files
+from kafka_ferry.runs.state.cleanup import DAY_MS, outdated_runs, run_files
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.state import StateFolder
 
@@ -101,7 +101,7 @@ def forget_old(flow: Flow) -> None:
     try:
         found = run_files(audits.changes(), last=REPORT_DATA)
         before = None if days < 0 else now_ms() - days * DAY_MS
-        for name in outdated(found, before=before, keep=None if many < 0 else many):
+        for name in outdated_runs(found, before=before, keep=None if many < 0 else many):
             audits.delete_folder(name)
     except OSError as error:
         log.warning("Old audits of %s could not be deleted: %s", flow.name, error)

@@ -189,10 +189,10 @@ def _extents(
                 return offsets_at(wire, nodes, dict.fromkeys(found, terms.since_ms or 0))
 
         offsets = retry(look_up) if found else {}
-    return {tp: _windowed(extent, offsets.get(tp)) for tp, extent in found.items()}, unread
+    return {tp: _window(extent, offsets.get(tp)) for tp, extent in found.items()}, unread
 
 
-def _windowed(extent: LogExtent, offset: int | None) -> LogExtent:
+def _window(extent: LogExtent, offset: int | None) -> LogExtent:
     since = extent.end if offset is None else min(max(offset, extent.log_start), extent.end)
     return replace(extent, since=since)
 

@@ -67,7 +67,7 @@ class ScheduledAudit:
             if report.state != "same":
                 raise VerificationFailed(
                     f"{report.headline}:",
-                    details=[*self._told(report)],
+                    details=[*self._summary(report)],
                     advice=f"All of it is in {self._audit.folder.files.location}.",
                 )
             return report
@@ -81,7 +81,7 @@ class ScheduledAudit:
         self._record.forget(_STEP)
 
     @staticmethod
-    def _told(report: AuditReport) -> list[str]:
+    def _summary(report: AuditReport) -> list[str]:
         findings = islice(report.findings, _MOST_TOLD)
         told = [f"{finding.kind}: {finding.sentence}" for finding in findings]
         return told or list(islice(report.statements, _MOST_TOLD))

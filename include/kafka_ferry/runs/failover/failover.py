@@ -149,7 +149,7 @@ def _without_source(
             "the ledger has no offset of a group."
         )
     moves = replace(moves, failures=(*moves.failures, *failures))
-    return moves, (_told(flow, ledger, why, known),)
+    return moves, (_doubt(flow, ledger, why, known),)
 
 
 def projected_ledger(flow: Flow, *, has_run: bool = False) -> LedgerTable:
@@ -247,7 +247,7 @@ def _why_silent(flow: Flow) -> str:
     return ""
 
 
-def _told(flow: Flow, ledger: LedgerTable, why: str, known: GroupMoves) -> str:
+def _doubt(flow: Flow, ledger: LedgerTable, why: str, known: GroupMoves) -> str:
     """What is less certain because the source could not be asked."""
     if known.at:
         age = duration_text(max(0, now_ms() - known.at) / 1000)

@@ -67,7 +67,7 @@ def _facts(
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
-        settled=_settled(
+        settled=_settled_spans(
             ledger,
             state,
             firsts,
@@ -96,7 +96,7 @@ def _known_ids(ledger: LedgerTable, topics: Iterable[str]) -> set[str]:
     return set(ledger.read(wanted, ["remote_topic_id"])["remote_topic_id"].to_pylist())
 
 
-def _settled(
+def _settled_spans(
     ledger: LedgerTable,
     state: ClusterState,
     firsts: Mapping[TopicPartition, int],
@@ -120,7 +120,7 @@ def _settled(
         if source not in firsts:
             continue
         if row["remote_topic"] in places.get(source.topic, ()):
-            ranges[source].append(accounted(row))
+            ranges[source].append(account_of(row))
         elif row["rewound_from"] >= 0:
             # The source's log was truncated, whichever copy shows it.
             start = row["start"]
@@ -146,7 +146,7 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
     return outcomes
 
 
-def accounted(row: Mapping[str, Any]) -> Accounted:
+def account_of(row: Mapping[str, Any]) -> Accounted:
     """What a row of the ledger's table settles."""
     since, until = row["since"], row["until"]
     start, end = row["start"], row["end"]

@@ -33,7 +33,7 @@ from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.diverged import diverged_logs
-from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
+from kafka_ferry.runs.plan.first_copied import confirm, first_copied
 from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
@@ -315,9 +315,7 @@ def _with_what_offsets_need(
     return replace(
         state,
         source=replace(state.source, logs=logs),
-        ledger=replace(
-            state.ledger, first_copied=confirmed(flow, first, state.target.bounds, begun)
-        ),
+        ledger=replace(state.ledger, first_copied=confirm(flow, first, state.target.bounds, begun)),
     )
 
 

@@ -36,7 +36,7 @@ def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPart
     return first
 
 
-def confirmed(
+def confirm(
     flow: Flow,
     first: Mapping[TopicPartition, int],
     bounds: Mapping[TopicPartition, LogBounds],

@@ -14,7 +14,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.cluster_state import SourceLogs
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
+from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied_partitions
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.list_offsets import local_starts
@@ -34,7 +34,7 @@ def with_sizes(
         ClusterUnreachable: if the source does not answer for a minute.
     """
     pairs = list(pairs)
-    waiting = [source for pair in pairs for source in uncopied(pair, logs)]
+    waiting = [source for pair in pairs for source in uncopied_partitions(pair, logs)]
     if not waiting:
         return logs, ()
     asked = questions(flow, logs, pairs, now_ms())
@@ -81,7 +81,7 @@ def _ask(
             if entry and entry.timestamp >= 0
         },
     )
-    return logs, (*unknown, *_untold(refused))
+    return logs, (*unknown, *_unknown_notes(refused))
 
 
 def _first_since(found: LookedUp, logs: SourceLogs) -> dict[TopicPartition, int]:
@@ -91,7 +91,7 @@ def _first_since(found: LookedUp, logs: SourceLogs) -> dict[TopicPartition, int]
     }
 
 
-def _untold(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str]:
+def _unknown_notes(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str]:
     """A sentence for each topic whose brokers do not say when records were written."""
     for _, of_topic in groupby(sorted(refused), attrgetter("topic")):
         partitions = list(of_topic)

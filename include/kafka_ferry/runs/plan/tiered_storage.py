@@ -31,7 +31,7 @@ def untiered_topics(
         topics: the source's topics, each with the name of its remote topic.
         there: the remote topics that exist.
     """
-    asked = list(_lacking(flow, topics, there))
+    asked = list(_pairs_without_tiers(flow, topics, there))
     if not asked:
         return frozenset()
     refused = target.alter_configs(
@@ -52,7 +52,7 @@ def untiered_topics(
     return frozenset(name for name, error in refused.items() if _is_about_config(error))
 
 
-def _lacking(
+def _pairs_without_tiers(
     flow: Flow, topics: Iterable[tuple[Topic, str]], there: Mapping[str, Topic]
 ) -> Iterator[tuple[Topic, str]]:
     """The pairs of which only the source's topic is tiered, so that the remote one would become so."""

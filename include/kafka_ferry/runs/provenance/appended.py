@@ -32,7 +32,9 @@ def count_appended(
         remote_ids: the ids of the remote topics, by name.
     """
     rows = _rows(ledger, parts, remote_ids)
-    return [_counted(part, rows.get((part.pair.topic, part.pair.partition), ())) for part in parts]
+    return [
+        _with_count(part, rows.get((part.pair.topic, part.pair.partition), ())) for part in parts
+    ]
 
 
 def appended_by(finding: Finding, rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
@@ -71,7 +73,7 @@ def _rows(
     return rows
 
 
-def _counted(part: PartitionAudit, rows: Sequence[Mapping[str, Any]]) -> PartitionAudit:
+def _with_count(part: PartitionAudit, rows: Sequence[Mapping[str, Any]]) -> PartitionAudit:
     if not rows:
         return part
     appended = {

@@ -55,7 +55,7 @@ def require_own_writers(run: RunContext, ranges: Sequence[LedgerRange], proved: 
         topic, alias = ledger_topic(run.flow.source.alias), run.flow.target.alias
         raise VerificationFailed(
             f"{topic} on {alias} has records of copied ranges that no writer of {run.flow.name} has written:",
-            details=[_named(entry) for entry in others],
+            details=[_name_of(entry) for entry in others],
             advice="Find out who has WRITE on that topic and on a transactional id, and revoke it. Nothing says that "
             "these offsets were copied: `ferry repair --topic` gives a copy up, so that it is made again.",
         )
@@ -136,7 +136,7 @@ def _has_data(cluster: WireCluster, entry: LedgerRange) -> bool:
     )
 
 
-def _named(entry: LedgerRange) -> str:
+def _name_of(entry: LedgerRange) -> str:
     copied = entry.copied
     return (
         f"offset {entry.ledger_offset}: [{copied.start}, {copied.end}) of {copied.topic}-{copied.partition}, by the "

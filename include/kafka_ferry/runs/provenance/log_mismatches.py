@@ -66,13 +66,15 @@ def log_mismatches(
     Raises:
         FerryError: if the target does not answer.
     """
-    found = _found(flow, target, ledger, topics)
+    found = _find_mismatches(flow, target, ledger, topics)
     for pause_s in _PAUSES_S:
         if not found:
             break
         time.sleep(pause_s)
         ledger.project(flow.target, ledger_topic(flow.source.alias))
-        again = _found(flow, target, ledger, [it for it in topics if it.name in _topics(found)])
+        again = _find_mismatches(
+            flow, target, ledger, [it for it in topics if it.name in _topics(found)]
+        )
         found = {tp: again[tp] for tp in found.keys() & again.keys()}
     return found
 
@@ -101,7 +103,7 @@ def lost_ends(
     with connected(flow.target) as cluster:
         replaced = replaced_ends(cluster, ledger, kept)
         if not ends.keys() <= cut:
-            replaced |= _replaced(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
+            replaced |= _replaced_ends(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
         return cut | replaced
 
 
@@ -156,7 +158,7 @@ def _topics(partitions: Collection[TopicPartition]) -> set[str]:
     return {tp.topic for tp in partitions}
 
 
-def _found(
+def _find_mismatches(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> dict[TopicPartition, LogMismatch]:
     ends = log_ends(flow, target, ledger, topics)
@@ -181,7 +183,7 @@ def _found(
         return found
     with connected(flow.target) as cluster:
         own = _own_producers(cluster, flow, ledger)
-        replaced = _replaced(cluster, ledger, ends, own)
+        replaced = _replaced_ends(cluster, ledger, ends, own)
         for tp in replaced:
             found[tp] = LogMismatch(ends[tp].ledger_end.offset, ends[tp].log.end, is_replaced=True)
         for tp in loud.keys() - replaced:
@@ -193,7 +195,7 @@ def _found(
     return found
 
 
-def _replaced(
+def _replaced_ends(
     cluster: WireCluster,
     ledger: LedgerTable,
     ends: Mapping[TopicPartition, LogEnds],
@@ -212,7 +214,7 @@ def _replaced(
         and end.ledger_end.is_own
         and end.log.start < end.ledger_end.offset < end.log.end
     }
-    asked = [*loud, *(_unmarked(cluster, ledger, marked, own) if marked else ())]
+    asked = [*loud, *(_unmarked_ends(cluster, ledger, marked, own) if marked else ())]
     replaced = {tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own)}
     return frozenset(replaced | _cut_since_takeover(cluster, ends))
 
@@ -241,7 +243,7 @@ def _cut_since_takeover(
     }
 
 
-def _unmarked(
+def _unmarked_ends(
     cluster: WireCluster,
     ledger: LedgerTable,
     ends: Mapping[TopicPartition, int],

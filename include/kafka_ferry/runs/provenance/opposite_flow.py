@@ -104,7 +104,7 @@ def find_returned(
         tp: position.offset if (position := positions.get(_target(tp, remote_names))) else log.start
         for tp, log in source.logs.bounds.items()
     }
-    for offset, tp, topic_id, last in _written(opposite, topics) if topics else ():
+    for offset, tp, topic_id, last in _written_ranges(opposite, topics) if topics else ():
         if topic_id in ("", topics[tp.topic].topic_id) and tp.topic not in otherwise:
             first = since.setdefault(tp.topic, end)
             if last > starts.get(tp, 0):
@@ -127,7 +127,7 @@ def _brought_otherwise(flow: Flow, upstream: Upstream, target_id: str) -> set[st
     }
 
 
-def _written(
+def _written_ranges(
     opposite: LedgerTable, topics: Collection[str]
 ) -> Iterator[tuple[int, TopicPartition, str, int]]:
     """Each range of the opposite flow with records: ledger offset, partition, topic's id, end on the source."""

@@ -50,7 +50,7 @@ def preserved_ends(
     Raises:
         FerryError: if the target does not answer.
     """
-    kept = _preserved(ledger, topics)
+    kept = _preserved_topics(ledger, topics)
     ends = ledger.target_ends(kept.values())
     logs = _logs(flow, target, kept) if ends else {}
     return {tp: LogEnds(ends[tp], bounds) for tp, bounds in logs.items() if tp in ends}
@@ -70,7 +70,7 @@ def after_positions(
     Raises:
         FerryError: if the target does not answer.
     """
-    kept = _preserved(ledger, topics)
+    kept = _preserved_topics(ledger, topics)
     if not kept:
         return {}, frozenset()
     # The logs first: a writer may go on meanwhile.
@@ -120,7 +120,7 @@ def replaced_ends(
     )
 
 
-def _preserved(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Topic]:
+def _preserved_topics(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Topic]:
     """Those of remote topics whose offsets are preserved, by the flow's marks, by name."""
     known = {topic.name: topic for topic in topics}
     released, marks = ledger.released(), marks_of(ledger, known.values())

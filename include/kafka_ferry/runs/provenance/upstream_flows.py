@@ -63,7 +63,7 @@ def find_upstream(
         except AccessDenied:
             denied.append(name)
         else:
-            positions[name], doubt = _confirmed(flow, name, committed, topics)
+            positions[name], doubt = _confirm(flow, name, committed, topics)
             unknown += doubt
     known = [item for of_flow in positions.values() for item in of_flow.items()]
     only_names = "only their names say where its topics came from."
@@ -97,7 +97,7 @@ def _has_copied(flow: Flow, name: str, names: Collection[str]) -> bool:
     return bool(ledger.topics())
 
 
-def _confirmed(
+def _confirm(
     flow: Flow,
     name: str,
     committed: Mapping[TopicPartition, Position],

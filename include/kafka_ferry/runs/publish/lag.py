@@ -19,7 +19,7 @@ from kafka_ferry.model import ORDINARY, Position, RunOptions, Topic, TopicPartit
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
 from kafka_ferry.plan.topics.provenance import same_topic
-from kafka_ferry.plan.topics.subset import narrowed
+from kafka_ferry.plan.topics.subset import narrow
 from kafka_ferry.plan.topics.topic_filter import Selection
 from kafka_ferry.runs.plan.discover import held_back_from
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
@@ -140,7 +140,7 @@ def readable_lag(
     selection = select(flow, names, upstream.origins, target_id, returned, beats)
     lacking = dict(_lacking(flow, source, frozenset(names), ledger.topics(), selection))
     if options.topics:
-        selection, _ = narrowed(flow, selection, options)
+        selection, _ = narrow(flow, selection, options)
     remote_names = selection.names
     mirrored = [topic for name, topic in topics.items() if name in remote_names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)

@@ -54,11 +54,11 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
     own = pc.field("remote_topic").isin(_ordinary_topics(copied))
     copied = copied.filter(own).select(columns).combine_chunks()
     found: dict[TopicPartition, Counts] = defaultdict(Counts)
-    for row in _summed(copied, [("topic", "last")]):
+    for row in _sums(copied, [("topic", "last")]):
         counts = found[TopicPartition(row["remote_topic"], row["partition"])]
         counts.topic = row["topic_last"]
         counts.total_records, counts.total_bytes = row["records_sum"], row["bytes_sum"]
-    for row in _summed(copied.filter(pc.field("run") == run)):
+    for row in _sums(copied.filter(pc.field("run") == run)):
         counts = found[TopicPartition(row["remote_topic"], row["partition"])]
         counts.records, counts.bytes = row["records_sum"], row["bytes_sum"]
     for row in sums_of_reasons(copied, _KEYS):
@@ -73,7 +73,7 @@ def _ordinary_topics(copied: pa.Table) -> pa.Array:
     return pc.unique(ordinary).cast(pa.string())
 
 
-def _summed(table: pa.Table, more: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
+def _sums(table: pa.Table, more: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
     sums = [(name, "sum") for name in _SUMS]
     # "last" gives the value of the last row only in a single thread.
     grouped = table.group_by(_KEYS, use_threads=False).aggregate([*sums, *(more or [])])

@@ -21,7 +21,7 @@ from kafka_ferry.report.notice import (
     StepEnd,
     differences,
     failures,
-    lasting,
+    lasting_problems,
     losses,
     recovery,
     sorted_facts,
@@ -134,7 +134,7 @@ class Notices:
         self._folder.files.write(_TOLD, told.to_json())
 
     def _compose(self, tasks: Mapping[str, str]) -> Notice:
-        standing = self._standing()
+        standing = self._standing_state()
         report = self._report()
         published = tasks.get(_LAST) == "success"
         # A step that failed and was marked as a success since is for publish to judge.
@@ -162,7 +162,7 @@ class Notices:
         seen, still = standing.seen, standing.open
         whole = self._is_whole()
         if report:
-            told = lasting(report, whole=whole)
+            told = lasting_problems(report, whole=whole)
             seen = told if whole else tuple(dict.fromkeys((*seen, *told)))
         if bad and self.run not in [trouble.run for trouble in still]:
             still = (*still, UnresolvedRun(self.run, whole))
@@ -174,7 +174,7 @@ class Notices:
     def _makes_good(self, trouble: UnresolvedRun) -> bool:
         return trouble.run == self.run or (trouble.whole and self._is_whole())
 
-    def _standing(self) -> NotificationState:
+    def _standing_state(self) -> NotificationState:
         stored = self._runs.read(_STANDING)
         return NotificationState.from_json(stored) if stored else NotificationState()
 

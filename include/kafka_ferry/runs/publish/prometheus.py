@@ -77,7 +77,9 @@ def _write(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
         folder.mkdir(parents=True, exist_ok=True)
         _write_whole(file, registry)
     except OSError as error:
-        yield _untold(f"the metrics could not be written to {file}: {error.strerror or error}.")
+        yield _missing_text(
+            f"the metrics could not be written to {file}: {error.strerror or error}."
+        )
 
 
 def _write_whole(file: Path, registry: CollectorRegistry) -> None:
@@ -101,7 +103,7 @@ def _push(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
             handler=_handler(flow),
         )
     except (OSError, HTTPException, FerryError) as error:
-        yield _untold(f"the metrics could not be pushed to {url}: {_reason(error)}.")
+        yield _missing_text(f"the metrics could not be pushed to {url}: {_reason(error)}.")
 
 
 def _handler(flow: Flow) -> Callable[..., Callable[[], None]]:
@@ -132,6 +134,6 @@ def _reason(error: Exception) -> object:
     return str(error).rstrip(".")
 
 
-def _untold(sentence: str) -> str:
+def _missing_text(sentence: str) -> str:
     log.warning("%s", sentence)
     return sentence[0].upper() + sentence[1:]

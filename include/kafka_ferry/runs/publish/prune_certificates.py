@@ -62,7 +62,7 @@ class Pruning:
             # Almost always it is kept by both, and no file is read.
             if not self._may_be_due(serial, newest.header.serial + 1):
                 break
-            one = self._found(serial, pruned)
+            one = self._find(serial, pruned)
             if one is None or not self._is_due(one, newest.header.serial + 1, now):
                 break
             pruned = Pruned(through=serial, hash=one.digest)
@@ -101,7 +101,7 @@ class Pruning:
         is_old = days >= 0 and one.header.issued_at < now - days * _DAY_MS
         return is_old or self._is_too_many(one.header.serial, new)
 
-    def _found(self, serial: int, before: Pruned | None) -> Certificate | None:
+    def _find(self, serial: int, before: Pruned | None) -> Certificate | None:
         """A certificate that holds and follows the last one that is pruned; None where it does not."""
         one = self._read(serial)
         if one is None:

@@ -100,12 +100,12 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         report = replace(report, measures=replace(measures, missing=missing))
         _write(folder, report)
     if flow.certificates_enabled:
-        report = _certified(run, plan, report, found)
+        report = _certify(run, plan, report, found)
     folder.remember(summarise(report, plan.options))
     return report
 
 
-def _certified(run: RunContext, plan: Plan, report: RunReport, found: Reconciliation) -> RunReport:
+def _certify(run: RunContext, plan: Plan, report: RunReport, found: Reconciliation) -> RunReport:
     """The report with the run's certificate, if the run has proved anything."""
     from kafka_ferry.runs.publish.certify import certify  # noqa: PLC0415  (cryptography)
 
@@ -113,13 +113,15 @@ def _certified(run: RunContext, plan: Plan, report: RunReport, found: Reconcilia
     if certificate is None:
         return report
     proof = replace(report.proof, certificate=certificate.header.serial)
-    topics = replace(report.topics, notes=(*report.topics.notes, *_uncertified(run, certificate)))
+    topics = replace(
+        report.topics, notes=(*report.topics.notes, *_uncertified_notes(run, certificate))
+    )
     report = replace(report, proof=proof, topics=topics)
     _write(run.folder, report)
     return report
 
 
-def _uncertified(run: RunContext, certificate: Certificate) -> Iterator[str]:
+def _uncertified_notes(run: RunContext, certificate: Certificate) -> Iterator[str]:
     """What a flow's first certificate does not say."""
     rows = run.ledger.read(copied_rows(), ["start", "end"])
     offsets = (pc.sum(rows["end"]).as_py() or 0) - (pc.sum(rows["start"]).as_py() or 0)

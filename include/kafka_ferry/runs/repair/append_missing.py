@@ -152,7 +152,7 @@ class AppendMissing:
         """
         if proposal.refusal:
             raise FerryError(f"{proposal.name} cannot be appended: {proposal.refusal}")
-        entries = self._copied(proposal.name, proposal.range) if proposal.range else []
+        entries = self._copy(proposal.name, proposal.range) if proposal.range else []
         segments = [segment for entry in entries for segment in entry.copied.segments]
         done = Appended(
             name=proposal.name,
@@ -202,7 +202,7 @@ class AppendMissing:
             if (row["ledger_offset"], row["start"]) != (entry.ledger_offset, copied.start):
                 yield row
 
-    def _copied(self, name: str, range_: Range) -> list[LedgerRange]:
+    def _copy(self, name: str, range_: Range) -> list[LedgerRange]:
         """Copy a range, and return what the ledger then has of it, read back."""
         (outcome,) = copy_for_flow(self._flow, self._run.run_id, [range_])
         if outcome.failure:

@@ -93,7 +93,7 @@ def _by_ledger(
     flow: Flow, proposal: AuditProposal, rows: list[dict[str, Any]], config: str
 ) -> AuditProposal:
     if proposal.kind == "missing":
-        found = _appending(flow, proposal, rows, config)
+        found = _append_choices(flow, proposal, rows, config)
     elif proposal.kind == "reordered":
         found = _put_there(proposal, rows)
     else:
@@ -101,14 +101,14 @@ def _by_ledger(
     return replace(proposal, choices=(*found, *proposal.choices))
 
 
-def _appending(
+def _append_choices(
     flow: Flow, proposal: AuditProposal, rows: list[dict[str, Any]], config: str
 ) -> Iterator[Choice]:
     """What the ledger says of missing records: lost since, not copied yet, or left out for a reason."""
     ranges: dict[tuple[TopicPartition, int], None] = {}
     elsewhere = 0
     for finding in proposal.findings:
-        lost = _copied(finding, rows)
+        lost = _copied_ranges(finding, rows)
         elsewhere += finding.records - sum(count for _, count in lost)
         ranges |= dict.fromkeys(
             (TopicPartition(finding.topic, finding.partition), start) for start, _ in lost
@@ -135,7 +135,7 @@ def _appending(
         )
 
 
-def _copied(finding: Finding, rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+def _copied_ranges(finding: Finding, rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
     """The ordinary ranges that have copied records of a finding: their starts, and how many of them."""
     first, after = finding.source_offset, finding.source_offset + finding.records
     found = []

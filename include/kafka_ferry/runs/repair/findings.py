@@ -103,7 +103,7 @@ class Findings:
         Raises:
             FerryError: a cluster cannot be read.
         """
-        rebuilding = self._rebuilding()
+        rebuilding = self._rebuild_texts()
         found = [
             (row, _finding(row, failed, rebuilding.get(row.remote_topic, "")))
             for row, failed in self._rows.values()
@@ -167,7 +167,7 @@ class Findings:
         said = " ".join(proposal.consequences)
         return replace(finding, append=said, no_append=proposal.refusal)
 
-    def _rebuilding(self) -> dict[str, str]:
+    def _rebuild_texts(self) -> dict[str, str]:
         """By remote topic, what copying it again means."""
         rows = [row for row, _ in self._rows.values()]
         names = sorted({row.remote_topic for row in rows if row.recount.is_read})
@@ -201,13 +201,13 @@ def _finding(row: RangeRow, failed: Sequence[Check[Any]], rebuild: str) -> Range
         ledger_offset=row.ledger.ledger_offset,
         problems=tuple(check.explain(row) for check in failed),
         missing=missing,
-        leave=_leaving(row, missing) if can_be_left else "",
+        leave=_leave_text(row, missing) if can_be_left else "",
         rebuild=rebuild if row.recount.is_read else "",
         is_read=row.recount.is_read,
     )
 
 
-def _leaving(row: RangeRow, missing: int) -> str:
+def _leave_text(row: RangeRow, missing: int) -> str:
     has = f"{row.recount.target_records:,} of {count(row.ledger.copied, 'record')}"
     what = (
         f"{count(missing, 'record')} stay missing for every consumer of {row.remote_topic}"

@@ -146,7 +146,7 @@ def _records(
 ) -> dict[int, tuple[int, bytes]]:
     """The records of a log at the offsets of ``spans``."""
     found: dict[int, tuple[int, bytes]] = {}
-    for start, end in _joined(spans):
+    for start, end in _join(spans):
         begin, until = max(start, log.start), min(end, log.end)
         if begin >= until:
             continue
@@ -174,7 +174,7 @@ def _span(segment: Segment) -> Span:
     return segment.target, segment.target + segment.records
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def _join(spans: Sequence[Span]) -> list[Span]:
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start - joined[-1][1] <= _NEAR:

@@ -48,7 +48,7 @@ def delete_old_runs(flow: Flow) -> None:
     state = flow_state(flow)
     runs = state.folder("runs")
     try:
-        old = outdated(run_files(runs.changes()), before=before, keep=keep)
+        old = outdated_runs(run_files(runs.changes()), before=before, keep=keep)
         for name in old:
             runs.delete_folder(name)
         pages = 0
@@ -88,7 +88,7 @@ def run_files(files: Mapping[str, int], last: str = _LAST_STEP) -> dict[str, Run
     return found
 
 
-def outdated(
+def outdated_runs(
     runs: Mapping[str, RunFiles], *, before: int | None, keep: int | None
 ) -> tuple[str, ...]:
     """The runs whose folders are to be deleted, oldest first.
@@ -101,10 +101,12 @@ def outdated(
         before: runs last written before this time are old; None if runs do not age.
         keep: how many published runs stay at most; None for any number.
     """
-    return tuple(sorted(_outdated(runs, before, keep), key=lambda name: runs[name].changed_at))
+    return tuple(sorted(_outdated_runs(runs, before, keep), key=lambda name: runs[name].changed_at))
 
 
-def _outdated(runs: Mapping[str, RunFiles], before: int | None, keep: int | None) -> Iterator[str]:
+def _outdated_runs(
+    runs: Mapping[str, RunFiles], before: int | None, keep: int | None
+) -> Iterator[str]:
     published = sorted(
         (name for name, left in runs.items() if left.published),
         key=lambda name: (runs[name].changed_at, name),

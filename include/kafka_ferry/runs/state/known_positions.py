@@ -48,9 +48,7 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     if moved and _is_pending(flow, moved):
         moved = frozenset()
     return FlowPositions(
-        known={
-            tp: _merged(committed.get(tp), written.get(tp)) for tp in committed.keys() | written
-        },
+        known={tp: _merge(committed.get(tp), written.get(tp)) for tp in committed.keys() | written},
         moved={tp: committed[tp].offset for tp in moved},
         unconfirmed=frozenset(committed.keys() - written.keys()),
         ledger_end=end,
@@ -73,14 +71,14 @@ def _compare(flow: Flow, ledger: LedgerTable, topic: str) -> _Compared:
     before: Mapping[TopicPartition, Position] = {}
     written = ledger.positions()
     for pause_s in _PAUSES_S:
-        if not _moved(before, committed, written):
+        if not _moved_positions(before, committed, written):
             break
         time.sleep(pause_s)
         before = written
         committed = read_positions(flow.target, flow.name)
         end = ledger.project(flow.target, topic)
         written = ledger.positions()
-    return _Compared(committed, written, _moved(before, committed, written), end)
+    return _Compared(committed, written, _moved_positions(before, committed, written), end)
 
 
 def without_position(
@@ -106,7 +104,7 @@ def is_confirmed(committed: Position, written: Position) -> bool:
     return not committed.topic_id or begun(committed).producer == begun(written).producer
 
 
-def _moved(
+def _moved_positions(
     before: Mapping[TopicPartition, Position],
     committed: Mapping[TopicPartition, Position],
     written: Mapping[TopicPartition, Position],
@@ -133,7 +131,7 @@ def _is_pending(flow: Flow, partitions: Collection[TopicPartition]) -> bool:
         return has_pending_offsets(cluster, position_group(flow.name), partitions)
 
 
-def _merged(committed: Position | None, written: Position | None) -> Position:
+def _merge(committed: Position | None, written: Position | None) -> Position:
     """The ledger's position, with the details that only the group has where the two agree."""
     if committed is None or written is None:
         found = committed or written

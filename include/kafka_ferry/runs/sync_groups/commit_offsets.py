@@ -14,7 +14,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.decisions import decided, is_renewal_due, left_alone, why_not
+from kafka_ferry.groups.decisions import decide, is_renewal_due, left_alone, why_not
 from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import SyncedOffset, append_entry
@@ -98,14 +98,14 @@ class _Committer:
             and not why_not(move.group, state, target.alias)
         ]
         there = target.committed([state for state in free if state.state != "Dead"])
-        done = [self._decided(move, states[move.group.name], there) for move in groups]
+        done = [self._decide(move, states[move.group.name], there) for move in groups]
         offsets = {move.group: given for move in done if (given := self._to_commit(move))}
         refused = target.commit(offsets) if offsets else {}
-        done = [self._settled(move, refused) for move in done]
+        done = [self._settle(move, refused) for move in done]
         self._tell_the_ledger(done)
         return done
 
-    def _decided(
+    def _decide(
         self,
         move: GroupMove,
         state: Group | FerryError,
@@ -113,14 +113,14 @@ class _Committer:
     ) -> GroupMove:
         name = move.group.name
         if isinstance(state, FerryError):
-            return self._failed(move, state)
+            return self._with_failure(move, state)
         reason = move.reason or why_not(move.group, state, self._flow.target.alias)
         if reason:
             return left_alone(move, reason)
         committed = there.get(name, {})
         if isinstance(committed, FerryError):
-            return self._failed(move, committed)
-        return decided(
+            return self._with_failure(move, committed)
+        return decide(
             move,
             committed,
             self._last(name),
@@ -151,7 +151,7 @@ class _Committer:
             if one.action in actions and one.target and one.committed and one.offset is not None
         }
 
-    def _settled(self, move: GroupMove, refused: Refused) -> GroupMove:
+    def _settle(self, move: GroupMove, refused: Refused) -> GroupMove:
         errors = refused.get(move.group.name)
         if not errors:
             return move
@@ -169,7 +169,7 @@ class _Committer:
 
         return replace(move, partitions=tuple(map(settled, move.partitions)))
 
-    def _failed(self, move: GroupMove, error: FerryError) -> GroupMove:
+    def _with_failure(self, move: GroupMove, error: FerryError) -> GroupMove:
         self._fail(error)
         return left_alone(move, str(error))
 
@@ -178,7 +178,7 @@ class _Committer:
         self.transient = self.transient and error.transient
 
     def _tell_the_ledger(self, groups: Sequence[GroupMove]) -> None:
-        synced = chain.from_iterable(map(self._written, groups))
+        synced = chain.from_iterable(map(self._synced_offsets, groups))
         for entry in entries_of(
             synced,
             flow=self._flow.name,
@@ -188,7 +188,7 @@ class _Committer:
         ):
             append_entry(self._flow, entry)
 
-    def _written(self, move: GroupMove) -> Iterator[Synced]:
+    def _synced_offsets(self, move: GroupMove) -> Iterator[Synced]:
         for one in move.partitions:
             if one.action == "written" and one.target and one.committed and one.offset is not None:
                 key = synced_key(self._remote_ids.get(one.target.topic, ""), one.target)

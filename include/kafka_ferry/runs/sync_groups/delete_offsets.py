@@ -60,10 +60,10 @@ def planned_deletions(run: RunContext, plan: Plan) -> Plan:
     flow = run.flow
     if not deletes_offsets(flow) or not plan.ledger_end or plan.options.window:
         return plan
-    synced = _synced(flow, run.ledger)
+    synced = _synced_offsets(flow, run.ledger)
     try:
         with GroupControl(flow.target) as target:
-            found = _gone(flow, synced, GroupMoves(plan.at), target)
+            found = _find_gone(flow, synced, GroupMoves(plan.at), target)
     except FerryError as error:
         if error.transient:
             raise
@@ -107,14 +107,14 @@ def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, plan: Plan) 
     Raises:
         FerryError: if a cluster cannot be reached at all.
     """
-    synced = _synced(flow, ledger)
+    synced = _synced_offsets(flow, ledger)
     with GroupControl(flow.target) as target:
-        found = _gone(flow, synced, moves, target)
+        found = _find_gone(flow, synced, moves, target)
         if not found.groups:
             return moves
-        done, errors = _deleted(target, found.as_planned(plan), found.there)
+        done, errors = _delete(target, found.as_planned(plan), found.there)
     keys = {tp: known.key for offsets in synced.values() for tp, known in offsets.items()}
-    cleared = chain.from_iterable(_cleared(move, keys) for move in done)
+    cleared = chain.from_iterable(_cleared_offsets(move, keys) for move in done)
     for entry in entries_of(
         cleared,
         flow=flow.name,
@@ -125,7 +125,7 @@ def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, plan: Plan) 
         append_entry(flow, entry)
     return replace(
         moves,
-        groups=_merged(moves.groups, done),
+        groups=_merge(moves.groups, done),
         failures=(*moves.failures, *map(str, errors)),
         transient=moves.transient and all(error.transient for error in errors),
     )
@@ -197,7 +197,7 @@ class _Gone:
         return [decided(move) for move in self.groups]
 
 
-def _synced(flow: Flow, ledger: LedgerTable) -> _Offsets:
+def _synced_offsets(flow: Flow, ledger: LedgerTable) -> _Offsets:
     """What runs have committed in topics that still exist, for the groups that the flow moves."""
     columns = ["topic", "topic_id", "remote_topic", "remote_topic_id"]
     rows = ledger.read(pc.field("type") == "transaction", columns)
@@ -227,7 +227,7 @@ def _synced(flow: Flow, ledger: LedgerTable) -> _Offsets:
     return known
 
 
-def _gone(flow: Flow, synced: _Offsets, moves: GroupMoves, target: GroupControl) -> _Gone:
+def _find_gone(flow: Flow, synced: _Offsets, moves: GroupMoves, target: GroupControl) -> _Gone:
     """What is gone from the source, decided; ``moves`` are the groups that are known to be there."""
     kept = Kept()
     groups, source_cluster_id = _gone_from_source(flow, synced, moves, kept)
@@ -236,7 +236,7 @@ def _gone(flow: Flow, synced: _Offsets, moves: GroupMoves, target: GroupControl)
     free = [state for state in states.values() if isinstance(state, Group)]
     there = target.committed([state for state in free if state.state != "Dead"])
     decided = [
-        _decided(move, states[move.group.name], there.get(move.group.name, {}), synced, target)
+        _decide(move, states[move.group.name], there.get(move.group.name, {}), synced, target)
         for move in groups
     ]
     return _Gone(decided, there, source_cluster_id, kept)
@@ -306,7 +306,7 @@ def _absent(at: TopicPartition, known: _Known, topic_id: str) -> PartitionMove:
     return move
 
 
-def _decided(
+def _decide(
     move: GroupMove,
     state: Group | FerryError,
     there: Mapping[TopicPartition, Committed] | FerryError,
@@ -338,7 +338,7 @@ def _decided(
     return replace(move, partitions=tuple(map(decided, move.partitions)))
 
 
-def _deleted(
+def _delete(
     target: GroupControl,
     groups: list[GroupMove],
     there: Mapping[str, Mapping[TopicPartition, Committed] | FerryError],
@@ -370,13 +370,15 @@ def _deleted(
     return done, errors
 
 
-def _cleared(move: GroupMove, keys: Mapping[TopicPartition, tuple[str, int]]) -> Iterator[Synced]:
+def _cleared_offsets(
+    move: GroupMove, keys: Mapping[TopicPartition, tuple[str, int]]
+) -> Iterator[Synced]:
     for one in move.partitions:
         if one.action == "deleted" and one.target:
             yield move.group.name, *keys[one.target], _GONE
 
 
-def _merged(groups: tuple[GroupMove, ...], others: list[GroupMove]) -> tuple[GroupMove, ...]:
+def _merge(groups: tuple[GroupMove, ...], others: list[GroupMove]) -> tuple[GroupMove, ...]:
     """All groups, ordered by name; the partitions of a group in both are merged."""
     merged = {move.group.name: move for move in groups}
     for move in others:

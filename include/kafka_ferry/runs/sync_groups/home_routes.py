@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.groups.decisions import DIVERGED, translated, untouched
+from kafka_ferry.groups.decisions import DIVERGED, leave_untouched, translate_move
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, copied_remote_ids, remote_topics_of, routes
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
@@ -69,7 +69,7 @@ class HomeRoutes:
         names = {topic: "" for topic in topics if policy.is_cycle(topic, flow.target.alias)}
         ledger, reason = opposite_ledger(flow), _NO_LEDGER.format(ledger_topic(flow.target.alias))
         if last_seen is None and topics:
-            reason = _projected(flow, ledger) or reason
+            reason = _project(flow, ledger) or reason
         if not topics or not ledger.next_offset:
             return cls(names, {}, {}, {}, reason)
         copies = remote_topics_of(ledger)
@@ -111,7 +111,7 @@ class HomeRoutes:
         route, own = self.routes.get(tp), TopicPartition(name, tp.partition)
         logs = self.logs.get(tp), self.target_logs.get(own)
         if route:
-            move = translated(tp, committed, route, logs=logs, home=True)
+            move = translate_move(tp, committed, route, logs=logs, home=True)
             parted = self.diverged.get(own)
             if parted is None or move.offset is None or move.offset <= parted:
                 return move
@@ -121,7 +121,7 @@ class HomeRoutes:
             else:
                 move = replace(move, offset=parted, kind="clamped")
             return replace(move, reason=reason, is_lost=True)
-        move = untouched(tp, committed, own, logs=logs, others_write=True)
+        move = leave_untouched(tp, committed, own, logs=logs, others_write=True)
         return replace(move, home=True)
 
 
@@ -140,7 +140,7 @@ def _diverged(
     return diverged_epochs(flow.target, ledger, copied, names)
 
 
-def _projected(flow: Flow, ledger: LedgerTable) -> str:
+def _project(flow: Flow, ledger: LedgerTable) -> str:
     """Bring the table up to date; why that was not possible, "" where it was."""
     name = ledger_topic(flow.target.alias)
     try:

@@ -102,7 +102,7 @@ def _write(
     wanted = dict(records(topic))
     if not wanted:
         return 0, []
-    known, unread = ({}, []) if topic.option == HEARTBEATS_OPTION else _known(topic)
+    known, unread = ({}, []) if topic.option == HEARTBEATS_OPTION else _known_records(topic)
     changed = [
         NewRecord(key, value, at=at)
         for key, values in wanted.items()
@@ -114,7 +114,7 @@ def _write(
     return len(changed), unread
 
 
-def _known(topic: EmittedTopic) -> tuple[Mapping[bytes, bytes], list[str]]:
+def _known_records(topic: EmittedTopic) -> tuple[Mapping[bytes, bytes], list[str]]:
     try:
         return newest_values(topic.cluster, topic.name), []
     except AccessDenied as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.groups.decisions import LOST, NOT_COPIED, translated, untouched
+from kafka_ferry.groups.decisions import LOST, NOT_COPIED, leave_untouched, translate_move
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, copied_topic_ids, remote_topics_of, routes
 from kafka_ferry.ledger import is_one_of
@@ -136,7 +136,9 @@ class OffsetRoutes:
             move = PartitionMove(tp, committed, log.end if log else -1, route.target, action="held")
             return replace(move, reason=LOST.format(route.target), is_lost=True)
         if route:
-            return translated(tp, committed, route, logs=(log, self.target_logs.get(route.target)))
+            return translate_move(
+                tp, committed, route, logs=(log, self.target_logs.get(route.target))
+            )
         if tp.topic not in self.remote and self.home.knows(tp.topic):
             return self.home.move(tp, committed)
         if tp.topic in self.selected:
@@ -163,7 +165,7 @@ class OffsetRoutes:
             return replace(move, target=target, reason=f"{name} is not on the target.")
         if tp in self._ever_copied or tp.partition >= self.partitions[name]:
             return replace(move, target=target, reason=NOT_COPIED)
-        return untouched(
+        return leave_untouched(
             tp,
             committed,
             target,

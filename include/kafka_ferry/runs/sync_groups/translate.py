@@ -94,7 +94,7 @@ class Translator:
             FerryError: naming the topics that the flow has never copied.
         """
         topics = {tp.topic for tp, _ in asked}
-        if unknown := sorted(topics - set(self._known)):
+        if unknown := sorted(topics - set(self._known_topics)):
             here, there = self._flow.source.alias, self._flow.target.alias
             way = (
                 f"to {', '.join(unknown)} on {there}"
@@ -103,7 +103,7 @@ class Translator:
             )
             raise InputError(
                 f"{self._flow.name} has never copied {way}.",
-                advice=did_you_mean_each(unknown, self._known)
+                advice=did_you_mean_each(unknown, self._known_topics)
                 or f"Name topics by their names on {there if self._reverse else here}.",
             )
         newest, verified = self._ways(topics, None, self._ledger.verified_through())
@@ -122,7 +122,7 @@ class Translator:
             )
             return replace(found, groups=tuple(it for it in found.groups if it.partitions))
         offsets, errors = self._committed_on_target(names)
-        topics = {tp.topic for some in offsets.values() for tp in some} & set(self._known)
+        topics = {tp.topic for some in offsets.values() for tp in some} & set(self._known_topics)
         (ways,) = self._ways(topics, self._ledger.verified_through())
         at = now_ms()
         groups = (
@@ -140,7 +140,7 @@ class Translator:
         )
 
     @property
-    def _known(self) -> Collection[str]:
+    def _known_topics(self) -> Collection[str]:
         """The topics that can be asked for."""
         return self._remote.values() if self._reverse else self._remote.keys()
 

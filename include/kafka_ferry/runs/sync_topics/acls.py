@@ -107,7 +107,7 @@ class _Granting:
             target.see_acls(grants - errors.keys(), revokes - errors.keys())
         ended = (grants & errors.keys()) | (revokes - errors.keys())
         self._record(acls=_changes(ended, "revoke"))
-        return _told(errors, "ACLs", self.flow.target.alias)
+        return _sentences(errors, "ACLs", self.flow.target.alias)
 
     def change_quotas(self) -> list[str]:
         claimed = self.applied.quotas
@@ -141,7 +141,7 @@ class _Granting:
             for what, it in planned.items()
             if what not in due and now.get(what) != it.value
         ]
-        return meanwhile + _told(errors, "client quotas", alias)
+        return meanwhile + _sentences(errors, "client quotas", alias)
 
     def change_users(self) -> list[str]:
         changes, claimed = self.planned.user_changes, self.applied.users
@@ -162,7 +162,7 @@ class _Granting:
             target.see_users(made, gone)
         gone += [it for it in creates if it in errors]
         self._record(users=[replace(it, change="delete") for it in gone])
-        return sentences + _told(errors, "SCRAM users", self.flow.target.alias)
+        return sentences + _sentences(errors, "SCRAM users", self.flow.target.alias)
 
     def _passwords(self, creates: Sequence[UserChange]) -> tuple[Mapping[str, str], list[str]]:
         """The passwords, read only if there are users to create, and the users without one."""
@@ -247,7 +247,7 @@ def _key(change: UserChange) -> tuple[str, str]:
     return change.user, change.mechanism
 
 
-def _told(errors: Mapping[_T, FerryError], what: str, alias: str) -> list[str]:
+def _sentences(errors: Mapping[_T, FerryError], what: str, alias: str) -> list[str]:
     """Errors as sentences; those about a missing permission as one."""
     denied = [error for error in errors.values() if isinstance(error, AccessDenied)]
     others = [str(error) for error in errors.values() if not isinstance(error, AccessDenied)]

@@ -165,7 +165,7 @@ def mark_topics(
     # Where flows share topics, their positions tell what each of them brings.
     adopts = flow.on_foreign_records == "adopt"
     free = set[str]() if adopts else _free(run, plan, ids, created)
-    taken = _taken(run, target, free)
+    taken = _taken_topics(run, target, free)
     choices = [choice for choice in choices if ids.get(choice.remote_topic) not in taken]
     marked = {name for name, mark in known.items() if mark.remote_topic_id == ids.get(name)}
     empty = set[str]() if adopts else _empty(run, ids, ids.keys() - created - marked)
@@ -176,7 +176,7 @@ def mark_topics(
     if marks:
         run.project_ledger()
     # Each flow sees its own marks and all before them: of two, only the first one goes on.
-    taken |= _taken(run, target, free - taken.keys())
+    taken |= _taken_topics(run, target, free - taken.keys())
     rivals = {} if adopts else marked_before(ids, taken | ledger.other_owners())
     return unlike_their_marks(choices, ids, known) | rivals
 
@@ -203,7 +203,9 @@ def _free(
     return {ids[name] for name in first - {tp.topic for tp in ends}} - {""}
 
 
-def _taken(run: RunContext, target: ClusterControl, topic_ids: AbstractSet[str]) -> dict[str, str]:
+def _taken_topics(
+    run: RunContext, target: ClusterControl, topic_ids: AbstractSet[str]
+) -> dict[str, str]:
     """By id, which of remote topics a flow with another ledger has marked before this one, and that flow."""
     if not topic_ids:
         return {}

@@ -57,7 +57,7 @@ def planned_schemas(run: RunContext, plan: Plan) -> Plan:
         ConfigError: the registries' client is not installed, or its properties cannot be used.
         ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
     """
-    found = _mirrored(run, plan, changes=False)
+    found = _mirror(run, plan, changes=False)
     before = _parts_before(run)
     rules = _rules(run.flow, plan, found.subjects, before)
     names = found.mirror.names
@@ -88,7 +88,7 @@ def mirror_schemas(run: RunContext, plan: Plan) -> tuple[Plan, list[str]]:
     Raises:
         ConfigError, ClusterUnreachable, AccessDenied: as ``planned_schemas``.
     """
-    found = _mirrored(run, plan, changes=True)
+    found = _mirror(run, plan, changes=True)
     store_schemas(run.state, found.known)
     if digest := _digest(run.flow, found.known):
         # Another run of the flow may mirror others while this one copies.
@@ -114,7 +114,7 @@ def _digest(flow: Flow, known: FlowSchemas) -> str:
     return known.digest if flow.sync_schemas == "translate-ids" else ""
 
 
-def _mirrored(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
+def _mirror(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
     flow, stored = run.flow, stored_schemas(run.state)
     planned = {it.topic: it.remote_topic for it in plan.ranges}
     planned |= {it.topic: it.remote_topic for it in plan.choices}

@@ -205,7 +205,7 @@ class ConfigChanges:
         self.confirmed = there = self._read_back(expected)
         errors = self._keep_times(there[name] for name in created if name in there)
         configs = {
-            config_key(there[name]): self._settled(name, creation.configs, {})
+            config_key(there[name]): self._settled_configs(name, creation.configs, {})
             for name, creation in created.items()
             if name in there and config_key(there[name]) not in self._overtaken
         }
@@ -217,7 +217,7 @@ class ConfigChanges:
                     if change.remote_topic == sets.remote_topic
                     and (change.remote_topic, change.name) not in self._overwritten
                 }
-                configs[sets.remote_topic_id] = self._settled(
+                configs[sets.remote_topic_id] = self._settled_configs(
                     sets.remote_topic, sets.configs, {**sets.before, **before}
                 )
         planned = (
@@ -238,7 +238,7 @@ class ConfigChanges:
         self._read_back({name: {_TIME: "CreateTime"} for name in changes if name not in errors})
         return errors
 
-    def _settled(
+    def _settled_configs(
         self, remote_topic: str, wanted: Mapping[str, str], before: Mapping[str, str | None]
     ) -> dict[str, str]:
         """What the flow has set on a topic: all that it wanted, except failures."""

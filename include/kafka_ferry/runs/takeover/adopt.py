@@ -117,7 +117,7 @@ def adopt_topic(
             leader_epoch=alignment.leader_epoch,
             origins=origins,
         )
-    synced = _refuted(pair.remote.topic_id, ranges, mirrored)
+    synced = _refuted_offsets(pair.remote.topic_id, ranges, mirrored)
     refuted = list(
         entries_of(
             synced,
@@ -131,7 +131,7 @@ def adopt_topic(
     # Before the ranges, with which the groups' offsets are translated from then on.
     for entry in refuted:
         append_entry(flow, entry)
-    commit_adopted(flow, run, joined(ranges), positions)
+    commit_adopted(flow, run, join_ranges(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))
 
 
@@ -152,7 +152,7 @@ def _epochs(flow: Flow, remote_topic: str, targets: Mapping[int, LogRecords]) ->
     return {tp.partition: epoch for tp, epoch in found.items()}
 
 
-def _refuted(
+def _refuted_offsets(
     remote_topic_id: str, ranges: Iterable[CopiedRange], mirrored: MirroredOffsets
 ) -> Iterator[Synced]:
     """The groups' offsets on the target that the records contradict, as syncs of MirrorMaker 2."""
@@ -252,7 +252,7 @@ def _reasons(
     return {str(reason): count for reason, count in counts.items() if count}
 
 
-def joined(ranges: Iterable[CopiedRange]) -> list[list[CopiedRange]]:
+def join_ranges(ranges: Iterable[CopiedRange]) -> list[list[CopiedRange]]:
     """The ranges in as few ledger records as their segments allow."""
     records: list[list[CopiedRange]] = []
     room = 0

@@ -10,7 +10,7 @@ from typing import Final
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
-from kafka_ferry.groups.alignment.spread import spread
+from kafka_ferry.groups.alignment.spread import align_spread
 from kafka_ferry.ledger import LedgerEnd, LedgerTable
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
@@ -75,18 +75,18 @@ class Aligner:
         """What can be taken over of a topic, or why it is refused."""
         refused = _why_not(pair)
         if refused:
-            return _refused(pair, refused)
+            return _refusal(pair, refused)
         try:
             return self._in_order(pair)
         except Misaligned as error:
             if not self._spreads:
-                return _refused(pair, f"{error}.")
+                return _refusal(pair, f"{error}.")
         except FerryError as error:
-            return _refused(pair, str(error))
+            return _refusal(pair, str(error))
         try:
-            return self._spread(pair)
+            return self._align_spread(pair)
         except (Misaligned, FerryError) as error:
-            return _refused(pair, f"{str(error).rstrip('.')}.")
+            return _refusal(pair, f"{str(error).rstrip('.')}.")
 
     def _in_order(self, pair: Pair) -> Aligned:
         assert pair.source
@@ -123,7 +123,7 @@ class Aligner:
                 raise Misaligned(f"partition {number}: {error}") from None
             if alignment:
                 found[number], sources[number], targets[number] = alignment, source, target
-        return replace(self._aligned(pair, found, sources, targets), is_whole=True)
+        return replace(self._alignment_of(pair, found, sources, targets), is_whole=True)
 
     def _known_ends(self, pair: Pair) -> dict[int, LedgerEnd]:
         """For each partition of ``pair``, up to where the ledger knows all records of the remote topic."""
@@ -158,15 +158,15 @@ class Aligner:
                 "these records, which would be copied a second time"
             )
 
-    def _spread(self, pair: Pair) -> Aligned:
+    def _align_spread(self, pair: Pair) -> Aligned:
         """The same where the mirror did not keep the source's partitions."""
         assert pair.source
         assert pair.remote
         if pair.positions:
             is_unmatched = not self._known_ends(pair)
             if is_unmatched and self._is_past(pair):
-                return self._aligned(pair, {}, {}, {})
-            return _refused(pair, "some of its partitions are this flow's own already.")
+                return self._alignment_of(pair, {}, {}, {})
+            return _refusal(pair, "some of its partitions are this flow's own already.")
         sources = {
             number: read_log(self._source, TopicPartition(pair.topic, number))
             for number in range(pair.source.partitions)
@@ -176,7 +176,7 @@ class Aligner:
             for number in range(pair.remote.partitions)
         ]
         asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
-        found = spread(sources, targets, asked, compacted=_is_compacted(pair))
+        found = align_spread(sources, targets, asked, compacted=_is_compacted(pair))
         for number, (source, target) in enumerate(zip(sources.values(), targets, strict=False)):
             if len(target):
                 # Of others' records: what is copied of this partition goes after them.
@@ -185,7 +185,7 @@ class Aligner:
             "its records are in other partitions than on the source, so they cannot be matched."
         )
         compared = dict(enumerate(targets[: len(sources)]))
-        aligned = self._aligned(pair, found, sources, compared, reason)
+        aligned = self._alignment_of(pair, found, sources, compared, reason)
         return replace(aligned, is_whole=not any(map(len, targets[len(sources) :])))
 
     def _is_past(self, pair: Pair) -> bool:
@@ -205,7 +205,7 @@ class Aligner:
         log = read_log(self._target, partition, since=since, with_keys=with_keys)
         return log.only(~log.aborted)
 
-    def _aligned(
+    def _alignment_of(
         self,
         pair: Pair,
         found: Mapping[int, Alignment],
@@ -231,7 +231,7 @@ class Aligner:
         state: TopicState = "ready" if found else "up to date"
         if trusted:
             state = "unproved" if len(trusted) == len(found) else "ready"
-            reason = f"no record is left to compare in {_named(trusted)}: the position there is only trusted."
+            reason = f"no record is left to compare in {_numbers_text(trusted)}: the position there is only trusted."
         handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
         return Aligned(pair, handover, found, sources, targets)
 
@@ -258,12 +258,12 @@ def _why_not(pair: Pair) -> str:
     return ""
 
 
-def _refused(pair: Pair, reason: str) -> Aligned:
+def _refusal(pair: Pair, reason: str) -> Aligned:
     handover = TopicHandover(pair.topic, pair.remote_topic, "refused", reason)
     return Aligned(pair, handover, {}, {}, {})
 
 
-def _named(partitions: Sequence[int]) -> str:
+def _numbers_text(partitions: Sequence[int]) -> str:
     shown = ", ".join(map(str, partitions[:_SHOWN]))
     more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
     return f"partition{'s' if len(partitions) > 1 else ''} {shown}{more}"

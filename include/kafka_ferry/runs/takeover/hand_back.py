@@ -60,7 +60,7 @@ def hand_back(
     if not dry_run:
         _stop_writers(flow, ledger)
     state = discover(flow, ledger)
-    known = _known(flow, topic)
+    known = _stored_offsets(flow, topic)
     records, told, marks = _handovers(flow, state, known)
     if dry_run:
         return told
@@ -110,23 +110,23 @@ def _given_back(
     """The result for a topic, and its position records."""
     preserved = any(position.producer for position in pair.positions.values())
     if preserved or (pair.mark and pair.mark.preserved):
-        return _refused(pair, "its offsets are preserved, which MirrorMaker 2 cannot continue.")
+        return _refusal(pair, "its offsets are preserved, which MirrorMaker 2 cannot continue.")
     if pair.copy_of:
-        return _refused(
+        return _refusal(
             pair, f"it is the copy of {pair.copy_of}, by the ledger: has topics.rename changed?"
         )
     partitions, records = list[PartitionHandover](), list[NewRecord]()
     for number in sorted(pair.positions):
         position = pair.position(number)
         if position is None:
-            return _refused(
+            return _refusal(
                 pair, "it was recreated on one of the clusters since it was last copied."
             )
         source = TopicPartition(pair.topic, number)
         there = known.get(source, [])
         before = newest(there).get(source)
         if before and before.next and before.next > position.offset:
-            return _refused(
+            return _refusal(
                 pair,
                 f"MirrorMaker 2 is already at {before.next} in partition {number}, and this flow at "
                 f"{position.offset}. Take it over first (--from mm2).",
@@ -145,11 +145,11 @@ def _given_back(
     return TopicHandover(pair.topic, pair.remote_topic, state, "", tuple(partitions)), records
 
 
-def _refused(pair: Pair, reason: str) -> tuple[TopicHandover, list[NewRecord]]:
+def _refusal(pair: Pair, reason: str) -> tuple[TopicHandover, list[NewRecord]]:
     return TopicHandover(pair.topic, pair.remote_topic, "refused", reason), []
 
 
-def _known(flow: Flow, topic: str) -> dict[TopicPartition, list[ConnectOffset]]:
+def _stored_offsets(flow: Flow, topic: str) -> dict[TopicPartition, list[ConnectOffset]]:
     """What MirrorMaker 2 has stored, under any key, by source partition."""
     known: dict[TopicPartition, list[ConnectOffset]] = defaultdict(list)
     if _exists(flow, topic):

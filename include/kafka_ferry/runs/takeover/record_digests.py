@@ -57,7 +57,7 @@ def read_log(
         end = _last_stable_offset(cluster, log)
         batches = ended_batches(cluster, log, max(log.start, since))
         try:
-            records = _digested(batches, log.start, since, with_keys=with_keys)
+            records = _digest(batches, log.start, since, with_keys=with_keys)
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
         if records.end < end:
@@ -80,7 +80,7 @@ def _last_stable_offset(cluster: WireCluster, log: PartitionLog) -> int:
     return int(entry.offset)
 
 
-def _digested(
+def _digest(
     batches: Iterable[tuple[Batch, bool]], start: int, since: int, *, with_keys: bool
 ) -> LogRecords:
     first = end = max(start, since)

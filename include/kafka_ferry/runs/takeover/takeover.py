@@ -97,10 +97,10 @@ class Takeover:
         """
         flow = self._flow
         wait_for_members(flow.source, group, MIRROR_MAKER_1)
-        positions = _committed(flow, group)
+        positions = _committed_positions(flow, group)
 
         def check() -> None:
-            if _committed(flow, group) != positions:
+            if _committed_positions(flow, group) != positions:
                 raise FerryError(
                     f"{MIRROR_MAKER_1} still runs: the offsets of {group} on {flow.source.alias} advance.",
                     advice="Stop it, and try again.",
@@ -131,9 +131,9 @@ class Takeover:
             return [topic.handover for topic in aligned]
         prepare(self._flow, self._ledger)
         run = run_id_now("takeover")
-        return [self._adopted(topic, state, run) for topic in aligned]
+        return [self._adopt(topic, state, run) for topic in aligned]
 
-    def _adopted(self, aligned: Aligned, state: ClusterState, run: str) -> TopicHandover:
+    def _adopt(self, aligned: Aligned, state: ClusterState, run: str) -> TopicHandover:
         if not aligned.found:
             if _is_given_back(aligned):
                 mark_owned(self._flow, run, aligned)
@@ -181,7 +181,7 @@ def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:
     return offsets, end
 
 
-def _committed(flow: Flow, group: str) -> Positions:
+def _committed_positions(flow: Flow, group: str) -> Positions:
     with GroupControl(flow.source) as groups:
         committed = groups.committed([Group(group)])[group]
     if isinstance(committed, FerryError):

@@ -177,10 +177,10 @@ def _until(ranges: Iterable[LedgerRange], claims: Claims) -> dict[TopicPartition
 def _recount_here(
     flow: Flow, until: Mapping[TopicPartition, ReadUntil], claims: Claims
 ) -> dict[TopicPartition, PartitionRecount]:
-    return dict(recount_here(flow.target, _asked(until, claims))) if claims else {}
+    return dict(recount_here(flow.target, _ask(until, claims))) if claims else {}
 
 
-def _asked(until: Mapping[TopicPartition, ReadUntil], claims: Claims) -> Asked:
+def _ask(until: Mapping[TopicPartition, ReadUntil], claims: Claims) -> Asked:
     return [(tp, of_partition, until[tp]) for tp, of_partition in claims.items()]
 
 
@@ -191,7 +191,7 @@ def _recount_each(
     claims: Claims,
 ) -> dict[TopicPartition, PartitionRecount]:
     if spark is None:
-        return dict(recount_each(flow.target, _asked(until, claims))) if claims else {}
+        return dict(recount_each(flow.target, _ask(until, claims))) if claims else {}
     from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
 
     return recount_all(spark(), flow, claims, until)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.backfill.separate_topic import places_of
-from kafka_ferry.plan.backfill.windows import Span, common, merged
+from kafka_ferry.plan.backfill.windows import Span, common, merge_spans
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger import LedgerRange, LedgerTable
@@ -36,9 +36,9 @@ class _Records:
 
     @property
     def twice(self) -> int:
-        once = merged(self.own)
+        once = merge_spans(self.own)
         again = sum(end - start for start, end in self.own) - _length(once)
-        return again + common(once, merged(self.others))
+        return again + common(once, merge_spans(self.others))
 
 
 def remote_topics(ledger: LedgerTable) -> set[str]:

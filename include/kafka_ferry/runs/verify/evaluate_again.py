@@ -70,7 +70,7 @@ def ranges_to_evaluate(
     found = [entry for entry in changed if is_as_now(entry.copied)]
     if flow.verify_transforms == "all":
         return found
-    found.sort(key=lambda entry: _shuffled(run, entry))
+    found.sort(key=lambda entry: _shuffle_key(run, entry))
     of_topic = Counter[str]()
     turns = []
     for entry in found:
@@ -111,7 +111,7 @@ def range_to_evaluate(
     copied = entry.copied
     start, end = copied.start, copied.end
     if not whole and end - start > MOST_OFFSETS:
-        start += _shuffled(run, entry) % (end - start - MOST_OFFSETS + 1)
+        start += _shuffle_key(run, entry) % (end - start - MOST_OFFSETS + 1)
         end = start + MOST_OFFSETS
     return RangeToEvaluate(
         entry.key,
@@ -134,5 +134,5 @@ def range_to_evaluate(
     )
 
 
-def _shuffled(run: str, entry: LedgerRange) -> int:
+def _shuffle_key(run: str, entry: LedgerRange) -> int:
     return xxhash.xxh3_64_intdigest(f"{run} {entry.key}".encode())

@@ -78,9 +78,9 @@ def stretches(run: str, ranges: Iterable[LedgerRange]) -> list[Stretch]:
         if reasons and reasons <= _BY_THE_SOURCE:
             of_partition[_source(entry.copied)] += _absent(run, entry)
     turns = [
-        (turn, _shuffled(run, it), it)
+        (turn, _shuffle_key(run, it), it)
         for some in of_partition.values()
-        for turn, it in enumerate(sorted(some, key=lambda it: _shuffled(run, it)))
+        for turn, it in enumerate(sorted(some, key=lambda it: _shuffle_key(run, it)))
     ]
     turns.sort(key=lambda it: it[:2])
     return [it for _, _, it in turns[:_MOST_STRETCHES]]
@@ -119,7 +119,7 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
         if at < start:
             whole = Stretch(entry, at, start)
             spare = max(0, start - at - _MOST_OFFSETS)
-            first = at + (_shuffled(run, whole) % (spare + 1))
+            first = at + (_shuffle_key(run, whole) % (spare + 1))
             yield Stretch(entry, first, min(start, first + _MOST_OFFSETS))
         at = max(at, end)
 
@@ -144,5 +144,5 @@ def _witness(cluster: WireCluster, stretch: Stretch) -> SourceWitness:
     return SourceWitness(max(0, at - first), len(strange), (said,) if said else ())
 
 
-def _shuffled(run: str, stretch: Stretch) -> int:
+def _shuffle_key(run: str, stretch: Stretch) -> int:
     return xxhash.xxh3_64_intdigest(f"{run} {stretch.entry.key} {stretch.start}".encode())

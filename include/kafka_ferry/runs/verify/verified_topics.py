@@ -106,7 +106,7 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
     for range_ in plan.ranges:
         remote[range_.topic] = range_.remote_topic
         ends.setdefault(range_.topic, {})[range_.partition] = range_.end
-    copied = _copied(run.ledger, run.run_id, _BACKFILL if window else _ORDINARY)
+    copied = _copied_counts(run.ledger, run.run_id, _BACKFILL if window else _ORDINARY)
     began = folder.step_record("plan")
     until = plan.at - math.ceil((began.seconds if began else 0.0) * 1000)
     return [
@@ -146,7 +146,7 @@ def _all_hold(checks: Iterable[Check[Any]], row: RangeRow | PartitionRow) -> boo
     return all(check.holds(row) for check in checks)
 
 
-def _copied(ledger: LedgerTable, run: str, kind: str) -> dict[str, tuple[int, int]]:
+def _copied_counts(ledger: LedgerTable, run: str, kind: str) -> dict[str, tuple[int, int]]:
     """Records and bytes that a run copied, by topic."""
     rows = ledger.read(
         (pc.field("type") == kind) & (pc.field("run") == run), ["topic", "records", "bytes"]

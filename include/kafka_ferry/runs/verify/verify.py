@@ -183,7 +183,7 @@ def _read_due(
         boundaries={**due.boundaries, **written},
         refused=due.refused,
     )
-    evaluated = _evaluated(spark, run, plan, due, stored)
+    evaluated = _evaluations(spark, run, plan, due, stored)
     # A step that is repeated reads all of it again.
     run.folder.recounts.forget()
     if is_backfill:
@@ -293,7 +293,7 @@ def needs_spark(run: RunContext) -> bool:
     return planned_rotation(run, plan, target, before=since).bytes > SMALL
 
 
-def _evaluated(
+def _evaluations(
     spark: SparkSource, run: RunContext, plan: Plan, due: Due, stored: StoredRecounts | None
 ) -> dict[RangeKey, RuleEvaluation]:
     """By range, what came of evaluating rules again: in the step ``mirror``, or else now."""

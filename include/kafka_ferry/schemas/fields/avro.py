@@ -24,7 +24,7 @@ from kafka_ferry.schemas.fields.record_schema import (
     NotReadable,
     Reference,
     SchemaField,
-    loaded,
+    load_json,
 )
 from kafka_ferry.schemas.registered import RegisteredSchema
 
@@ -85,7 +85,7 @@ class AvroSchema:
 
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
         """See ``RecordSchema``."""
-        record, budget = self._decoded(payload), record_budget(payload)
+        record, budget = self._decode(payload), record_budget(payload)
         types = {field["name"]: field["type"] for field in self._root["fields"]}
         found = {
             name: self._readable(record[name], types[name], budget)
@@ -96,14 +96,14 @@ class AvroSchema:
 
     def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
         """See ``RecordSchema``."""
-        record = self._decoded(payload)
-        if self._encoded(record) != payload:
+        record = self._decode(payload)
+        if self._encode(record) != payload:
             raise NotReadable("it is not written as Avro's libraries write it")
         for names, value in changes.items():
             self._change(record, self._root, names, value)
-        return self._encoded(record)
+        return self._encode(record)
 
-    def _decoded(self, payload: bytes) -> dict[str, Any]:
+    def _decode(self, payload: bytes) -> dict[str, Any]:
         self._walk.check(payload)
         stream = io.BytesIO(payload)
         try:
@@ -120,7 +120,7 @@ class AvroSchema:
             raise NotReadable("its schema is no record")
         return found
 
-    def _encoded(self, record: dict[str, Any]) -> bytes:
+    def _encode(self, record: dict[str, Any]) -> bytes:
         stream = io.BytesIO()
         try:
             self._fastavro.schemaless_writer(stream, self._codec, record)
@@ -139,7 +139,7 @@ class AvroSchema:
             record[name] = (
                 self._default(field)
                 if value is None
-                else self._written(loaded(value), field["type"])
+                else self._avro_value(load_json(value), field["type"])
             )
             return
         within = _named_value(record[name])
@@ -156,7 +156,7 @@ class AvroSchema:
         default = field["default"]
         # A union's default is of its first branch (Avro's specification).
         first = field["type"][0] if isinstance(field["type"], list) else field["type"]
-        if self._kind(self._resolved(first)) in ("bytes", "fixed"):
+        if self._kind(self._resolve(first)) in ("bytes", "fixed"):
             return default.encode("latin-1")
         return default
 
@@ -177,8 +177,8 @@ class AvroSchema:
     def _only(self, node: Any) -> Any:
         """The type itself, or the only one of a union besides null; None if there are several."""
         if not isinstance(node, list):
-            return self._resolved(node)
-        others = [it for it in map(self._resolved, node) if self._kind(it) != "null"]
+            return self._resolve(node)
+        others = [it for it in map(self._resolve, node) if self._kind(it) != "null"]
         return others[0] if len(others) == 1 else None
 
     def _type_or_text(self, node: Any) -> str:
@@ -211,7 +211,7 @@ class AvroSchema:
             return f"decimal({only['precision']},{only.get('scale', 0)})"
         return _PRIMITIVES.get(kind, TEXT)
 
-    def _resolved(self, node: Any) -> Any:
+    def _resolve(self, node: Any) -> Any:
         return self._named.get(node, node) if isinstance(node, str) else node
 
     @staticmethod
@@ -222,8 +222,8 @@ class AvroSchema:
     def _branch(self, value: Any, node: Any) -> Any:
         """The type that a value has, of a union's."""
         if not isinstance(node, list):
-            return self._resolved(node)
-        branches = [self._resolved(it) for it in node]
+            return self._resolve(node)
+        branches = [self._resolve(it) for it in node]
         if isinstance(value, tuple):
             return next(
                 it for it in branches if isinstance(it, dict) and it.get("name") == value[0]
@@ -253,11 +253,11 @@ class AvroSchema:
             }
         return value
 
-    def _written(self, value: Any, node: Any) -> Any:
+    def _avro_value(self, value: Any, node: Any) -> Any:
         """What a value of JSON is in a record, for a field of a type."""
         if not isinstance(node, list):
-            return self._of_type(value, self._resolved(node))
-        for branch in map(self._resolved, node):
+            return self._of_type(value, self._resolve(node))
+        for branch in map(self._resolve, node):
             try:
                 found = self._of_type(value, branch)
             except NotReadable:
@@ -272,7 +272,7 @@ class AvroSchema:
     def _of_type(self, value: Any, type_: Any) -> Any:  # noqa: PLR0911, PLR0912  (a table of types)
         kind = self._kind(type_)
         if _is_decimal(type_):
-            return _unscaled(value, type_)
+            return _unscaled_bytes(value, type_)
         if kind in ("bytes", "fixed") and isinstance(value, str):
             found = base64.b64decode(value)
             if kind == "bytes" or len(found) == type_["size"]:
@@ -287,12 +287,12 @@ class AvroSchema:
             if value in type_["symbols"]:
                 return value
         elif kind == "array" and isinstance(value, list):
-            return [self._written(it, type_["items"]) for it in value]
+            return [self._avro_value(it, type_["items"]) for it in value]
         elif kind == "map" and isinstance(value, dict):
-            return {key: self._written(it, type_["values"]) for key, it in value.items()}
+            return {key: self._avro_value(it, type_["values"]) for key, it in value.items()}
         elif kind == "record" and isinstance(value, dict):
             return {
-                it["name"]: self._written(value.get(it["name"]), it["type"])
+                it["name"]: self._avro_value(value.get(it["name"]), it["type"])
                 for it in type_["fields"]
             }
         elif _fits(value, kind):
@@ -329,7 +329,7 @@ def _decimal(value: bytes, node: Mapping[str, Any]) -> Decimal:
     return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-node.get("scale", 0))
 
 
-def _unscaled(value: Any, node: Mapping[str, Any]) -> bytes:
+def _unscaled_bytes(value: Any, node: Mapping[str, Any]) -> bytes:
     try:
         number = Decimal(str(value)).scaleb(node.get("scale", 0))
     except InvalidOperation:

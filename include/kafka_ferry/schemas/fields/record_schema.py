@@ -90,10 +90,10 @@ def references_of(registry: SchemaRegistry, schema: RegisteredSchema) -> list[Re
     Raises:
         ClusterUnreachable, AccessDenied, RegistryRefused: as ``SchemaRegistry``.
     """
-    return list(_referred(registry, schema, set()))
+    return list(_references(registry, schema, set()))
 
 
-def _referred(
+def _references(
     registry: SchemaRegistry, schema: RegisteredSchema, seen: set[tuple[str, SchemaVersion]]
 ) -> Iterator[Reference]:
     for reference in schema.references:
@@ -104,10 +104,10 @@ def _referred(
             raise NotReadable(f"it refers to more than {_MOST_REFERENCES} schemas")
         name, at = reference
         found = registry.schema(at)
-        yield from _referred(registry, found, seen)
+        yield from _references(registry, found, seen)
         yield Reference(name, found)
 
 
-def loaded(value: str) -> Any:
+def load_json(value: str) -> Any:
     """What a JSON text holds, without losing digits."""
     return json.loads(value, parse_float=Decimal)

@@ -73,7 +73,7 @@ class RegistryRecords:
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
         try:
-            found = self._located(content, headers)
+            found = self._locate(content, headers)
             with _failure_of_record():
                 return found.schema.as_json(found.payload, self._names)
         except NotReadable:
@@ -91,12 +91,12 @@ class RegistryRecords:
             NotReadable: it cannot be read, or cannot have these values.
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
-        found = self._located(content, headers)
+        found = self._locate(content, headers)
         with _failure_of_record():
             changed = found.schema.changed(found.payload, changes)
         return found.before + changed[found.elsewhere :]
 
-    def _located(self, content: bytes, headers: Sequence[Header]) -> _Located:
+    def _locate(self, content: bytes, headers: Sequence[Header]) -> _Located:
         told = {value for name, value in headers if name == self.schema_header}
         if not told:
             size = _SIZES[0]

@@ -33,7 +33,7 @@ def envelope(flow: Flow) -> bytes:
         ConfigError: as ``packed``.
     """
     nonce = os.urandom(_NONCE_BYTES)
-    return nonce + AESGCM(driver_key()).encrypt(nonce, packed(flow), None)
+    return nonce + AESGCM(driver_key()).encrypt(nonce, pack_flow(flow), None)
 
 
 def open_envelope(sent: bytes) -> Flow:
@@ -44,10 +44,10 @@ def open_envelope(sent: bytes) -> Flow:
         OSError: the driver has ended.
     """
     nonce, text = sent[:_NONCE_BYTES], sent[_NONCE_BYTES:]
-    return unpacked(AESGCM(task_key()).decrypt(nonce, text, None))
+    return unpack_flow(AESGCM(task_key()).decrypt(nonce, text, None))
 
 
-def packed(flow: Flow) -> bytes:
+def pack_flow(flow: Flow) -> bytes:
     """The flow with all that its clusters' clients and its rules need; it holds secrets.
 
     Raises:
@@ -65,7 +65,7 @@ def packed(flow: Flow) -> bytes:
     return pack.getvalue()
 
 
-def unpacked(flow: bytes) -> Flow:
+def unpack_flow(flow: bytes) -> Flow:
     """Unpacks what ``packed`` packed. The imports for a flow take a while, and are not done while planning."""
     found: Flow = _Unpacker(io.BytesIO(flow)).load()
     remember(secret for _, secret in found.transform_secrets)

@@ -96,7 +96,7 @@ class ResolvedExpression:
         return Tree(rule.apply(self.plan).expressions().apply(self.place))
 
 
-def resolved(
+def resolve(
     rows: DataFrame, expressions: Sequence[ParsedExpression]
 ) -> Iterator[ResolvedExpression]:
     """The expressions over ``rows``, by one call of Spark's analyzer.
@@ -156,7 +156,7 @@ def _jvm(spark: SparkSession) -> Any:
     return spark.sparkContext._jvm
 
 
-def attempted(spark: SparkSession, column: Column) -> Column:
+def attempt(spark: SparkSession, column: Column) -> Column:
     """A struct with the column as ``it``, or null where evaluating it fails.
 
     Spark SQL has no such function for any expression; Catalyst has (``TryEval``).

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from kafka_ferry.errors import masked_errors
+from kafka_ferry.errors import mask_errors
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
@@ -70,7 +70,7 @@ def _done(
 
     flow = open_envelope(pack)
     # A worker's traceback is printed by its executor.
-    with masked_errors(), Relay(results, name, columns, dict(flow.transform_secrets)) as relay:
+    with mask_errors(), Relay(results, name, columns, dict(flow.transform_secrets)) as relay:
         return work(flow, relay.item, relay)
 
 

@@ -18,10 +18,10 @@ from kafka_ferry.spark.security.flow_key import without_key
 from kafka_ferry.spark.transforms.expressions import (
     ParsedExpression,
     ResolvedExpression,
-    attempted,
+    attempt,
     json_type,
     repeatable,
-    resolved,
+    resolve,
 )
 from kafka_ferry.spark.transforms.regular_expressions import (
     DeepSearch,
@@ -157,7 +157,7 @@ class _Rule:
         self._spark, self._flow, self._number = spark, flow, number
         self._rule = flow.transform[number]
         self._expressions = [
-            (what, self._parsed(what, text)) for what, text in self._rule.expressions
+            (what, self._parse(what, text)) for what, text in self._rule.expressions
         ]
         self._searches: dict[str, list[DeepSearch]] = {}
 
@@ -174,7 +174,7 @@ class _Rule:
         used: set[str] = set()
         for what, expression in self._expressions:
             with self._wrong_in(what):
-                found = self._resolved(visible, [what])[what]
+                found = self._resolve(visible, [what])[what]
                 self._became(what, found)
                 tree = repeatable(self._spark, expression, found)
                 self._searches[what] = list(deep_searches(self._spark, tree))
@@ -200,11 +200,11 @@ class _Rule:
             sf.col(_RAW + part).isNotNull() & sf.col(f"_read_{part}").isNull() for part in reads
         ]
         # A step that reads nothing cannot fail, and keeps its number.
-        places = [place for place, part in enumerate(self._formatted) if part in reads]
-        found = self._resolved(self._visible(seen), dict(self._expressions))
+        places = [place for place, part in enumerate(self._parts_with_format) if part in reads]
+        found = self._resolve(self._visible(seen), dict(self._expressions))
         seen = seen.select("*", *self._deep_parts(found, is_own))
         tried = [
-            sf.when(self._is_shallow(what), attempted(self._spark, self._became(what, found[what])))
+            sf.when(self._is_shallow(what), attempt(self._spark, self._became(what, found[what])))
             for what, _ in self._expressions
         ]
         is_kept = is_own
@@ -216,7 +216,7 @@ class _Rule:
         sets = (sf.when(is_kept, it).alias(name) for it, name in zip(tried, names, strict=True))
         seen = seen.select("*", *sets)
         steps += [is_kept & sf.col(name).isNull() for name in names]
-        places += range(len(self._formatted), len(self._rule.steps))
+        places += range(len(self._parts_with_format), len(self._rule.steps))
         failed = sf.coalesce(
             *(sf.when(is_failed, place) for is_failed, place in zip(steps, places, strict=True)),
             sf.lit(-1),
@@ -246,7 +246,7 @@ class _Rule:
                 continue
             tree = found[what].plain(self._spark)
             for number, search in enumerate(searches):
-                parts = attempted(self._spark, parts_of(self._spark, tree, search))
+                parts = attempt(self._spark, parts_of(self._spark, tree, search))
                 yield sf.when(is_own, parts).alias(f"_search_{place}_{number}")
 
     def _is_shallow(self, what: str) -> SparkColumn:
@@ -257,7 +257,7 @@ class _Rule:
         found = sf.lit(True)
         for number in range(len(self._searches[what])):
             is_long, trial = overflow_trial(f"_search_{place}_{number}.it")
-            passes = attempted(self._spark, trial).isNotNull()
+            passes = attempt(self._spark, trial).isNotNull()
             found = found & sf.when(is_long, passes).otherwise(True)
         return found
 
@@ -268,7 +268,7 @@ class _Rule:
         asked = {expression.uses_secrets for _, expression in self._expressions}
         return {uses_secrets: seen.select(*names, *more[uses_secrets]) for uses_secrets in asked}
 
-    def _resolved(
+    def _resolve(
         self, visible: Mapping[bool, DataFrame], which: Collection[str]
     ) -> dict[str, ResolvedExpression]:
         """The expressions that are for ``which``."""
@@ -280,34 +280,34 @@ class _Rule:
                 if it.uses_secrets == uses_secrets and what in which
             }
             if asked:
-                found |= zip(asked, resolved(rows, list(asked.values())), strict=True)
+                found |= zip(asked, resolve(rows, list(asked.values())), strict=True)
         return found
 
-    def _parsed(self, what: str, text: str) -> ParsedExpression:
+    def _parse(self, what: str, text: str) -> ParsedExpression:
         with self._wrong_in(what):
             return ParsedExpression(self._spark, text)
 
     @property
-    def _formatted(self) -> list[Literal["key", "value"]]:
+    def _parts_with_format(self) -> list[Literal["key", "value"]]:
         return [part for part in PARTS if self._rule.format_of(part) != "bytes"]
 
     def _reads(self, parts: Collection[str]) -> Iterator[tuple[str, SparkColumn]]:
         """How those of ``parts`` are read that have a format, as far as expressions use them."""
         from pyspark.sql import functions as sf
 
-        for part in self._formatted:
+        for part in self._parts_with_format:
             if part not in parts:
                 continue
             text = sf.col(_RAW + part).cast("string")
             if self._rule.format_of(part) == "string":
-                yield part, attempted(self._spark, sf.validate_utf8(text))
+                yield part, attempt(self._spark, sf.validate_utf8(text))
                 continue
             options = {"mode": "FAILFAST"}
             if self._rule.format_of(part) == "json":
                 options |= _TIMESTAMPS
             # FieldFormat.as_json has seen to it that it is UTF-8, many times as fast.
             if schema := self._json_schema(part):
-                yield part, attempted(self._spark, sf.from_json(text, schema, options))
+                yield part, attempt(self._spark, sf.from_json(text, schema, options))
 
     def _columns(self, raw: Iterable[str], read: Iterable[str]) -> Iterator[SparkColumn]:
         """What expressions see, by the names that they use."""

@@ -60,7 +60,7 @@ def deep_searches(spark: SparkSession, tree: Tree) -> Iterator[DeepSearch]:
             text, pattern = tree.child(node, _TEXT), tree.child(node, place)
             assert text is not None
             assert pattern is not None
-            written = _written(tree, pattern)
+            written = _constant_pattern(tree, pattern)
             if written is not None:
                 try:
                     jvm.java.util.regex.Pattern.compile(written)
@@ -77,7 +77,7 @@ def deep_searches(spark: SparkSession, tree: Tree) -> Iterator[DeepSearch]:
             yield DeepSearch(text, pattern)
 
 
-def _written(tree: Tree, pattern: Node) -> str | None:
+def _constant_pattern(tree: Tree, pattern: Node) -> str | None:
     """A regular expression that is the same for all records; None where it is not."""
     root = tree.at(pattern)
     value = root.eval(None) if root.foldable() else None

@@ -88,7 +88,7 @@ def feed(
 
         context = TaskContext.get()
         assert context is not None
-        with _connected(_address(name, context.taskAttemptId())) as connection:
+        with _connect(_address(name, context.taskAttemptId())) as connection:
             item = pickle.dumps(items[context.partitionId()])
             connection.sendall(len(item).to_bytes(_SIZE) + item)
             with connection.makefile("rb") as stream, pa.ipc.open_stream(stream) as rows:
@@ -129,8 +129,8 @@ class Relay:
         self._puller = threading.Thread(target=self._pull, args=(results,), daemon=True)
         with contextlib.ExitStack() as opening:
             opening.push(self._resources)
-            connection = self._accepted(name)
-            self.item: Any = pickle.loads(_received(connection))
+            connection = self._accept(name)
+            self.item: Any = pickle.loads(_receive(connection))
             self._stream = self._resources.enter_context(connection.makefile("wb", 1 << 20))
             self._rows = self._resources.enter_context(
                 pa.ipc.new_stream(self._stream, self._schema)
@@ -159,7 +159,7 @@ class Relay:
             return ticket.future
         with self._lock:
             if self._error:
-                raise _failed(self._error)
+                raise _failure(self._error)
             self._waiting.append(ticket)
         try:
             self._rows.write_batch(_record_batch(rows, self._schema, self._secrets))
@@ -167,10 +167,10 @@ class Relay:
                 self._rows.write_batch(filler)
             self._stream.flush()
         except (OSError, pa.ArrowException) as error:
-            raise _failed(self._error or error) from error
+            raise _failure(self._error or error) from error
         return ticket.future
 
-    def _accepted(self, name: str) -> socket.socket:
+    def _accept(self, name: str) -> socket.socket:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -196,7 +196,7 @@ class Relay:
     def _pull(self, results: Iterator[pa.RecordBatch]) -> None:
         try:
             for batch in results:
-                self._give(_evaluated(batch))
+                self._give(_evaluation(batch))
             self._fail(EOFError("Spark ended the results"))
         except BaseException as error:
             self._fail(error)
@@ -220,7 +220,7 @@ class Relay:
             waiting = list(self._waiting)
             self._waiting.clear()
         for ticket in waiting:
-            ticket.future.set_exception(_failed(error))
+            ticket.future.set_exception(_failure(error))
 
 
 class _Ticket:
@@ -237,14 +237,14 @@ def outcomes_batch(outcomes: object) -> pa.RecordBatch:
     return pa.record_batch([pa.array([pickle.dumps(outcomes)], pa.binary())], schema=_OUTCOMES)
 
 
-def _failed(error: BaseException) -> TransformFailed:
+def _failure(error: BaseException) -> TransformFailed:
     return TransformFailed(
         f"Spark does not evaluate the transform rules any more: {error}.",
         advice="The Spark task's own error says why.",
     )
 
 
-def _evaluated(batch: pa.RecordBatch) -> Evaluated:
+def _evaluation(batch: pa.RecordBatch) -> Evaluated:
     """The results of a batch, without the rows that only push others through."""
     rows = batch.filter(batch.column(0).is_valid())
     if not rows.num_rows:
@@ -358,7 +358,7 @@ def _address(name: str, attempt: int) -> str:
 
 
 @contextlib.contextmanager
-def _connected(address: str) -> Iterator[socket.socket]:
+def _connect(address: str) -> Iterator[socket.socket]:
     until = time.monotonic() + _CONNECT_S
     with socket.socket(socket.AF_UNIX) as connection:
         while True:
@@ -377,7 +377,7 @@ def _connected(address: str) -> Iterator[socket.socket]:
         yield connection
 
 
-def _received(connection: socket.socket) -> bytes:
+def _receive(connection: socket.socket) -> bytes:
     with connection.makefile("rb", buffering=0) as stream:
         size = int.from_bytes(_exactly(stream, _SIZE))
         return _exactly(stream, size)

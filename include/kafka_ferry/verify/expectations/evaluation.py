@@ -51,7 +51,7 @@ class Evaluation:
 
         context = self._context
         asset = context.data_sources.get("reconciliation").add_dataframe_asset(suite)
-        asked = [_numbered(one, number) for number, one in enumerate(expectations)]
+        asked = [_with_number(one, number) for number, one in enumerate(expectations)]
         definition = gx.ValidationDefinition(
             name=suite,
             data=asset.add_batch_definition_whole_dataframe("all rows"),
@@ -119,7 +119,7 @@ def _context(pages: Path) -> Any:
     return context
 
 
-def _numbered(expectation: Any, number: int) -> Any:
+def _with_number(expectation: Any, number: int) -> Any:
     """The expectation with its number; otherwise two of the same kind and columns would be merged."""
     return expectation.copy(update={"meta": {**(expectation.meta or {}), _ASKED: str(number)}})
 

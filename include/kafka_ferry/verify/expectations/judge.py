@@ -78,7 +78,7 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
         ),
         compacted=sum(row.recount.target_compacted for row in ranges),
     )
-    return _judged(SUITES, rows, terms, verdict)
+    return _judge(SUITES, rows, terms, verdict)
 
 
 def judge_groups(groups: Sequence[GroupRow], verdict: Verdict, terms: Terms) -> Verdict:
@@ -89,7 +89,7 @@ def judge_groups(groups: Sequence[GroupRow], verdict: Verdict, terms: Terms) -> 
         verdict: the verdict on the run's other tables; the groups' pages are added to theirs.
         terms: the criteria.
     """
-    return _judged((GROUPS,), {"groups": groups}, terms, verdict)
+    return _judge((GROUPS,), {"groups": groups}, terms, verdict)
 
 
 def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
@@ -97,9 +97,9 @@ def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
     return verdict.joined_by(_without_rows(GROUPS, terms.severities, raised=reason))
 
 
-def _judged(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
+def _judge(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
     """The verdict with all expectations on these tables."""
-    if terms.own == NOTHING and not _counted(rows) and _hold(suites, rows):
+    if terms.own == NOTHING and not _has_counts(rows) and _hold(suites, rows):
         return verdict.joined_by(
             result for suite in suites for result in _without_rows(suite, terms.severities)
         )
@@ -116,10 +116,10 @@ def _judged(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Ver
         ]
         results += own_results(evaluation, terms.own, frames)
         joined = verdict.joined_by(results)
-        return joined if terms.docs is None else _documented(evaluation, Path(pages), terms, joined)
+        return joined if terms.docs is None else _document(evaluation, Path(pages), terms, joined)
 
 
-def _counted(rows: Rows) -> bool:
+def _has_counts(rows: Rows) -> bool:
     """Whether any rows tell of records or groups."""
     return any(rows.get(table) for table in ("ranges", "partitions", "groups"))
 
@@ -206,7 +206,7 @@ def _result(
     )
 
 
-def _documented(evaluation: Evaluation, pages: Path, terms: Terms, verdict: Verdict) -> Verdict:
+def _document(evaluation: Evaluation, pages: Path, terms: Terms, verdict: Verdict) -> Verdict:
     """The verdict with the Data Docs' first page, or why there is none."""
     assert terms.docs is not None
     publication = Publication(

@@ -89,13 +89,13 @@ def read_file(file: Path) -> Tables:
 
 def _expectation(item: object, where: str) -> Any:
     if isinstance(item, Mapping):
-        return _configured(item, where)
+        return _expectation_of(item, where)
     if isinstance(item, great_expectations().expectations.Expectation):
         return item
     raise FileProblem(where, f"{item!r} is not an expectation of Great Expectations.")
 
 
-def _configured(item: Mapping[object, object], where: str) -> Any:
+def _expectation_of(item: Mapping[object, object], where: str) -> Any:
     """The expectation of a configuration in Great Expectations' own format."""
     from great_expectations.expectations.expectation_configuration import (  # noqa: PLC0415
         ExpectationConfiguration,

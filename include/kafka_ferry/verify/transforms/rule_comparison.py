@@ -47,7 +47,7 @@ class Given(NamedTuple):
     why: str = ""
 
 
-def compared(
+def compare_rule(
     rule: str,
     given: Iterable[Given],
     found: Iterable[tuple[int, bytes]],
@@ -90,7 +90,7 @@ class _Comparison:
 
     def add(self, given: Given) -> None:
         """Compare what became of the next offsets."""
-        claimed = list(self._claimed(given.first, given.end))
+        claimed = list(self._claimed_offsets(given.first, given.end))
         if given.became in ("deleted", "none"):
             lacking = given.end - given.first if given.became == "deleted" else len(claimed)
             self.unevaluated += lacking
@@ -154,7 +154,7 @@ class _Comparison:
                 return None
         return self.ahead[1] if self.ahead[0] == offset else None
 
-    def _claimed(self, first: int, end: int) -> Iterator[int]:
+    def _claimed_offsets(self, first: int, end: int) -> Iterator[int]:
         """The offsets of ``[first, end)`` that have a record on the target, by the ledger."""
         while self.place < len(self.segments) and _end(self.segments[self.place]) <= first:
             self.place += 1

@@ -21,7 +21,7 @@ from kafka_ferry.model.ranges import Range
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.transform import TransformFailed
 from kafka_ferry.verify.rows import RuleEvaluation
-from kafka_ferry.verify.transforms.rule_comparison import Became, Given, compared
+from kafka_ferry.verify.transforms.rule_comparison import Became, Given, compare_rule
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches
@@ -88,7 +88,7 @@ def evaluate_again(
                 closing(source.given(one.range)) as given,
                 closing(_target_records(target, one)) as there,
             ):
-                evaluation = compared(
+                evaluation = compare_rule(
                     one.rule,
                     given,
                     there,

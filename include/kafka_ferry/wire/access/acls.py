@@ -105,7 +105,7 @@ def create_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
     errors: dict[Acl, FerryError] = {}
     for some in batched(acls, _RULES_AT_ONCE):
         answer = ask(cluster, _creation(some), version=_VERSION)
-        for acl, result in _paired(cluster, some, answer.results):
+        for acl, result in _pair(cluster, some, answer.results):
             if result.error_code:
                 errors[acl] = _error(cluster, "creating", acl, result)
     return errors
@@ -124,14 +124,14 @@ def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
     errors: dict[Acl, FerryError] = {}
     for some in batched(acls, _RULES_AT_ONCE):
         answer = ask(cluster, _deletion(some), version=_VERSION)
-        for acl, result in _paired(cluster, some, answer.filter_results):
+        for acl, result in _pair(cluster, some, answer.filter_results):
             for one in (result, *result.matching_acls):
                 if one.error_code:
                     errors[acl] = _error(cluster, "deleting", acl, one)
     return errors
 
 
-def _paired(
+def _pair(
     cluster: WireCluster, acls: Sequence[Acl], results: Sequence[Any]
 ) -> Iterable[tuple[Acl, Any]]:
     """Each ACL with its result; an answer has the results in the order of the request."""

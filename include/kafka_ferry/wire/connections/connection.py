@@ -29,8 +29,8 @@ from kafka_ferry.printable import excerpt
 from kafka_ferry.retry import at_most
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from kafka_ferry.wire.connections.sasl import log_in
-from kafka_ferry.wire.connections.sockets import opened
-from kafka_ferry.wire.connections.tls import UNREACHED, UNRESOLVED, secured, tls_fault
+from kafka_ferry.wire.connections.sockets import open_socket
+from kafka_ferry.wire.connections.tls import UNREACHED, UNRESOLVED, secure, tls_fault
 
 # The newest version of each request that this package supports (pass-through writing needs Produce
 # below 12, which would start the broker's second transaction protocol); the broker's own newest is
@@ -271,8 +271,8 @@ class Connection:
 
     def _connect(self, host: str, port: int) -> socket.socket:
         with self._as_unreachable():
-            plain = opened(host, port, self._settings, self._timeout)
-            made = secured(plain, host, self._settings)
+            plain = open_socket(host, port, self._settings, self._timeout)
+            made = secure(plain, host, self._settings)
             made.settimeout(self._slice)
             return made
 

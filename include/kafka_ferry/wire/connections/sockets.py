@@ -23,7 +23,7 @@ _LONGEST_BACKOFF_MS: Final = 1_000
 _SPREAD: Final = 0.2
 
 
-def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) -> socket.socket:
+def open_socket(host: str, port: int, settings: Mapping[str, Any], timeout: float) -> socket.socket:
     """A connected socket to the first of the host's addresses that answers.
 
     Args:
@@ -66,7 +66,7 @@ def require_reachable(alias: str, settings: Mapping[str, Any], option: str = "")
     said = []
     for host, port in bootstrap_addresses(settings):
         try:
-            opened(host, port, settings, _REACH_S).close()
+            open_socket(host, port, settings, _REACH_S).close()
             return
         # An invalid host name or port does not raise an OSError.
         except (OSError, ValueError, OverflowError) as error:

@@ -27,7 +27,7 @@ _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAY
 _PASSING: Final = ("INTERNAL_ERROR", "USER_CANCELLED", "CLOSE_NOTIFY")
 
 
-def secured(plain: socket.socket, host: str, settings: Mapping[str, Any]) -> socket.socket:
+def secure(plain: socket.socket, host: str, settings: Mapping[str, Any]) -> socket.socket:
     """The socket to use: ``plain`` itself, or TLS over it where ``settings`` say so.
 
     Raises:
@@ -42,7 +42,7 @@ def secured(plain: socket.socket, host: str, settings: Mapping[str, Any]) -> soc
 def tls_fault(address: str, error: ssl.SSLError) -> FerryError:
     """The error for one of OpenSSL's; only errors that may disappear by themselves are transient."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _untrusted(address, error)
+        return _distrust(address, error)
     reason = error.reason or ""
     if "ALERT" in reason and not reason.endswith(_PASSING):
         return AccessDenied(
@@ -58,7 +58,7 @@ def tls_fault(address: str, error: ssl.SSLError) -> FerryError:
     return ClusterUnreachable(f"{address}: {reason or error}.", advice=UNREACHED)
 
 
-def _untrusted(address: str, error: ssl.SSLCertVerificationError) -> AccessDenied:
+def _distrust(address: str, error: ssl.SSLCertVerificationError) -> AccessDenied:
     said = error.verify_message.rstrip(".")
     if error.verify_code in _OTHER_HOST:
         return AccessDenied(

@@ -83,7 +83,7 @@ def ask_coordinators(
     return {group: silent[group] if group in silent else answers[group] for group in groups}
 
 
-def pipelined(connections: Sequence[Connection], requests: Iterable[Any]) -> Iterator[Any]:
+def pipeline(connections: Sequence[Connection], requests: Iterable[Any]) -> Iterator[Any]:
     """Send requests without waiting for each answer, and yield the answers in order.
 
     Args:
@@ -143,7 +143,7 @@ def _coordinators(
     by_node: dict[int, list[str]] = defaultdict(list)
     errors: dict[str, FerryError] = {}
     connection = cluster.any_connection()
-    for group, entry in _found(connection, list(groups)):
+    for group, entry in _find(connection, list(groups)):
         if entry.error_code:
             doing = f"Finding the coordinator of the group {group} on {cluster.alias}"
             errors[group] = group_fault(entry.error_code, doing, Right.group("DESCRIBE", group))
@@ -153,14 +153,14 @@ def _coordinators(
     return by_node, errors
 
 
-def _found(connection: Connection, groups: list[str]) -> Iterator[tuple[str, Any]]:
+def _find(connection: Connection, groups: list[str]) -> Iterator[tuple[str, Any]]:
     if connection.offers(FindCoordinatorRequest, version=_MANY):
         many = (
             FindCoordinatorRequest(key_type=GROUP, coordinator_keys=some)
             for some in batched(groups, _KEYS_AT_ONCE)
         )
-        for answer in pipelined([connection], many):
+        for answer in pipeline([connection], many):
             yield from ((entry.key, entry) for entry in answer.coordinators)
     else:
         single = (FindCoordinatorRequest(key=group, key_type=GROUP) for group in groups)
-        yield from zip(groups, pipelined([connection], single), strict=True)
+        yield from zip(groups, pipeline([connection], single), strict=True)

@@ -27,7 +27,7 @@ from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
     ask_coordinators,
     group_fault,
-    pipelined,
+    pipeline,
 )
 
 _TYPES: Final = frozenset(get_args(GroupType))
@@ -70,7 +70,7 @@ def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, 
             DescribeGroupsRequest(groups=few, include_authorized_operations=False)
             for few in batched(some, GROUPS_AT_ONCE)
         )
-        for answer in pipelined(connections, requests):
+        for answer in pipeline(connections, requests):
             for it in answer.groups:
                 name = it.group_id
                 if it.error_code:
@@ -99,7 +99,7 @@ def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Fe
                 f"{connections[0].address} is too old to delete groups: that needs Kafka 1.1."
             )
         requests = (DeleteGroupsRequest(groups_names=few) for few in batched(some, GROUPS_AT_ONCE))
-        for answer in pipelined(connections, requests):
+        for answer in pipeline(connections, requests):
             for it in answer.results:
                 name = it.group_id
                 gone = it.error_code in (NONE, GROUP_ID_NOT_FOUND)

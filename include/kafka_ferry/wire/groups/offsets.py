@@ -25,7 +25,7 @@ from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
     ask_coordinators,
     group_fault,
-    pipelined,
+    pipeline,
 )
 from kafka_ferry.wire.offset_parts import parts_of
 
@@ -56,12 +56,12 @@ def fetch_offsets(
     def ask(
         connections: Sequence[Connection], some: list[str]
     ) -> Iterator[tuple[str, dict[TopicPartition, Committed] | FerryError]]:
-        for group, answer in _fetched(connections, some):
+        for group, answer in _fetch(connections, some):
             if answer.error_code:
                 doing = f"{cluster.alias}, reading the offsets of the group {group}"
                 yield group, group_fault(answer.error_code, doing, Right.group("DESCRIBE", group))
             else:
-                yield group, _committed(cluster, group, answer)
+                yield group, _committed_of(cluster, group, answer)
 
     return ask_coordinators(cluster, groups, ask)
 
@@ -78,7 +78,7 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
     def ask(connections: Sequence[Connection], some: list[str]) -> Iterator[tuple[str, Refused]]:
         parts = {group: list(parts_of(group, offsets[group])) for group in some}
         requests = (_commit(group, part) for group in some for part in parts[group])
-        answers = pipelined(connections, requests)
+        answers = pipeline(connections, requests)
         for group in some:
             refused: Refused = {}
             for part in parts[group]:
@@ -110,7 +110,7 @@ def delete_offsets(
                 f"{connections[0].address} is too old to delete offsets: that needs Kafka 2.4."
             )
         requests = (_deletion(group, partitions[group]) for group in some)
-        for group, answer in zip(some, pipelined(connections, requests), strict=True):
+        for group, answer in zip(some, pipeline(connections, requests), strict=True):
             if answer.error_code == GROUP_ID_NOT_FOUND:
                 yield group, {}
             elif answer.error_code:
@@ -163,7 +163,7 @@ def of_partitions(
     return refused
 
 
-def _fetched(connections: Sequence[Connection], groups: list[str]) -> Iterator[tuple[str, Any]]:
+def _fetch(connections: Sequence[Connection], groups: list[str]) -> Iterator[tuple[str, Any]]:
     if connections[0].offers(OffsetFetchRequest, version=_MANY):
         many = (
             OffsetFetchRequest(
@@ -172,17 +172,17 @@ def _fetched(connections: Sequence[Connection], groups: list[str]) -> Iterator[t
             )
             for some in batched(groups, GROUPS_AT_ONCE)
         )
-        for answer in pipelined(connections, many):
+        for answer in pipeline(connections, many):
             yield from ((entry.group_id, entry) for entry in answer.groups)
     else:
         single = (
             OffsetFetchRequest(group_id=group, topics=None, require_stable=False)
             for group in groups
         )
-        yield from zip(groups, pipelined(connections, single), strict=True)
+        yield from zip(groups, pipeline(connections, single), strict=True)
 
 
-def _committed(
+def _committed_of(
     cluster: WireCluster, group: str, answer: Any
 ) -> dict[TopicPartition, Committed] | FerryError:
     offsets = {}

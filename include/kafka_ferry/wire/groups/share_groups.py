@@ -25,7 +25,7 @@ from kafka_ferry.wire.groups.coordinators import (
     GROUPS_AT_ONCE,
     ask_coordinators,
     group_fault,
-    pipelined,
+    pipeline,
 )
 from kafka_ferry.wire.groups.offsets import Offsets, Refused, of_partitions, refused_of
 from kafka_ferry.wire.messages import (
@@ -58,7 +58,7 @@ def fetch_start_offsets(
             )
             for few in batched(some, GROUPS_AT_ONCE)
         )
-        for answer in pipelined(connections, requests):
+        for answer in pipeline(connections, requests):
             for entry in answer.groups:
                 if entry.error_code:
                     doing = f"{cluster.alias}, reading the offsets of the group {entry.group_id}"
@@ -144,7 +144,7 @@ def _change(
     ) -> Iterator[tuple[str, Refused | FerryError]]:
         requests = [request(group) for group in some]
         _require(connections[0], requests[0])
-        for group, answer in zip(some, pipelined(connections, requests), strict=True):
+        for group, answer in zip(some, pipeline(connections, requests), strict=True):
             if answer.error_code:
                 doing = f"{cluster.alias}, changing the start offsets of the group {group}"
                 needed, said = Right.group(operation, group), answer.error_message

@@ -31,7 +31,7 @@ from kafka_ferry.wire.error_codes import (
     fault,
     read_fault,
 )
-from kafka_ferry.wire.partition_leader import as_uuid, printed, topics_request
+from kafka_ferry.wire.partition_leader import as_uuid, topic_id_text, topics_request
 
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0
@@ -253,13 +253,13 @@ class PendingFetch:
             FerryError: if it refuses the request as a whole.
         """
         response = self.connection.receive()
-        refused = self._refused()
+        refused = self._refusals()
         alias = self.cluster.alias
         if response.error_code:
             raise fault(response.error_code, f"Fetching from broker {self.node} of {alias}")
         left = set(self.partitions)
         for topic in response.responses:
-            name = topic.topic or self.names.get(printed(topic.topic_id), "")
+            name = topic.topic or self.names.get(topic_id_text(topic.topic_id), "")
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
                 if partition not in left:
@@ -267,12 +267,12 @@ class PendingFetch:
                 left.remove(partition)
                 if name in refused:
                     data.error_code, data.records = refused[name], b""
-                yield self._fetched(partition, data)
+                yield self._fetched_of(partition, data)
         # A client over its quota gets an answer without any partition (KIP-219).
         if not response.throttle_time_ms:
             self.cluster.require_answers(left, ())
 
-    def _refused(self) -> dict[str, int]:
+    def _refusals(self) -> dict[str, int]:
         """Error codes of the topics that were read by name and are others by now, or gone."""
         if not self.by_name:
             return {}
@@ -281,11 +281,11 @@ class PendingFetch:
         for name, expected in self.by_name.items():
             if name not in now or now[name].error_code:
                 refused[name] = now[name].error_code if name in now else UNKNOWN_TOPIC_OR_PARTITION
-            elif printed(now[name].topic_id) not in ("", expected):
+            elif topic_id_text(now[name].topic_id) not in ("", expected):
                 refused[name] = INCONSISTENT_TOPIC_ID
         return refused
 
-    def _fetched(self, partition: TopicPartition, data: Any) -> Fetched:
+    def _fetched_of(self, partition: TopicPartition, data: Any) -> Fetched:
         diverging = data.diverging_epoch
         return Fetched(
             partition=partition,

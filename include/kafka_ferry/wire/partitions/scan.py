@@ -184,7 +184,7 @@ def ended_batches(
         answers = LogAnswers(cluster, log.leader, log.partition, reader.fetched)
         while True:
             fetched, at = answers.at(at)
-            batches = list(_checked(cluster, log.partition, fetched))
+            batches = list(_check(cluster, log.partition, fetched))
 
             def judge(aborted: AbortFilter, batches: Sequence[Batch] = batches) -> list[bool]:
                 return list(map(aborted.is_aborted, batches))
@@ -222,7 +222,7 @@ def stored_batches(
             fetched, at = answers.at(at)
             if fetched.is_at_end(at):
                 return
-            for batch in _checked(cluster, log.partition, fetched):
+            for batch in _check(cluster, log.partition, fetched):
                 if batch.header.base_offset >= end:
                     return
                 if at < batch.header.next_offset:
@@ -276,7 +276,7 @@ def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
     return any(batch.header.records for batch in batches)
 
 
-def _checked(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) -> Iterator[Batch]:
+def _check(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) -> Iterator[Batch]:
     try:
         for batch in split_batches(fetched.records):
             if not batch.crc_matches:

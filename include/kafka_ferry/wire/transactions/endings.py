@@ -69,7 +69,7 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
         FerryError: if the coordinator does not answer.
     """
     with cluster.forgetting():
-        question = _described(cluster, transactional_id)
+        question = _describe(cluster, transactional_id)
         state = question.ask() if question else None
     if state is None:
         return Ending(TransactionOutcome.UNKNOWN)
@@ -94,7 +94,7 @@ def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> froz
     names = list(transactional_ids)
     with cluster.forgetting():
         cluster.find_coordinators([(name, TRANSACTION) for name in names])
-        questions = {name: _described(cluster, name) for name in names}
+        questions = {name: _describe(cluster, name) for name in names}
         asked = {name: question for name, question in questions.items() if question}
         if len(asked) < len(questions):
             return None
@@ -141,7 +141,7 @@ def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
 
 def replication(cluster: WireCluster, transactional_id: str) -> Question[bool] | None:
     """What ``is_replicated`` asks; None of brokers that do not say."""
-    question = _described(cluster, transactional_id)
+    question = _describe(cluster, transactional_id)
     if question is None:
         return None
 
@@ -152,7 +152,7 @@ def replication(cluster: WireCluster, transactional_id: str) -> Question[bool] |
     return Question(question.connection, question.request, read)
 
 
-def _described(cluster: WireCluster, transactional_id: str) -> Question[Any] | None:
+def _describe(cluster: WireCluster, transactional_id: str) -> Question[Any] | None:
     """Asks for the coordinator's description of the last transaction, None where it has none.
 
     None if the coordinator is too old to be asked.

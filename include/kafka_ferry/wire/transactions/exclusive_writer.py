@@ -58,25 +58,25 @@ class ExclusiveWriter:
         """Write a batch of one record in a transaction, and wait until consumers see it; errors as of ``write``."""
         partition, producer = self.partition, self._producer
         for code in producer.add_partitions([partition]).values():
-            raise fault(code, self._doing, self._needed)
+            raise fault(code, self._deed, self._needed_right)
         self._write(batch, in_transaction=True)
         producer.end(commit=True)
         settlement = Settlement(self.cluster, self.cluster, producer)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [partition], [])
 
     @property
-    def _doing(self) -> str:
+    def _deed(self) -> str:
         return f"Writing to {self.partition.topic} on {self.cluster.alias}"
 
     @property
-    def _needed(self) -> Right:
+    def _needed_right(self) -> Right:
         return Right.topic("WRITE", self.partition.topic)
 
     def _write(self, batch: Batch, *, in_transaction: bool) -> None:
         cluster, partition = self.cluster, self.partition
         leader = cluster.recent_leaders([partition])[partition]
         if leader.node < 0:
-            raise fault(leader.error, self._doing, self._needed)
+            raise fault(leader.error, self._deed, self._needed_right)
         sent = for_producer(
             batch,
             producer_id=self._producer.producer_id,
@@ -87,7 +87,7 @@ class ExclusiveWriter:
         name = self._producer.transactional_id if in_transaction else None
         answer = cluster.connection(leader.node).call(produce_request({partition: sent}, name))
         if code := answer.responses[0].partition_responses[0].error_code:
-            raise fault(code, self._doing, self._needed)
+            raise fault(code, self._deed, self._needed_right)
         self._sequence += 1
 
 

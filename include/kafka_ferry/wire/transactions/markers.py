@@ -107,7 +107,7 @@ class Remembered(NamedTuple):
     last_sequence: int = -1
 
 
-def remembered(
+def remembered_transactions(
     cluster: WireCluster, by_leader: Mapping[int, Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, Remembered]:
     """What each partition's leader remembers of a producer.

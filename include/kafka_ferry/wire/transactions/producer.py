@@ -150,11 +150,11 @@ class TransactionalProducer:
             refused: dict[TopicPartition, int] = ask_together(questions)["partitions"]
             return refused
 
-        return self._retried(add)
+        return self._retry(add)
 
     def add_group(self, group: str) -> None:
         """Add the group whose offsets the transaction will commit."""
-        self._retried(lambda: self._group_added(group).ask())
+        self._retry(lambda: self._group_added(group).ask())
 
     def find_coordinators(self, group: str) -> None:
         """Look up its coordinator and that of ``group`` in one round trip, if that is possible."""
@@ -162,7 +162,7 @@ class TransactionalProducer:
 
     def group_node(self, group: str) -> int:
         """The node id of the broker that takes the group's offsets."""
-        return self._retried(lambda: self._cluster.coordinator_node(group, GROUP))
+        return self._retry(lambda: self._cluster.coordinator_node(group, GROUP))
 
     def _partitions_added(
         self, partitions: list[TopicPartition]
@@ -222,7 +222,7 @@ class TransactionalProducer:
         """
 
         def commit(part: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, int]:
-            return self._retried(
+            return self._retry(
                 lambda: self.offsets_committed(
                     group, part, self._cluster.coordinator(group, GROUP)
                 ).ask()
@@ -306,9 +306,9 @@ class TransactionalProducer:
                 raise fault(answer.error_code, f"{doing} ({self.transactional_id})", self._right)
             return answer
 
-        return self._retried(ask)
+        return self._retry(ask)
 
-    def _retried(self, ask: Callable[[], _T]) -> _T:
+    def _retry(self, ask: Callable[[], _T]) -> _T:
         def attempt() -> _T:
             with self._cluster.forgetting():
                 return ask()

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.audit.comparison.across_partitions import Elsewhere
-from kafka_ferry.audit.comparison.entries import chunks, located
+from kafka_ferry.audit.comparison.entries import chunks, locate_first
 from kafka_ferry.audit.comparison.findings import Differing
-from kafka_ferry.audit.comparison.unordered import Unordered, unordered
+from kafka_ferry.audit.comparison.unordered import Unordered, compare_unordered
 from tests.unit.audit.comparison.logs import MemoryLog, Written, many
 from tests.unit.audit.comparison.test_unmatched import compared
 
@@ -35,7 +35,8 @@ def test_moved_and_doubled_records_are_told_with_both_partitions() -> None:
         {n: one.missing for n, one in found.items()}, {n: one.foreign for n, one in found.items()}
     )
     everywhere = {
-        n: located(chunks(MemoryLog(records), 0), this.unknown)[1] for n, records in sources.items()
+        n: locate_first(chunks(MemoryLog(records), 0), this.unknown)[1]
+        for n, records in sources.items()
     }
     this.located(everywhere)
 
@@ -60,7 +61,7 @@ def test_a_shuffled_topic_is_whole_and_each_record_counts_once(
     targets: dict[int, list[Written]] = {n: [] for n in range(4)}
     for record in everything:
         targets[chance.randrange(4)].append(record)
-    found = unordered(logs(sources), logs(targets), 6 * count, at_once)
+    found = compare_unordered(logs(sources), logs(targets), 6 * count, at_once)
     kept = sum(len(set(sources[n]) & set(targets[n])) for n in sources)
     assert sum(one.matched for one in found.values()) == kept
     assert counts(found) == Counter(altered=3 * count - kept)
@@ -73,7 +74,7 @@ def test_faults_in_a_shuffled_topic_are_found_and_nothing_else(at_once: int) -> 
     targets[0].remove(sources[0][4])
     targets[1] += [sources[2][6], Written(None, b"strange")]
     targets[2].append(targets[2][0])
-    found = unordered(logs(sources), logs(targets), 180, at_once)
+    found = compare_unordered(logs(sources), logs(targets), 180, at_once)
     assert counts(found) == {"missing": 1, "doubled": 2, "foreign": 1}
     listed = {(n, one) for n, some in found.items() for one in some.differing}
     assert listed == {
@@ -88,10 +89,10 @@ def test_faults_in_a_shuffled_topic_are_found_and_nothing_else(at_once: int) -> 
 def test_what_retention_has_deleted_is_not_told() -> None:
     records = many(40)
     source = {0: MemoryLog(records[10:], since=10, lost_head=True)}
-    found = unordered(source, {0: MemoryLog(records[::-1])}, 80)[0]
+    found = compare_unordered(source, {0: MemoryLog(records[::-1])}, 80)[0]
     assert (found.matched, found.expired, found.counts) == (30, 10, {})
     target = {0: MemoryLog([*records[12:20], *records[21:]][::-1], since=2, lost_head=True)}
-    found = unordered(source, target, 80)[0]
+    found = compare_unordered(source, target, 80)[0]
     assert (found.removed, found.counts) == (2, {"missing": 1})
 
 
@@ -102,10 +103,10 @@ def test_a_log_start_explains_no_more_records_than_its_offset_without_order_eith
     records = many(40)
     whole = {0: MemoryLog(records), 1: MemoryLog(many(5, since=900))}
     lacking = {0: MemoryLog(records[30:][::-1], since=4, lost_head=True), 1: whole[1]}
-    found = unordered(whole, lacking, 90, at_once)[0]
+    found = compare_unordered(whole, lacking, 90, at_once)[0]
     assert (found.removed, found.counts) == (4, {"missing": 26})
     assert {one.source for one in found.differing} == set(range(4, 30))
-    found = unordered(lacking, whole, 90, at_once)[0]
+    found = compare_unordered(lacking, whole, 90, at_once)[0]
     assert (found.expired, found.counts) == (4, {"foreign": 26})
     assert {one.target for one in found.differing} == set(range(4, 30))
 
@@ -116,7 +117,7 @@ def test_where_records_have_changed_partitions_the_log_starts_of_all_explain_the
         0: MemoryLog(records[12:26][::-1], since=2, lost_head=True),
         1: MemoryLog(records[26:][::-1], since=10, lost_head=True),
     }
-    found = unordered({0: MemoryLog(records)}, target, 80)
+    found = compare_unordered({0: MemoryLog(records)}, target, 80)
     assert (found[0].removed, counts(found)["missing"]) == (12, 0)
 
 

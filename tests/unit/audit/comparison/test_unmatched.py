@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka_ferry.audit.comparison import altered as altered_records
 from kafka_ferry.audit.comparison import walk
 from kafka_ferry.audit.comparison.findings import Differing
-from kafka_ferry.audit.comparison.unmatched import Judged, judged, listed
+from kafka_ferry.audit.comparison.unmatched import Judged, judge_unmatched, listed
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from tests.unit.audit.comparison.logs import MemoryLog, Written, altered, many, plant
 
@@ -28,7 +28,7 @@ def compared(
     state = WalkState(ours.since, theirs.since)
     LogWalk(ours, theirs, state, **options).go()
     assert state.is_over
-    found = judged(ours, theirs, state, times=ours.times, recent=recent)
+    found = judge_unmatched(ours, theirs, state, times=ours.times, recent=recent)
     assert_accounted(state, found, len(ours.records), len(theirs.records))
     return state, found
 

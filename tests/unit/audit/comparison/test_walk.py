@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.audit.comparison import walk
-from kafka_ferry.audit.comparison.unmatched import judged
+from kafka_ferry.audit.comparison.unmatched import judge_unmatched
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from tests.unit.audit.comparison.logs import MemoryLog, many, plant
 from tests.unit.audit.comparison.test_unmatched import compared, findings
@@ -26,7 +26,7 @@ def test_an_interrupted_walk_finds_the_same(
     while not state.is_over:
         steps = count()
         LogWalk(ours, theirs, state, block=block).go(lambda steps=steps: next(steps) < 2)
-    found = judged(ours, theirs, state)
+    found = judge_unmatched(ours, theirs, state)
     assert findings(found) == planted.expected
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafka import codec as theirs
 
 from kafka_ferry.batches import MalformedBatch
-from kafka_ferry.batches.record_format.codecs import compress, decompress, decompressed
+from kafka_ferry.batches.record_format.codecs import compress, decompress, decompress_chunks
 from tests.support.examples import examples
 from tests.support.records.batches import CODECS, codecs
 
@@ -98,7 +98,7 @@ def test_a_great_many_streams_take_little_time(codec: int) -> None:
 @pytest.mark.parametrize("size", [0, 1, 2**20, 2**20 + 1, 5 * 2**20])
 def test_chunks_are_all_of_it_and_none_is_large(codec: int, size: int) -> None:
     packed = compress(bytes(size), codec)
-    chunks = list(decompressed(packed, codec))
+    chunks = list(decompress_chunks(packed, codec))
     assert b"".join(chunks) == bytes(size)
     assert max(map(len, chunks), default=0) <= 2**20
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.content import (
     Content,
-    divided,
+    divide_content,
     encoded_headers,
     headers_of,
-    joined,
+    join_content,
     key_value_of,
     read_content,
     read_headers,
@@ -35,7 +35,7 @@ def test_what_is_written_is_read(content: Content) -> None:
     assert read_content(encoded) == content
     assert headers_of(encoded) == encoded_headers(content.headers)
     assert read_headers(headers_of(encoded)) == content.headers
-    assert joined(*divided(encoded)) == encoded
+    assert join_content(*divide_content(encoded)) == encoded
     assert key_value_of(encoded) == (content.key, content.value)
     assert read_content(with_headers(encoded, [("more", b"1")])) == content._replace(
         headers=(*content.headers, (b"more", b"1"))

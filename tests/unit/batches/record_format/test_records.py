@@ -183,7 +183,7 @@ def test_a_stream_of_records_may_be_cut_into_chunks_anywhere(
     whole = read_records(batch)
     for cut in range(1, len(batch.payload)):
         chunks = batch.payload[:cut], batch.payload[cut:]
-        monkeypatch.setattr(records_module, "decompressed", lambda *_, it=chunks: iter(it))
+        monkeypatch.setattr(records_module, "decompress_chunks", lambda *_, it=chunks: iter(it))
         assert [record for some in stream_records(batch) for record in some] == whole
 
 
@@ -191,7 +191,7 @@ def test_a_stream_that_ends_within_a_number_is_cut_off(monkeypatch: pytest.Monke
     batch = the_batch(a_batch([Record(value=b"x" * 70)] * 2))
     second = len(batch.payload) // 2
     monkeypatch.setattr(
-        records_module, "decompressed", lambda *_: iter([batch.payload[: second + 1]])
+        records_module, "decompress_chunks", lambda *_: iter([batch.payload[: second + 1]])
     )
     with pytest.raises(MalformedBatch, match="cut off"):
         list(stream_records(batch))

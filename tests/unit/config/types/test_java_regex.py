@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import regex
 
-from kafka_ferry.config.types.java_regex import JavaSyntaxError, NotTranslated, translated
+from kafka_ferry.config.types.java_regex import JavaSyntaxError, NotTranslated, translate_regex
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns
 from tests.support.java.patterns import ANSWERS, REFUSED
 
@@ -14,16 +14,16 @@ from tests.support.java.patterns import ANSWERS, REFUSED
 def test_a_pattern_answers_as_in_java(pattern: str, text: str, matches: bool | None) -> None:
     if matches is None:
         with pytest.raises(JavaSyntaxError):
-            translated(pattern)
+            translate_regex(pattern)
     else:
-        compiled = regex.compile(translated(pattern), regex.VERSION1)
+        compiled = regex.compile(translate_regex(pattern), regex.VERSION1)
         assert (compiled.fullmatch(text) is not None) is matches
 
 
 @pytest.mark.parametrize("pattern", REFUSED)
 def test_what_only_java_knows_is_refused_by_name(pattern: str) -> None:
     with pytest.raises(NotTranslated):
-        translated(pattern)
+        translate_regex(pattern)
     with pytest.raises(PatternError, match="which Java knows and Kafka Ferry does not"):
         compile_patterns([pattern])
 

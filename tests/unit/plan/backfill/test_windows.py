@@ -13,7 +13,7 @@ from kafka_ferry.plan.backfill.windows import (
     Accounted,
     common,
     hull,
-    merged,
+    merge_spans,
     settled_by,
     whole_spans,
     within,
@@ -103,7 +103,7 @@ def test_common_offsets_are_counted_once(
     left: list[tuple[int, int]], right: list[tuple[int, int]]
 ) -> None:
     both = {o for s in left for o in range(*s)} & {o for s in right for o in range(*s)}
-    assert common(merged(left), merged(right)) == len(both)
+    assert common(merge_spans(left), merge_spans(right)) == len(both)
 
 
 def test_two_days_backfilled_one_by_one_are_both_days() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kafka_ferry.model import Estimate, Range, TopicPartition, writer_of
 from kafka_ferry.plan.schedule.sharding import (
     Writers,
-    divided,
+    divide,
     load_of,
     loads_of,
     shards_of,
@@ -143,9 +143,9 @@ def test_records_count_where_the_bytes_of_a_partition_are_not_known() -> None:
 
 
 def test_the_heaviest_go_first_and_to_the_shard_that_has_the_least() -> None:
-    assert divided([5, 3, 3, 2, 2], 2) == [[0, 3], [1, 2, 4]]
-    assert divided([], 3) == []
-    assert divided([7], 3) == [[0]]
+    assert divide([5, 3, 3, 2, 2], 2) == [[0, 3], [1, 2, 4]]
+    assert divide([], 3) == []
+    assert divide([7], 3) == [[0]]
 
 
 @given(

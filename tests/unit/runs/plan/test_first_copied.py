@@ -5,7 +5,7 @@ import pytest
 from kafka_ferry.model import LogBounds
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.plan import first_copied
-from kafka_ferry.runs.plan.first_copied import confirmed
+from kafka_ferry.runs.plan.first_copied import confirm
 from tests.unit.plan.builders import KNOWN, P0, a_flow, a_remote, a_source, a_state
 
 
@@ -37,7 +37,7 @@ def test_only_a_log_whose_start_would_move_is_looked_at(
     state = a_state(a_source(), target=[a_remote(**configs)], positions={P0: KNOWN})
     pair = Pair.of("orders", "primary.orders", state)
 
-    believed = confirmed(a_flow(**options), {P0: 20}, {P0: LogBounds(*remote)}, [pair])
+    believed = confirm(a_flow(**options), {P0: 20}, {P0: LogBounds(*remote)}, [pair])
 
     assert looked == [(P0, 0, 20)] * is_looked_at
     assert believed == ({} if is_looked_at else {P0: 20})

@@ -7,7 +7,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.runs.state import cleanup
-from kafka_ferry.runs.state.cleanup import RunFiles, delete_old_runs, outdated, run_files
+from kafka_ferry.runs.state.cleanup import RunFiles, delete_old_runs, outdated_runs, run_files
 from kafka_ferry.runs.state.flow_state import flow_state
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -24,7 +24,7 @@ def left(**runs: int) -> dict[str, RunFiles]:
 
 def gone(runs: dict[str, RunFiles], days: int | None = None, keep: int | None = None) -> set[str]:
     before = None if days is None else NOW - days * DAY_MS
-    return set(outdated(runs, before=before, keep=keep))
+    return set(outdated_runs(runs, before=before, keep=keep))
 
 
 def test_runs_go_that_are_older_than_the_days() -> None:
@@ -58,7 +58,7 @@ def test_a_run_that_did_not_end_goes_only_when_a_newer_one_did_and_it_was_not_to
 
 
 def test_the_oldest_goes_first() -> None:
-    assert outdated(left(a=3, b=9, c=1, d=5), before=None, keep=0) == ("b", "d", "a")
+    assert outdated_runs(left(a=3, b=9, c=1, d=5), before=None, keep=0) == ("b", "d", "a")
 
 
 def test_a_run_has_ended_when_its_last_step_is_recorded() -> None:

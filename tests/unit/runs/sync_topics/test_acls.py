@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model.changes import Acl
-from kafka_ferry.runs.sync_topics.acls import _change_acls, _told
+from kafka_ferry.runs.sync_topics.acls import _change_acls, _sentences
 from tests.support.brokers.access import an_acl, some_acls
 
 
@@ -110,9 +110,9 @@ def test_a_refused_grant_holds_no_other_back() -> None:
 
 def test_a_missing_right_is_told_once_and_of_many_errors_the_first() -> None:
     denied = {number: AccessDenied(f"No {number}.", advice="Grant it.") for number in range(3)}
-    (said,) = _told(denied, "ACLs", "backup")
+    (said,) = _sentences(denied, "ACLs", "backup")
     assert said == "backup refuses 3 changes of ACLs. No 0. Grant it."
     others = {number: FerryError(f"No {number}.") for number in range(30)}
-    *first, more = _told(others, "ACLs", "backup")
+    *first, more = _sentences(others, "ACLs", "backup")
     assert len(first) == 20
     assert more == "10 more changes of ACLs of backup failed."

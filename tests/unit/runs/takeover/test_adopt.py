@@ -11,7 +11,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords
 from kafka_ferry.model import Topic
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.runs.takeover.adopt import joined, ranges_of
+from kafka_ferry.runs.takeover.adopt import join_ranges, ranges_of
 
 PAIR = Pair(
     topic="orders",
@@ -61,7 +61,7 @@ def test_a_history_of_many_segments_is_cut_so_that_each_record_of_the_ledger_fit
     assert (ranges[0].start, ranges[-1].end) == (0, 49_999)
     for range_ in ranges:
         assert range_.end - range_.start == range_.records + sum(range_.reasons.values())
-    entries = list(joined(ranges))
+    entries = list(join_ranges(ranges))
     assert [range_ for entry in entries for range_ in entry] == ranges
     assert all(sum(len(r.segments) for r in entry) <= 10_000 for entry in entries)
 
@@ -72,7 +72,7 @@ def test_small_ranges_share_a_record_of_the_ledger() -> None:
         next(ranges_of(PAIR, number, Alignment(0, 1, (Segment(0, 0, 1),), 1), source, None))
         for number in range(500)
     ]
-    assert len(list(joined(ranges))) == 1
+    assert len(list(join_ranges(ranges))) == 1
 
 
 def test_what_was_compared_stands_in_the_last_range_and_bytes_are_in_proportion() -> None:

@@ -10,7 +10,12 @@ from cryptography.exceptions import InvalidTag
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.spark.security import flow_key
-from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope, packed, unpacked
+from kafka_ferry.spark.security.serialized_flow import (
+    envelope,
+    open_envelope,
+    pack_flow,
+    unpack_flow,
+)
 from kafka_sandbox.logins.secure import Authority
 from tests.support.brokers.secure import PASSWORD, key_store
 
@@ -27,11 +32,11 @@ def test_what_is_carried_needs_no_files_any_more(tmp_path: Path) -> None:
         target=Cluster(alias="b", properties={"bootstrap.servers": "b:1"}),
         topics=("x",),
     )
-    carried = packed(flow)
+    carried = pack_flow(flow)
     for file in tmp_path.iterdir():
         file.unlink()
 
-    there = unpacked(carried)
+    there = unpack_flow(carried)
 
     assert (there.name, there.topics) == (flow.name, flow.topics)
     properties = there.source.client_properties("consumer")
@@ -53,12 +58,12 @@ def test_a_store_is_carried_once_however_many_clients_have_it(tmp_path: Path) ->
         for alias in "ab"
     )
 
-    carried = packed(Flow(source=source, target=target, topics=("x",)))
+    carried = pack_flow(Flow(source=source, target=target, topics=("x",)))
 
     size = bundle.stat().st_size
     assert size > 140_000
     assert size < len(carried) < size + 30_000
-    there = unpacked(carried)
+    there = unpack_flow(carried)
     for cluster in (there.source, there.target):
         for role in ROLES:
             properties = cluster.client_properties(role)
@@ -82,7 +87,7 @@ def test_an_envelope_shows_nothing_and_opens_only_with_the_application_s_key(
 
     sent = envelope(flow)
 
-    assert PASSWORD.encode() in packed(flow)
+    assert PASSWORD.encode() in pack_flow(flow)
     assert PASSWORD.encode() not in sent
     assert open_envelope(sent).name == flow.name
     assert envelope(flow) != sent

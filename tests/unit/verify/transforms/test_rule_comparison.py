@@ -7,7 +7,7 @@ import pytest
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.verify.rows import RuleEvaluation
-from kafka_ferry.verify.transforms.rule_comparison import MOST_NAMED, Given, compared
+from kafka_ferry.verify.transforms.rule_comparison import MOST_NAMED, Given, compare_rule
 
 
 def content(value: bytes, key: bytes = b"k", **headers: bytes) -> bytes:
@@ -28,13 +28,13 @@ GIVEN = [kept(0, b"0"), kept(1, b"1"), Given(2, 4, "filtered"), kept(4, b"4"), k
 def rule_of(
     given: list[Given], found: list[tuple[int, bytes]] = FOUND, elsewhere: int = 0
 ) -> RuleEvaluation:
-    return compared("rule 1", iter(given), iter(found), SEGMENTS, elsewhere=elsewhere)
+    return compare_rule("rule 1", iter(given), iter(found), SEGMENTS, elsewhere=elsewhere)
 
 
 def test_only_the_offsets_that_are_dead_letters_may_be_missing() -> None:
     given = [*GIVEN[:2], kept(2, b"2"), Given(3, 4, "failed", why="where failed"), *GIVEN[3:]]
     for letters, unlike in (([Segment(2, 7, 2)], 0), ([Segment(3, 7, 1)], 1)):
-        found = compared("rule 1", iter(given), iter(FOUND), SEGMENTS, letters=letters)
+        found = compare_rule("rule 1", iter(given), iter(FOUND), SEGMENTS, letters=letters)
         assert found.unlike_rule == unlike
 
 
@@ -127,7 +127,7 @@ def test_what_differs_is_named_by_its_source_offset(
 
 def test_only_the_first_differences_are_named_and_all_are_counted() -> None:
     many = [Segment(0, 0, 50)]
-    evaluation = compared("rule 1", [Given(0, 50, "filtered")], [], many)
+    evaluation = compare_rule("rule 1", [Given(0, 50, "filtered")], [], many)
     assert (evaluation.unlike_rule, len(evaluation.evaluation)) == (50, MOST_NAMED)
 
 

@@ -16,7 +16,7 @@ from kafka_ferry.wire.connections.sockets import (
     Backoff,
     bootstrap_addresses,
     idle_limit_s,
-    opened,
+    open_socket,
     require_reachable,
 )
 from tests.unit.wire.scripted import ScriptedBroker
@@ -35,7 +35,7 @@ def settings(**properties: str) -> dict[str, object]:
 
 
 def buffers(listener: socket.socket, told: dict[str, object]) -> tuple[int, int]:
-    with opened("127.0.0.1", listener.getsockname()[1], told, 5) as plain:
+    with open_socket("127.0.0.1", listener.getsockname()[1], told, 5) as plain:
         names = (socket.SO_RCVBUF, socket.SO_SNDBUF)
         received, sent = (plain.getsockopt(socket.SOL_SOCKET, name) for name in names)
         return received, sent
@@ -64,7 +64,7 @@ def test_each_address_has_the_set_up_time_and_the_next_one_is_tried(
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
         began = time.monotonic()
         told = settings(socket__connection__setup__timeout__ms="300")
-        with opened("broker", 9092, told, 30) as plain:
+        with open_socket("broker", 9092, told, 30) as plain:
             assert plain.getpeername()[1] == port
             assert plain.gettimeout() == 30
         assert time.monotonic() - began < 5

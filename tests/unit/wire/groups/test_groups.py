@@ -17,7 +17,7 @@ from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fe
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.any_broker import TooOld
-from kafka_ferry.wire.groups.coordinators import ask_coordinators, pipelined
+from kafka_ferry.wire.groups.coordinators import ask_coordinators, pipeline
 from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
 from kafka_ferry.wire.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
 from kafka_ferry.wire.groups.share_groups import (
@@ -265,7 +265,7 @@ def test_answers_come_in_the_order_of_the_requests_over_any_number_of_connection
     with cluster_of(broker) as cluster:
         cluster.nodes()
         connections = [cluster.connection(1, number) for number in range(3)]
-        names = [type(answer).__name__ for answer in pipelined(connections, _alternating(100))]
+        names = [type(answer).__name__ for answer in pipeline(connections, _alternating(100))]
         assert len(set(map(id, connections))) == 3
         assert not any(connection.closed for connection in connections)
     expected = ["DescribeGroupsResponse", "ListGroupsResponse"] * 50
@@ -288,7 +288,7 @@ def test_answers_that_no_request_waits_for_are_never_taken_for_others(
     with cluster_of(broker) as cluster:
         cluster.nodes()
         connection = cluster.connection(1)
-        answers = pipelined([connection], _alternating(10))
+        answers = pipeline([connection], _alternating(10))
         next(answers)
         answers.close()
         assert connection.closed

@@ -24,7 +24,7 @@ from kafka_ferry.cli.audit_options import (
     SourceConfigOption,
     TargetConfigOption,
     UntilMomentOption,
-    named,
+    topic_and_name,
 )
 from kafka_ferry.cli.commands.backfill import moment_ms
 from kafka_ferry.cli.flows import one_flow
@@ -83,16 +83,16 @@ def audit(
     request = AuditRequest(
         terms,
         run_options(topics).topics,
-        dict(map(named, names or ())),
+        dict(map(topic_and_name, names or ())),
         lag_ms=lag,
         paired_only=config is None,
     )
-    report = _audited(Audit(chosen, request), resume=resume, output=output, as_json=as_json)
+    report = _audit(Audit(chosen, request), resume=resume, output=output, as_json=as_json)
     raise typer.Exit(EXIT_STATUS[report.state])
 
 
-def _audited(this: Audit, *, resume: bool, output: Path | None, as_json: bool) -> AuditReport:
-    from kafka_ferry.cli.audit_view import comparing, show_audit
+def _audit(this: Audit, *, resume: bool, output: Path | None, as_json: bool) -> AuditReport:
+    from kafka_ferry.cli.audit_view import comparison_bar, show_audit
     from kafka_ferry.runs.audit.output import write_to
     from kafka_ferry.spark.session import terminal_spark
 
@@ -101,7 +101,7 @@ def _audited(this: Audit, *, resume: bool, output: Path | None, as_json: bool) -
         warn(note)
     with (
         terminal_spark(f"ferry audit {this.flow.name}") as spark,
-        comparing(this.flow.name, hidden=as_json) as progress,
+        comparison_bar(this.flow.name, hidden=as_json) as progress,
     ):
         report = this.compare(plan, spark, progress)
     if output:

@@ -103,7 +103,7 @@ def list_(
     chosen = one_flow_within(timeout, config, flow)
     certificates = [one for one in find_certificates(chosen).all if _until_ms(one) > first]
     if as_json:
-        show_json([[_told(one) for one in certificates]], several=False)
+        show_json([[_as_json(one) for one in certificates]], several=False)
         return
     if not certificates:
         warn(f"{chosen.name} has no certificate of a record after {since}.")
@@ -159,7 +159,7 @@ def show(
         except OSError as error:
             raise InputError(f"{output} cannot be written: {error.strerror}") from None
     if as_json:
-        show_json([_told(one) | {"ranges": one.ranges()}], several=False)
+        show_json([_as_json(one) | {"ranges": one.ranges()}], several=False)
     elif not output:
         _show(chosen, one)
 
@@ -195,7 +195,7 @@ def check(
     ]:
         raise CertificateError(f"The certificates of {chosen.name} do not hold:", details=faults)
     if as_json:
-        show_json([_checked(found.all, read, key)], several=False)
+        show_json([_check(found.all, read, key)], several=False)
         return
     first, last = (found.all[at].header for at in (0, -1))
     ranges = sum(one.header.ranges for one in found.all)
@@ -285,7 +285,7 @@ def restore(
         warn("Not looked at: signatures, for want of --public-key.")
 
 
-def _checked(
+def _check(
     certificates: Sequence[Certificate], read: Sequence[ReadBack], key: Ed25519PublicKey | None
 ) -> dict[str, Any]:
     """What was checked and holds."""
@@ -359,7 +359,7 @@ def _own_pem(flow: Flow) -> bytes:
     return public_pem(pem, f"{flow.file}: {CERTIFICATES_KEY} ({reference})")
 
 
-def _told(one: Certificate) -> dict[str, Any]:
+def _as_json(one: Certificate) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(one.line)
     signature = {"signature": one.signature.model_dump()} if one.signature else {}
     return told | {"hash": one.digest} | signature

@@ -19,7 +19,7 @@ from kafka_ferry.batches import (
     by_runs,
     read_records,
     records_of,
-    restored,
+    restore,
     set_aside,
 )
 from kafka_ferry.batches.converted_batch import within
@@ -116,7 +116,7 @@ class Ahead:
         read, self._read = self._read, []
         removed = self._require_the_sources(converted, found, wanted)
         if removed:
-            converted = restored(converted, removed)
+            converted = restore(converted, removed)
         there = {record[0] for record in found}
         gone = [record[0] for record in wanted if record[0] not in there]
         gone = [offset for offset in gone if offset >= self.expired_to]

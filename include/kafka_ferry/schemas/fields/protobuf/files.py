@@ -65,7 +65,7 @@ class ProtobufFiles:
 
     def _add(self, name: str, schema: RegisteredSchema) -> None:
         try:
-            found = self._decoded(schema.text) or self._compiled(schema.text)
+            found = self._decode(schema.text) or self._compile(schema.text)
             found.name = name
             self._import(found.dependency)
             self._files[name] = found
@@ -92,14 +92,14 @@ class ProtobufFiles:
             self.pool.Add(found)
 
     @staticmethod
-    def _decoded(text: str) -> Any:
+    def _decode(text: str) -> Any:
         """A file that is registered as its descriptor; None if it is text."""
         try:
             return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
         except (binascii.Error, ValueError):
             return None
 
-    def _compiled(self, text: str) -> Any:
+    def _compile(self, text: str) -> Any:
         """What protoc makes of a text, with the files that are there.
 
         It gets a file's name in place of the text, and is a process of its own: it writes its errors to standard

@@ -35,7 +35,7 @@ from kafka_ferry.schemas.fields.protobuf.wire import (
     GROUP,
     LENGTH,
     WireField,
-    replaced,
+    replace_fields,
     wire_fields,
     with_content,
 )
@@ -46,7 +46,7 @@ from kafka_ferry.schemas.fields.record_schema import (
     NotReadable,
     Reference,
     SchemaField,
-    loaded,
+    load_json,
 )
 from kafka_ferry.schemas.registered import RegisteredSchema
 
@@ -84,12 +84,12 @@ class ProtobufSchema:
         parts = {name for one in everywhere for name in _parts(one)}
         top = [it for it in everywhere if not it.containing_type and it.full_name not in parts]
         others = [it for it in everywhere if it not in top]
-        return _merged(others, words) | _merged(top, words)
+        return _merge(others, words) | _merge(top, words)
 
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
         """See ``RecordSchema``."""
         descriptor, at = self._message(payload)
-        message, budget = _parsed(descriptor, payload[at:]), record_budget(payload)
+        message, budget = _parse(descriptor, payload[at:]), record_budget(payload)
         wanted = [it for it in descriptor.fields if it.name in names]
         return json.dumps({it.name: readable(message, it, budget) for it in wanted}).encode()
 
@@ -97,9 +97,9 @@ class ProtobufSchema:
         """See ``RecordSchema``; null clears a field, as leaving it out does."""
         descriptor, at = self._message(payload)
         record = payload[at:]
-        _parsed(descriptor, record)
+        _parse(descriptor, record)
         for names, value in changes.items():
-            record = _changed(descriptor, record, names, None if value is None else loaded(value))
+            record = _change(descriptor, record, names, None if value is None else load_json(value))
         return payload[:at] + record
 
     def _message(self, payload: bytes) -> tuple[Any, int]:
@@ -170,7 +170,7 @@ def _parts(message: Any) -> Iterator[str]:
             yield within.full_name
 
 
-def _merged(messages: Iterable[Any], words: Collection[str]) -> dict[Names, SchemaField]:
+def _merge(messages: Iterable[Any], words: Collection[str]) -> dict[Names, SchemaField]:
     found: dict[Names, set[SchemaField]] = defaultdict(set)
     budget, types = schema_budget(), cache(sql_type)
     for message in messages:
@@ -202,14 +202,14 @@ def _paths(
             yield from _paths(field.message_type, words, names, budget, type_of)
 
 
-def _parsed(descriptor: Any, record: bytes) -> Any:
+def _parse(descriptor: Any, record: bytes) -> Any:
     try:
         return GetMessageClass(descriptor).FromString(record)
     except Exception as error:
         raise NotReadable(f"it does not fit its schema: {error or type(error).__name__}") from error
 
 
-def _changed(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
+def _change(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
     """A message with another value of a field, or without one if that is None."""
     name, *below = names
     field = descriptor.fields_by_name.get(name)
@@ -224,18 +224,18 @@ def _changed(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
     if value is None:
         if field.is_required:
             raise NotReadable(f"{name} is required")
-        return replaced(record, {field.number}, field.number, b"")
+        return replace_fields(record, {field.number}, field.number, b"")
     wanted = GetMessageClass(descriptor)()
     put(wanted, field, value)
     group = field.containing_oneof.fields if field.containing_oneof else [field]
     gone = {it.number for it in group}
     is_written_once = field.is_repeated or len(own) == 1
     if is_written_once and own == [it for it in fields if it.number in gone]:
-        before = _parsed(descriptor, b"".join(record[it.start : it.end] for it in own))
+        before = _parse(descriptor, b"".join(record[it.start : it.end] for it in own))
         if json.dumps(readable(before, field)) == json.dumps(readable(wanted, field)):
             return record
     written = wanted.SerializePartialToString(deterministic=True)
-    return replaced(record, gone, field.number, written)
+    return replace_fields(record, gone, field.number, written)
 
 
 def _changed_within(
@@ -251,5 +251,5 @@ def _changed_within(
     (at,) = own
     if at.wire_type != (GROUP if field.type == field.TYPE_GROUP else LENGTH):
         raise NotReadable(f"{field.name} is not written as a message")
-    within = _changed(field.message_type, record[at.begin : at.stop], names, value)
+    within = _change(field.message_type, record[at.begin : at.stop], names, value)
     return with_content(record, at, within)

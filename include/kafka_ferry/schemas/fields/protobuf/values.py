@@ -235,7 +235,7 @@ def _scalar(value: Any, field: Any) -> Any:
             return value
     elif field.type in (_F.TYPE_FLOAT, _F.TYPE_DOUBLE):
         if type(value) in (int, Decimal) or value in _NO_NUMBERS:
-            return _floating(value, field)
+            return _float_of(value, field)
     elif field.type == _F.TYPE_BOOL:
         if isinstance(value, bool):
             return value
@@ -251,7 +251,7 @@ def _scalar(value: Any, field: Any) -> Any:
     raise _unlike(field)
 
 
-def _floating(value: Any, field: Any) -> float:
+def _float_of(value: Any, field: Any) -> float:
     try:
         found = float(value)
         if field.type == _F.TYPE_FLOAT:

@@ -55,12 +55,12 @@ def wire_fields(message: bytes) -> list[WireField]:
 def with_content(message: bytes, field: WireField, content: bytes) -> bytes:
     """The message with another content of a field that has a length, or is a group."""
     after_tag = _varint(message, field.start)[1]
-    length = b"" if field.wire_type == GROUP else _encoded(len(content))
+    length = b"" if field.wire_type == GROUP else _encode(len(content))
     tag, rest = message[field.start : after_tag], message[field.stop :]
     return message[: field.start] + tag + length + content + rest
 
 
-def replaced(message: bytes, gone: Collection[int], number: int, written: bytes) -> bytes:
+def replace_fields(message: bytes, gone: Collection[int], number: int, written: bytes) -> bytes:
     """The message without some fields, and with another one.
 
     Args:
@@ -116,7 +116,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     raise NotReadable(f"its byte {at} begins no number")
 
 
-def _encoded(number: int) -> bytes:
+def _encode(number: int) -> bytes:
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.schemas.fields.protobuf.values import is_message, put, readable, sql_type
-from kafka_ferry.schemas.fields.record_schema import NotReadable, loaded
+from kafka_ferry.schemas.fields.record_schema import NotReadable, load_json
 from tests.support.records.schemas import proto_class
 
 FILE = """
@@ -93,7 +93,7 @@ VALUES = [
 def test_a_value_is_read_as_it_was_set(name: str, text: str) -> None:
     message = All()
     quoted = f'"{text}"' if text in ("NaN", "Infinity", "-Infinity") else text
-    put(message, FIELDS[name], loaded(quoted))
+    put(message, FIELDS[name], load_json(quoted))
     again = All.FromString(message.SerializePartialToString())
     assert json.dumps(readable(again, FIELDS[name])) == json.dumps(json.loads(text))
 
@@ -149,7 +149,7 @@ def test_a_number_without_a_name_is_its_digits_where_an_enum_is_open() -> None:
 )
 def test_a_value_that_a_field_cannot_have_is_refused(name: str, text: str, why: str) -> None:
     with pytest.raises(NotReadable, match=why):
-        put(All(), FIELDS[name], loaded(text))
+        put(All(), FIELDS[name], load_json(text))
 
 
 @pytest.mark.parametrize("at", [{"nanos": -1}, {"seconds": 2**40}, {"seconds": -(2**63)}])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.schemas.fields.protobuf.wire import replaced, wire_fields, with_content
+from kafka_ferry.schemas.fields.protobuf.wire import replace_fields, wire_fields, with_content
 from kafka_ferry.schemas.fields.record_schema import NotReadable
 
 # Of every wire type, among them a group (4) with a group within, and a number that is longer than it needs to be.
@@ -54,7 +54,7 @@ def test_a_field_gets_another_content_and_length() -> None:
 
 def test_a_field_takes_its_own_place_or_that_of_its_number() -> None:
     new = b"\x1a\x01!"
-    assert replaced(TEXT + NUMBER + TEXT, {3}, 3, new) == new + NUMBER
-    assert replaced(NUMBER + SHORT, {3}, 3, new) == NUMBER + new + SHORT
-    assert replaced(NUMBER, {3}, 3, new) == NUMBER + new
-    assert replaced(MESSAGE, {2, 3, 6}, 3, b"") == NUMBER + GROUP + LONG
+    assert replace_fields(TEXT + NUMBER + TEXT, {3}, 3, new) == new + NUMBER
+    assert replace_fields(NUMBER + SHORT, {3}, 3, new) == NUMBER + new + SHORT
+    assert replace_fields(NUMBER, {3}, 3, new) == NUMBER + new
+    assert replace_fields(MESSAGE, {2, 3, 6}, 3, b"") == NUMBER + GROUP + LONG

@@ -37,6 +37,10 @@ FROM_TARGET: Final = (
 )
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
 LOST: Final = "the target's log of {} has lost records that were copied."
+DIVERGED: Final = (
+    "the log of {} was truncated{}, below what was copied from it: the group has read records there that are gone, and "
+    "none of those that came in their place."
+)
 NO_LOG: Final = "the start and end of its log on the target are not known."
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
@@ -178,7 +182,7 @@ def decide(
         if move.target is None or move.offset is None:
             return move
         action, reason = _decide(move, there.get(move.target), last.get(move.target), follow)
-        return replace(move, action=action, reason=reason)
+        return replace(move, action=action, reason=" ".join(filter(None, (move.reason, reason))))
 
     moves = tuple(map(with_action, group.partitions))
     group = replace(group, partitions=moves)

@@ -37,6 +37,7 @@ class PartitionMove:
             has the counterpart.
         missing: how many of the offsets that the group has not read are before all that the other cluster's log
             has: they were never copied, or are deleted there. 0 where that is not known.
+        is_lost: whether the other cluster's log has lost records that were copied, or that are a copy's originals.
     """
 
     source: TopicPartition
@@ -50,6 +51,7 @@ class PartitionMove:
     start: int = -1
     home: bool = False
     missing: int = 0
+    is_lost: bool = False
 
     @property
     def lag(self) -> int | None:

@@ -212,6 +212,13 @@ def _why_stuck(
             why = f"its offset {first.offset} is outside of the log there, [{log.start}, {log.end}){why}"
         return f"{first.source}{more} would begin by auto.offset.reset: {why}"
     for one, moved in zip(partitions, move.partitions, strict=True):
+        if one.target not in logs:
+            return (
+                f"where the log of {one.target} on {goes_to} starts and ends is not known, such as while it has no "
+                f"leader: whether the group can continue there at {one.offset} is not either."
+            )
+        if moved.is_lost and (moved.offset is None or (one.offset or 0) > moved.offset):
+            return f"{moved.reason} It would continue at {one.offset}, and miss records."
         if moved.missing and one.offset == moved.offset:
             return (
                 f"{moved.missing:,} offsets of {one.source} that it has not read are not on {goes_to}, where it would "
@@ -221,7 +228,7 @@ def _why_stuck(
 
 
 def _begins_in(logs: Mapping[TopicPartition, LogBounds], one: PartitionOutlook) -> bool:
-    """Whether a consumer finds its offset in the log there."""
+    """Whether a consumer finds its offset in the log there, as far as that is known."""
     if one.offset is None:
         return False
     log = logs.get(one.target) if one.target else None
@@ -243,7 +250,7 @@ def _partition(
     has_read = move.committed.offset if move.committed else 0
     # An empty log has nothing to copy, and what came from the other cluster is there.
     is_there = move.home or move.start == end
-    to = end if is_there else copied_to.get(move.source)
+    to = end if is_there else None if move.is_lost else copied_to.get(move.source)
     missing = move.missing if offset == move.offset else 0
     return PartitionOutlook(
         source=move.source,

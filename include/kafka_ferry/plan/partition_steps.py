@@ -170,6 +170,7 @@ def _place(
         begins_at=begins_at,
         mismatch=state.target.mismatches.get(target),
         is_beyond=target in state.target.beyond,
+        is_compacted=any(it.is_compacted for it in (pair.source, pair.remote) if it),
     )
 
 

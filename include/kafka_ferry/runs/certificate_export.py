@@ -41,14 +41,15 @@ class CertifiedSpan:
 
     Attributes:
         source: the source partition.
-        remote_topic: the remote topic.
+        remote_topics: the remote topics that have them, by the certificates; several where the topic was renamed
+            (``topics.rename``) or backfilled.
         offsets: from the window's first offset up to the first one after it.
         serials: the certificates with any of them.
         missing: those of the offsets that no certificate has.
     """
 
     source: TopicPartition
-    remote_topic: str
+    remote_topics: tuple[str, ...]
     offsets: Span
     serials: tuple[int, ...]
     missing: tuple[Span, ...]
@@ -160,13 +161,7 @@ def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
         if start >= end:
             continue
         rows = known[ids[source.topic], source.partition]
-        # Where the source has deleted older records, these may be of the window too.
-        since = 0 if start == bounds[source].start else start
-        of = [(it, serial, name) for it, serial, name in rows if it[0] < end and it[1] > since]
-        serials = tuple(sorted({serial for _, serial, _ in of}))
-        remote = of[-1][2] if of else ""
-        missing = tuple(_uncovered_parts((start, end), (it for it, _, _ in of)))
-        spans.append(CertifiedSpan(source, remote, (start, end), serials, missing))
+        spans.append(_span(source, (start, end), rows, log_start=bounds[source].start))
     serials_all = {serial for span in spans for serial in span.serials}
     kept = [
         one
@@ -174,6 +169,23 @@ def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
         if serials_all and min(serials_all) <= one.header.serial <= max(serials_all)
     ]
     return Export(tuple(kept), tuple(spans), tuple(gone), asked_at)
+
+
+def _span(
+    source: TopicPartition, offsets: Span, rows: Iterable[tuple[Span, int, str]], *, log_start: int
+) -> CertifiedSpan:
+    """What certified ranges, each with its certificate and its remote topic, say of a partition's offsets."""
+    start, end = offsets
+    # Where the source has deleted older records, these may be of the window too.
+    since = 0 if start == log_start else start
+    found = [(it, serial, name) for it, serial, name in rows if it[0] < end and it[1] > since]
+    return CertifiedSpan(
+        source,
+        tuple(dict.fromkeys(name for _, _, name in found)),
+        offsets,
+        tuple(sorted({serial for _, serial, _ in found})),
+        tuple(_uncovered_parts(offsets, (it for it, _, _ in found))),
+    )
 
 
 def _source(flow: Flow) -> tuple[Mapping[TopicPartition, LogBounds], Mapping[str, str], list[str]]:

@@ -418,9 +418,15 @@ WARNINGS: Final = Suite[RangeRow](
             lambda row: (
                 f"truncated to {row.start}: {count(row.rewound, 'offset')} "
                 f"[{row.start}, {row.ledger.rewound_from}) had been copied from a branch that is lost"
+                + (
+                    "; of keys that the source does not write again, its records stay the newest ones on the target"
+                    if row.compaction_expected
+                    else ""
+                )
             ),
             "on.source.divergence is set to continue: the target keeps the records of the lost "
-            "branch. Look for an unclean leader election on the source.",
+            "branch. Look for an unclean leader election on the source. Where the topic is compacted, `ferry audit` "
+            "names the keys whose newest record is not the source's.",
             only_where="first_proof",
         ),
         Check(

@@ -653,3 +653,27 @@ def test_what_a_first_copy_left_out_is_backfilled(
     assert backfill(flow, day(1)).counts.records == 3
     assert texts(pair.backup, copy)[3:] == ["d1h0", "d1h8", "d1h23.99"]
     assert backfill(flow, Window(at(1, 0), at(2, 9)), "again").counts.records == 0
+
+
+def test_what_was_copied_under_another_name_is_not_taken_for_copied_to_this_one(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first copy is kept beside the second one, which begins at the log's end."""
+    recount_here(monkeypatch)
+    orders = a_topic(pair.primary, pair.unique("orders"))
+    flow = pair.flow([orders])
+    write(pair.primary, orders, ("old 1", at(1)), ("old 2", at(2)))
+    assert failures(copy_now(flow)) == []
+    anew = pair.unique("anew")
+    flow = pair.flow(
+        [orders], topics_rename={orders: anew}, topics_start="latest", backfill_topic="same"
+    )
+    assert failures(copy_now(flow, "renamed")) == []
+    write(pair.primary, orders, ("new", at(3)))
+    assert failures(copy_now(flow, "renamed-2")) == []
+    (there,) = {choice.remote_topic for choice in plan_now(flow, "look").choices}
+    assert texts(pair.backup, there) == ["new"]
+
+    backfill(flow, EVER)
+
+    assert texts(pair.backup, there) == ["new", "old 1", "old 2"]

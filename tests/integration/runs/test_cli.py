@@ -14,6 +14,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.network.proxied import ProxyAddress
 from tests.support.records.builders import Record, delete_topic, recreate_topic
 from tests.support.records.groups import commit_alone
+from tests.support.records.histories import named
 from tests.support.runs.command_line import ferry, ferry_process
 from tests.support.runs.flows import copy_now, write_flow
 from tests.support.runs.pair import Pair
@@ -104,6 +105,20 @@ def test_the_lag_is_what_the_positions_have_not_reached(pair: Pair) -> None:
     unknown = ferry("lag", "--config", flow.file, "--group", "unknown")
     assert (unknown.returncode, unknown.stdout) == (10, "")
     assert "ERROR: There is no group unknown on " in unknown.stderr
+
+
+def test_the_lag_of_topics_whose_names_were_swapped_blames_no_recreated_topic(pair: Pair) -> None:
+    one, other = pair.topic("one", named("one", 3)), pair.topic("other", named("other", 2))
+    names = {one: pair.unique("first"), other: pair.unique("second")}
+    copy_now(pair.flow([one, other], topics_rename=names))
+    flow = pair.flow([one, other], topics_rename={one: names[other], other: names[one]})
+
+    done = ferry("lag", "--config", flow.file)
+
+    assert done.returncode == 0, done.stderr
+    assert "5 offsets behind" in done.stdout
+    assert done.stderr.count("is the copy of another topic, by the ledger") == 2
+    assert "recreated" not in done.stderr
 
 
 @pytest.mark.parametrize(

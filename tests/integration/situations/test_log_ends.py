@@ -271,6 +271,8 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         have = read_all(target.bootstrap, remote_topic)[0]
         if name not in refilled:
             assert have == (before[name] if name in spared else before[name][:30]), name
+    # As an earlier run has left it: a consumer finds the offset, and never gets what is lost after it.
+    commit_alone(target, topics["cut"], {TopicPartition(remote(flows["cut"], topics["cut"]), 0): 5})
     for name in ("cut", "compacted", *refilled):
         (group,) = failover(flows[name], dry_run=True).groups
         assert (name, group.state) == (name, "stuck")

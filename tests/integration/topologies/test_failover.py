@@ -25,6 +25,7 @@ from kafka_ferry.runs.failover.failback import failback
 from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.segments import cut_log
 from tests.support.records.application import (
     COMMITS_EVERY,
     lines,
@@ -194,6 +195,43 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
 
     # And the flow goes on as before.
     run(this.there, "again")
+
+
+@pytest.mark.long
+def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
+    folder: Path,
+    old: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has read the records of a branch that is lost there, and none of the other one."""
+    recount_here(monkeypatch)
+    this, late = place(Pair(folder, old, backup, unique), DEFAULT), unique("late")
+    there = this.there.model_copy(update={"groups": (this.group, late)})
+    back = reverse_flow(there)
+    write(old, this.orders, "a", range(10))
+    write(old, this.orders, "b", range(10))
+    commit_alone(old, this.group, at(this.orders, 8, 8))
+    commit_alone(old, late, at(this.orders, 3, 3))
+    run(there, "first")
+    assert failover(there).all_can_start
+    commit_alone(backup, late, at(f"{folder.name}.{this.orders}", 9, 9))
+    assert isinstance(old, Broker)
+    old.stop()
+    cut_log(old, this.orders, 5)
+    old.start().wait_ready()
+    write(old, this.orders, "z", range(20))
+    run(back, "back")
+
+    groups = {group.name: group for group in failback(there, back).groups}
+
+    assert groups[this.group].state == "stuck"
+    reason = groups[this.group].reason
+    assert f"the log of {this.orders}-0 was truncated at 5, below what was copied" in reason
+    assert reason.endswith(" It would continue at 8, and miss records.")
+    assert groups[late].state == "ready"
+    assert [one.offset for one in groups[late].partitions] == [5, 9]
 
 
 def test_a_planned_failover_reads_nothing_again(

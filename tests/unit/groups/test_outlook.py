@@ -14,6 +14,7 @@ from kafka_ferry.model.ranges import TopicPartition
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("a.orders", 0)
 IDLE = Group("app", state="Empty")
+LOG = LogBounds(0, 30)
 MOVED = PartitionMove(HERE, Committed(7), 10, THERE, 8, "exact", "written")
 HELD = PartitionMove(HERE, Committed(7), 10, THERE, None, None, "held", "nothing is copied.")
 
@@ -24,7 +25,7 @@ def looked(
     committed: int | None = 8,
     is_done: bool = True,
     reason: str = "",
-    log: LogBounds | None = None,
+    log: LogBounds | None = LOG,
     logs: dict[TopicPartition, LogBounds] | None = None,
 ) -> GroupOutlook:
     offsets = {} if committed is None else {THERE: Committed(committed)}
@@ -82,6 +83,23 @@ def test_one_that_would_never_get_what_it_has_not_read_is_stuck(is_done: bool) -
     )
     # There it has read further.
     assert looked(replace(move, action="held"), committed=9).state == "ready"
+
+
+def test_one_whose_log_there_is_not_known_is_stuck() -> None:
+    found = looked(replace(MOVED, action="unchanged"), log=None)
+    assert (found.state, found.not_copied) == ("stuck", 1)
+    assert found.reason == (
+        "where the log of a.orders-0 on b starts and ends is not known, such as while it has no leader: whether the "
+        "group can continue there at 8 is not either."
+    )
+
+
+def test_one_that_would_not_get_what_the_log_there_has_lost_is_stuck() -> None:
+    found = looked(replace(HELD, reason="It has lost records.", is_lost=True))
+    assert (found.state, found.not_copied) == ("stuck", -1)
+    assert found.reason == "It has lost records. It would continue at 8, and miss records."
+    before = replace(MOVED, offset=5, kind="clamped", reason="It parts at 5.", is_lost=True)
+    assert [looked(before, committed=at).state for at in (5, 6)] == ["ready", "stuck"]
 
 
 def test_one_without_any_partition_is_stuck() -> None:

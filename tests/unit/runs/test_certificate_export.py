@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from kafka_ferry.certificates import Certificate
-from kafka_ferry.runs.certificate_export import Export
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.certificate_export import CertifiedSpan, Export, _span
 from tests.unit.certificates.builders import a_certificate
 
 RULE = {"fingerprint": "f", "topics": ["users"], "set": {"value.email": "sha2(value.email, 256)"}}
@@ -25,3 +26,12 @@ def test_each_rule_that_changes_records_is_told_once() -> None:
         ("a, b.*", "where: key = 'x'"),
     )
     assert Export((a_certificate(),), (), (), 0).rules == ()
+
+
+def test_a_topic_that_was_renamed_is_in_each_of_its_remote_topics() -> None:
+    source = TopicPartition("orders", 0)
+    rows = [((0, 20), 1, "eu.orders"), ((20, 50), 2, "eu.orders"), ((50, 60), 4, "anew")]
+    assert _span(source, (30, 70), rows, log_start=0) == CertifiedSpan(
+        source, ("eu.orders", "anew"), (30, 70), (2, 4), ((60, 70),)
+    )
+    assert _span(source, (30, 50), rows, log_start=30).serials == (1, 2)

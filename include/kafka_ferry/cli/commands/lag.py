@@ -146,9 +146,12 @@ def _lag_of_groups(
 def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     """Until when the copy is proved complete, and how far it is behind now."""
     policy = policy_of(flow)
-    beats = sum(row.lag for row in rows if policy.is_heartbeats_topic(row.topic))
-    others = count(sum(row.lag for row in rows) - beats, "offset")
+    lags = [(row.topic, row.lag) for row in rows if row.lag is not None]
+    beats = sum(lag for topic, lag in lags if policy.is_heartbeats_topic(topic))
+    others = count(sum(lag for _, lag in lags) - beats, "offset")
     behind = f"{others}{and_heartbeats(beats)} behind"
+    if unknown := len(rows) - len(lags):
+        behind += f", and unknown in {count(unknown, 'partition')} without a leader"
     until = until_text([row.complete_until for row in rows])
     return (
         f"Complete until {until}; {behind}."
@@ -174,6 +177,13 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
     """A warning for each topic whose position is of another one."""
     source, target = flow.source.alias, flow.target.alias
     for topic, gone in dict.fromkeys((row.topic, row.gone) for row in rows if row.gone):
+        if gone == "names changed":
+            warn(
+                f"The remote topic of {topic} on {target} is the copy of another topic, by the ledger: the flow's "
+                f"names have changed (topics.rename, or replication.policy.class). Its lag is all that {source} "
+                "holds, and the next run refuses it: ferry plan says how to change them back."
+            )
+            continue
         if gone == "source recreated":
             what = f"{topic} was deleted on {source} and recreated since it was copied"
             policy = f"on.source.topic.recreated: {flow.on_source_topic_recreated}"

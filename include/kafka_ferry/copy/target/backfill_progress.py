@@ -34,6 +34,7 @@ from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.model.waits import Waits
+from kafka_ferry.plan.backfill.separate_topic import places_of
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
@@ -111,7 +112,9 @@ class Backfilled:
 
     @staticmethod
     def _is_there(range_: Range, copied: CopiedRange, ids: Mapping[str, str]) -> bool:
-        """Whether ``copied`` is of the range's topic, and in an existing remote topic, as far as known."""
+        """Whether ``copied`` is of the range's topic, and in its remote topics as far as these are known to exist."""
+        if copied.remote_topic not in places_of(range_.remote_topic):
+            return False
         remote_id = ids.get(copied.remote_topic, copied.remote_topic_id)
         return (copied.topic_id, copied.remote_topic_id) == (range_.topic_id, remote_id)
 

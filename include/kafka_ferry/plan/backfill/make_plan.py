@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.model.plan import Creation, Growth, OffsetsChoice, Plan, TopicChanges
@@ -17,6 +17,7 @@ from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
 from kafka_ferry.model.remarks import Note, PlanRemarks, Refusal
 from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
 from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.backfill.separate_topic import separate_topic
 from kafka_ferry.plan.backfill.windows import Span, hull, whole_spans, within
 from kafka_ferry.plan.make_plan import make_plan
 from kafka_ferry.plan.offsets.start_offsets import begins_at_end
@@ -32,22 +33,10 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model.cluster_state import ClusterState, LogBounds, Topic
 
-_SEPARATE: Final = ".backfill"
-
 
 def destination(flow: Flow, remote_topic: str) -> str:
     """The topic on the target that a backfill of ``remote_topic`` writes to."""
     return separate_topic(remote_topic) if flow.backfill_topic == "separate" else remote_topic
-
-
-def separate_topic(remote_topic: str) -> str:
-    """The topic on the target that only backfills of ``remote_topic`` write to."""
-    return remote_topic + _SEPARATE
-
-
-def is_separate(remote_topic: str) -> bool:
-    """Whether a topic of the target has the name of one that only backfills write to."""
-    return remote_topic.endswith(_SEPARATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +173,7 @@ class _Topic:
         # Once a topic: of a function it takes the file.
         self._transform = flow.fingerprint_of(choice.topic)
         self._there = self._after = self._cut = 0
+        self._ends_early = False
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
         }
@@ -235,7 +225,13 @@ class _Topic:
                 "`ferry verify --all` finds, and `ferry repair --append` copies.",
             )
         elif not self.ranges and not self._after:
-            yield Note(topic, "Nothing to backfill: the source has no record in the window.")
+            found = "the source has no record in the window."
+            if self._ends_early:
+                found = (
+                    "the first record that is not older than the window is newer than it by more than "
+                    "backfill.disorder.ms. What comes after it was not looked at."
+                )
+            yield Note(topic, f"Nothing to backfill: {found}")
         if self._after:
             yield Note(
                 topic,
@@ -312,6 +308,7 @@ class _Topic:
             return None, 0
         last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
         start, end = max(first, bounds.start), min(last, position)
+        self._ends_early |= last <= start < bounds.end
         after = max(0, last - max(start, position))
         return ((start, end) if start < end else None), after
 

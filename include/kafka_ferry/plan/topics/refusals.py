@@ -33,6 +33,7 @@ class Place:
         begins_at: where copying would begin without a position, None where the ledger has this one.
         mismatch: how the target's log contradicts the ledger, None where it does not.
         is_beyond: whether the target's log ends after the source's, although offsets are preserved.
+        is_compacted: whether the source's topic or the remote one is compacted.
     """
 
     offset: int
@@ -45,6 +46,17 @@ class Place:
     begins_at: int | None = None
     mismatch: LogMismatch | None = None
     is_beyond: bool = False
+    is_compacted: bool = False
+
+    @property
+    def lost_branch_keys(self) -> str:
+        """What the records of a lost branch do to keys that the source has no newer record of."""
+        if not self.is_compacted:
+            return ""
+        return (
+            " The topic is compacted: of a key that the source does not write again, the lost record stays the newest "
+            "one on the target. `ferry audit` names such keys."
+        )
 
 
 _Case = TypeVar("_Case", Pair, Place)
@@ -242,7 +254,7 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         "copied.",
         option="on.source.divergence",
         go_on="continue",
-        outcome="The target keeps them, and copying continues at {it.diverged}.",
+        outcome="The target keeps them, and copying continues at {it.diverged}.{it.lost_branch_keys}",
         offset=lambda it: it.offset if it.diverged is None else it.diverged,
         if_preserved="Preserved offsets cannot be taken back: " + _ANEW,
     ),

@@ -149,7 +149,7 @@ def _without_source(
             "the ledger has no offset of a group."
         )
     moves = replace(moves, failures=(*moves.failures, *failures))
-    return moves, (_doubt(flow, why, known),)
+    return moves, (_doubt(flow, ledger, why, known),)
 
 
 def projected_ledger(flow: Flow, *, has_run: bool = False) -> LedgerTable:
@@ -205,7 +205,8 @@ def outlook(
     topics = {one.target.topic for _, one in moves.partitions() if one.target}
     control = ClusterControl(flow.target)
     readable, _ = control.readable_topics(topics)
-    logs = control.log_bounds(readable.values(), "read_uncommitted") if readable else {}
+    wait_s = flow.partition_wait_ms / 1000
+    logs = control.log_bounds(readable.values(), "read_uncommitted", wait_s=wait_s)
     groups = []
     for move in moves.groups:
         state, offsets = states[move.group.name], committed.get(move.group.name, {})
@@ -246,7 +247,7 @@ def _why_silent(flow: Flow) -> str:
     return ""
 
 
-def _doubt(flow: Flow, why: str, known: GroupMoves) -> str:
+def _doubt(flow: Flow, ledger: LedgerTable, why: str, known: GroupMoves) -> str:
     """What is less certain because the source could not be asked."""
     if known.at:
         age = duration_text(max(0, now_ms() - known.at) / 1000)
@@ -259,14 +260,18 @@ def _doubt(flow: Flow, why: str, known: GroupMoves) -> str:
             f"No run has stored the groups' offsets in {flow_state(flow).location}: those in the ledger are used. What "
             "the groups have read in other topics, such as those that came from the target, is unknown."
         )
-    return f"{flow.source.alias} {why} {since} {_complete_until(flow)}"
+    return f"{flow.source.alias} {why} {since} {_complete_until(flow, ledger)}"
 
 
-def _complete_until(flow: Flow) -> str:
-    """Until when the copy was proved complete by the last run, as far as this machine's state folder knows."""
+def _complete_until(flow: Flow, ledger: LedgerTable) -> str:
+    """Until when the copy was proved complete by the last run, as far as this machine's state folder knows.
+
+    Partitions that were copied and never proved count as such.
+    """
     unknown = "How many records are not copied is unknown."
     partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    until = until_text(partitions.values())
+    copied = dict.fromkeys(map(str, ledger.positions()), 0)
+    until = until_text((copied | dict(partitions)).values())
     return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
 
 

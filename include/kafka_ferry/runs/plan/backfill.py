@@ -17,7 +17,8 @@ from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.plan import selection_of
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill, separate_topic
+from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
+from kafka_ferry.plan.backfill.separate_topic import places_of, separate_topic
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.runs.plan.first_starts import first_offsets
@@ -66,7 +67,13 @@ def _facts(
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
-        settled=_settled_spans(ledger, state, firsts, there - state.ledger.released),
+        settled=_settled_spans(
+            ledger,
+            state,
+            firsts,
+            there - state.ledger.released,
+            selection_of(flow, state).names,
+        ),
         separate=separate,
         foreign=foreign_records(flow, target, strange),
         mismatched=frozenset(
@@ -94,21 +101,30 @@ def _settled_spans(
     state: ClusterState,
     firsts: Mapping[TopicPartition, int],
     there: set[str],
+    remote_names: Mapping[str, str],
 ) -> dict[TopicPartition, list[Settled]]:
-    """What the ledger knows of the partitions in ``firsts``, in remote topics that exist."""
+    """What the ledger knows of the partitions in ``firsts``, in their remote topics of today, as far as these exist."""
     if not firsts or not state.positions.ledger_end:
         return {}
     ids = {state.source.topics[tp.topic].topic_id for tp in firsts}
     wanted = copied_rows() & is_one_of("topic_id", ids) & is_one_of("remote_topic_id", there)
     # A rewind voids what was copied after it.
     wanted &= (pc.field("end") > min(firsts.values())) | (pc.field("rewound_from") >= 0)
-    columns = ["topic", "partition", "start", "end", "rewound_from", "since", "until"]
-    columns += ["segments", "compared"]
+    columns = ["topic", "partition", "remote_topic", "start", "end", "rewound_from", "since"]
+    columns += ["until", "segments", "compared"]
+    copied = {tp.topic for tp in firsts} & remote_names.keys()
+    places = {name: places_of(remote_names[name]) for name in copied}
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
     for row in ledger.read(wanted, columns).to_pylist():
         source = TopicPartition(row["topic"], row["partition"])
-        if source in firsts:
+        if source not in firsts:
+            continue
+        if row["remote_topic"] in places.get(source.topic, ()):
             ranges[source].append(account_of(row))
+        elif row["rewound_from"] >= 0:
+            # The source's log was truncated, whichever copy shows it.
+            start = row["start"]
+            ranges[source].append(Accounted(start, start, is_rewind=True))
     return {source: settled_by(of_partition) for source, of_partition in ranges.items()}
 
 

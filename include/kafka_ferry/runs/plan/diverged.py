@@ -18,14 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.batches import MalformedBatch, read_records
-from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import is_one_of
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
+from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
 from kafka_ferry.wire import connected
-from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_logs
 from kafka_ferry.wire.partitions.scan import batch_at
 
@@ -43,9 +42,6 @@ _MOST_TOPICS: Final = 200
 _WAIT_S: Final = 5.0
 _MARKER: Final = (0, Content(None, None))
 _KEYS: Final = ("topic", "partition", "topic_id", "remote_topic", "remote_topic_id")
-
-Copied = Mapping[TopicPartition, "Position"]
-"""The positions by *source* partition."""
 
 
 class _LastRecord(NamedTuple):
@@ -97,7 +93,7 @@ def diverged_logs(
             position = positions.get(TopicPartition(remote_names[name], number))
             if position and position.topic_id == topic.topic_id:
                 copied[TopicPartition(name, number)] = position
-    found = _by_epochs(flow, ledger, copied, remote_names)
+    found = diverged_epochs(flow.source, ledger, copied, remote_names)
     doubtful = {
         tp: position
         for tp, position in copied.items()
@@ -112,29 +108,6 @@ def diverged_logs(
     }
     replaced, unknown = _by_last_records(flow, ledger, doubtful, remote_names)
     return found | dict.fromkeys(replaced, -1), unknown
-
-
-def _by_epochs(
-    flow: Flow, ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
-) -> dict[TopicPartition, int]:
-    epochs = {tp: it.leader_epoch for tp, it in copied.items() if it.leader_epoch >= 0}
-    if not epochs:
-        return {}
-    with connected(flow.source) as cluster:
-        ends = retry(lambda: epoch_ends(cluster, epochs))
-        found = {}
-        for source, there in ends.items():
-            position = copied[source]
-            if there.epoch == position.leader_epoch and there.end >= position.offset:
-                continue
-            target = TopicPartition(remote_names[source.topic], source.partition)
-
-            def end_of(epoch: int, source: TopicPartition = source) -> EpochEnd | None:
-                return retry(lambda: epoch_ends(cluster, {source: epoch})).get(source)
-
-            end = branch_end(ledger.epochs(target, position), end_of)
-            found[source] = -1 if end is None else min(end, position.offset)
-    return found
 
 
 def _by_last_records(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.plan.backfill.make_plan import is_separate
+from kafka_ferry.plan.backfill.separate_topic import is_separate
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
 
 if TYPE_CHECKING:

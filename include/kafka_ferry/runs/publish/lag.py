@@ -14,7 +14,7 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import FerryError, InputError
+from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
 from kafka_ferry.model import ORDINARY, Position, RunOptions, Topic, TopicPartition
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
@@ -40,8 +40,9 @@ _BYTES: Final = 64 * 1024
 _ALONE: Final = 100
 
 
-Gone = Literal["", "source recreated", "copy gone"]
-"""Which of the two topics that the position is of is not the one that is there now; "" where both are."""
+Gone = Literal["", "source recreated", "copy gone", "names changed"]
+"""Which of the two topics that the position is of is not the one that is there now; "" where both are.
+``names changed``: the remote topic is the copy of another topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class Lag:
         topic: the source's topic.
         partition: the partition.
         position: the next source offset to copy, None where none was ever committed in these topics.
-        log_start: the first offset that the source still holds.
-        log_end: the offset after the last one that the flow's isolation level shows.
+        log_start: the first offset that the source still holds; None while the partition has no leader.
+        log_end: the offset after the last one that the flow's isolation level shows; None likewise.
         moved_to: the group's offset where the ledger has another position, None where they agree.
         proved_at: when the target's records were last read back, of those that were not read for the longest
             time, in milliseconds since 1970; None where none is proved.
@@ -70,8 +71,8 @@ class Lag:
     topic: str
     partition: int
     position: int | None
-    log_start: int
-    log_end: int
+    log_start: int | None
+    log_end: int | None
     moved_to: int | None = None
     proved_at: int | None = None
     complete_until: int | None = None
@@ -82,15 +83,17 @@ class Lag:
     gone: Gone = ""
 
     @property
-    def lag(self) -> int:
-        """Offsets on the source that are not yet accounted for; 0 for a log that was truncated."""
+    def lag(self) -> int | None:
+        """Offsets on the source that are not yet accounted for; 0 for a truncated log, None without a leader."""
+        if self.log_start is None or self.log_end is None:
+            return None
         behind = self.log_end - (self.log_start if self.position is None else self.position)
         return max(0, behind)
 
     @property
     def first(self) -> int:
         """The first offset to read, as far as the source still has it."""
-        return max(self.log_start, self.position or 0)
+        return max(self.log_start or 0, self.position or 0)
 
 
 def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
@@ -98,6 +101,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
 
     Raises:
         AccessDenied: without the right to look at a topic.
+        ClusterUnreachable: a partition has no leader.
     """
     rows, refused = readable_lag(flow, options)
     for error in refused.values():
@@ -115,7 +119,8 @@ def readable_lag(
         options: of which ``topics`` says which topics of the flow.
 
     Returns:
-        The rows; and by topic, the error of those that the source refuses to describe or does not have.
+        The rows; and by topic, the error of those that the source refuses to describe or does not have, or that
+        have a partition without a leader.
 
     Raises:
         FerryError: no topic of the flow matches them.
@@ -145,18 +150,23 @@ def readable_lag(
     remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
     deleted = target.unknown(remote_names.values() - remote_ids.keys())
     complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    rows = []
-    for tp, log in sorted(bounds.items()):
+    rows, marks = [], ledger.marks()
+    partitions = (TopicPartition(it.name, n) for it in mirrored for n in range(it.partitions))
+    for tp in sorted(partitions):
+        log = bounds.get(tp)
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
         position = positions.known.get(remote)
         there = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
         gone = _gone(position, topics[tp.topic].topic_id, there)
+        mark = marks.get(remote.topic)
+        if gone == "source recreated" and mark and mark.topic != tp.topic:
+            gone = "names changed"
         row = Lag(
             tp.topic,
             tp.partition,
             position.offset if position and not gone else None,
-            log.start,
-            log.end,
+            log.start if log else None,
+            log.end if log else None,
             positions.moved.get(remote),
             None if gone else proved.get(remote),
             None if gone else complete.get(str(remote)) or None,
@@ -166,7 +176,30 @@ def readable_lag(
     wanted = options.topic_filter
     unreadable = {name: error for name, error in refused.items() if name in remote_names}
     unreadable |= {it: error for it, error in lacking.items() if not wanted or wanted.matches(it)}
+    unreadable |= _without_leader(flow, rows)
     return _with_remote(flow, topics, rows), unreadable
+
+
+def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:
+    """An error for each topic of which a partition's log cannot be asked for."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        if row.log_end is None:
+            numbers[row.topic].append(row.partition)
+    return {
+        topic: ClusterUnreachable(
+            f"{topic} on {flow.source.alias}: {_have_no_leader(some)}, and how far the target is behind there is "
+            "unknown.",
+            advice="Is one of the source's brokers down?",
+        )
+        for topic, some in numbers.items()
+    }
+
+
+def _have_no_leader(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"partition {numbers[0]} has no leader"
+    return f"{len(numbers):,} partitions have no leader, such as {numbers[0]}"
 
 
 def _gone(position: Position | None, source_id: str, remote_id: str | None) -> Gone:
@@ -209,7 +242,8 @@ def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> li
         replace(
             it,
             remote=min(
-                it.lag, max(0, starts.get(TopicPartition(it.topic, it.partition), 0) - it.first)
+                it.lag or 0,
+                max(0, starts.get(TopicPartition(it.topic, it.partition), 0) - it.first),
             ),
         )
         for it in rows

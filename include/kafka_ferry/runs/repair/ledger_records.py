@@ -31,7 +31,7 @@ from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import Entry
+    from kafka_ferry.ledger import CopiedRange, Entry
 
 _END: Final = 2**63
 
@@ -60,7 +60,7 @@ class LedgerRecord:
 
 
 class _Gap(NamedTuple):
-    """Source offsets ``[start, end)`` of a partition that no entry has, between two ledger offsets."""
+    """Source offsets ``[start, end)`` that no entry has, between two ledger offsets; ``start`` -1 where unknown."""
 
     source: str
     start: int
@@ -145,6 +145,8 @@ class LedgerRecords:
                 now = f"{copied.topic_id} {copied.remote_topic_id}"
                 if copied.start > end and now == ids and copied.rewound_from < 0:
                     yield _Gap(source, end, copied.start, before, at)
+                if target not in last and _follows_others(copied):
+                    yield _Gap(source, -1, copied.start, before, at)
                 last[target] = copied.end, at, now, source
         for target, position in read_positions(self._flow.target, self._flow.name).items():
             end, before, _, source = last.get(target, (0, -1, "", f"what is copied to {target}"))
@@ -152,7 +154,16 @@ class LedgerRecords:
                 yield _Gap(source, end, position.offset, before, _END)
 
 
+def _follows_others(copied: CopiedRange) -> bool:
+    """Whether something lay on the target before a partition's first range, which may have been copied too."""
+    return (
+        copied.start > 0 and not copied.preserved and any(it.target for it in copied.segments[:1])
+    )
+
+
 def _sentence(gap: _Gap) -> str:
+    if gap.start < 0:
+        return f"offsets before {gap.end} of {gap.source}, which no other record has"
     return f"offsets [{gap.start}, {gap.end}) of {gap.source}, which no other record has"
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.groups.decisions import leave_untouched, translate_move
+from kafka_ferry.groups.decisions import DIVERGED, leave_untouched, translate_move
 from kafka_ferry.groups.moves import PartitionMove
 from kafka_ferry.groups.routes import Route, copied_remote_ids, remote_topics_of, routes
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.replication_policy import policy_of
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
 from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class HomeRoutes:
         target_logs: the target's logs of its own topics.
         reason: why offsets have no answer where the ledger has no route.
         refused: by topic on the source, why it or the topic that it is a copy of could not be described.
+        diverged: by partition of the target's own topics, where its log parts from the one that was copied, -1 where
+            that is unknown.
     """
 
     names: Mapping[str, str]
@@ -48,6 +51,7 @@ class HomeRoutes:
     target_logs: Logs
     reason: str
     refused: Mapping[str, str] = field(default_factory=dict)
+    diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, flow: Flow, topics: Collection[str], last_seen: Logs | None) -> HomeRoutes:
@@ -57,6 +61,9 @@ class HomeRoutes:
             flow: the flow from the cluster that has the copies.
             topics: topics of its source that it does not copy.
             last_seen: the source's logs as a run has seen them; the source is not asked then.
+
+        Raises:
+            FerryError: if a cluster cannot be read.
         """
         policy = policy_of(flow)
         names = {topic: "" for topic in topics if policy.is_cycle(topic, flow.target.alias)}
@@ -88,6 +95,7 @@ class HomeRoutes:
             control.log_bounds(own_topics.values(), "read_uncommitted"),
             reason,
             {copy: str(error) for copy, error in refused.items()},
+            _diverged(flow, ledger, found.values()),
         )
 
     def knows(self, topic: str) -> bool:
@@ -103,7 +111,16 @@ class HomeRoutes:
         route, own = self.routes.get(tp), TopicPartition(name, tp.partition)
         logs = self.logs.get(tp), self.target_logs.get(own)
         if route:
-            return translate_move(tp, committed, route, logs=logs, home=True)
+            move = translate_move(tp, committed, route, logs=logs, home=True)
+            diverged_at = self.diverged.get(own)
+            if diverged_at is None or move.offset is None or move.offset <= diverged_at:
+                return move
+            reason = DIVERGED.format(own, f" at {diverged_at}" if diverged_at >= 0 else "")
+            if diverged_at < 0:
+                move = replace(move, action="held", offset=None, kind=None, missing=0)
+            else:
+                move = replace(move, offset=diverged_at, kind="clamped")
+            return replace(move, reason=reason, is_lost=True)
         move = leave_untouched(tp, committed, own, logs=logs, others_write=True)
         return replace(move, home=True)
 
@@ -111,6 +128,16 @@ class HomeRoutes:
 _NO_LEDGER = (
     "its name says that it came from the target, but {} on the source does not say from where."
 )
+
+
+def _diverged(
+    flow: Flow, ledger: LedgerTable, found: Collection[Route]
+) -> dict[TopicPartition, int]:
+    """Where the target's own logs part from those that the opposite flow has copied."""
+    positions = ledger.positions()
+    copied = {it.source: positions[it.target] for it in found if it.target in positions}
+    names = {it.source.topic: it.target.topic for it in found}
+    return diverged_epochs(flow.target, ledger, copied, names)
 
 
 def _project(flow: Flow, ledger: LedgerTable) -> str:

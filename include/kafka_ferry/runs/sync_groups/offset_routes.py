@@ -133,10 +133,8 @@ class OffsetRoutes:
         """Translates a group's offset in one partition; None where the topic is none of the two flows'."""
         route, log = self.routes.get(tp), self.source_logs.get(tp)
         if route and (route.target in self.lost or self._is_cut(route.target)):
-            reason = LOST.format(route.target)
-            return PartitionMove(
-                tp, committed, log.end if log else -1, route.target, action="held", reason=reason
-            )
+            move = PartitionMove(tp, committed, log.end if log else -1, route.target, action="held")
+            return replace(move, reason=LOST.format(route.target), is_lost=True)
         if route:
             return translate_move(
                 tp, committed, route, logs=(log, self.target_logs.get(route.target))

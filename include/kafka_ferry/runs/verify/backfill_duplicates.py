@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.backfill.separate_topic import places_of
 from kafka_ferry.plan.backfill.windows import Span, common, merge_spans
 
 if TYPE_CHECKING:
@@ -59,20 +60,26 @@ def copied_twice(
     wanted_of = {TopicPartition(it.copied.topic, it.copied.partition): it.copied for it in ranges}
     if not wanted_of:
         return {}
+    places = {source: places_of(copied.remote_topic) for source, copied in wanted_of.items()}
     ids = {copied.topic_id for copied in wanted_of.values()}
     wanted = copied_rows() & is_one_of("topic_id", ids) & is_one_of("remote_topic_id", there)
-    columns = ["run", "topic", "topic_id", "partition", "start", "rewound_from", "segments"]
+    columns = ["run", "topic", "topic_id", "partition", "remote_topic", "start", "rewound_from"]
+    columns += ["segments"]
     found: dict[TopicPartition, _Records] = defaultdict(_Records)
     for row in ledger.read(wanted, columns).to_pylist():
         source = TopicPartition(row["topic"], row["partition"])
-        if source in wanted_of and wanted_of[source].topic_id == row["topic_id"]:
+        of_range = wanted_of.get(source)
+        if of_range is None or of_range.topic_id != row["topic_id"]:
+            continue
+        if row["rewound_from"] >= 0:
+            found[source].cut(row["start"])
+        # A copy under another name has them too, and that is not twice.
+        if row["remote_topic"] in places[source]:
             _add(found[source], row, run)
     return {source: records.twice for source, records in found.items()}
 
 
 def _add(records: _Records, row: Mapping[str, Any], run: str) -> None:
-    if row["rewound_from"] >= 0:
-        records.cut(row["start"])
     spans = records.own if row["run"] == run else records.others
     spans += ((it["source"], it["source"] + it["records"]) for it in row["segments"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka_ferry.plan.backfill.make_plan import separate_topic
+from kafka_ferry.plan.backfill.separate_topic import separate_topic
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends_and_leaderless
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.preserved_ends import after_positions

@@ -100,13 +100,18 @@ def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
         (copied(), {"firsts": {}}, "the source has no record in the window"),
         (
             copied(),
+            {"firsts": {SOURCE: 20}, "lasts": {SOURCE: 20}},
+            "is newer than it by more than backfill.disorder.ms. What comes after it was not looked at",
+        ),
+        (
+            copied(),
             {"settled": {SOURCE: [replace(ORDINARY, end=30)]}},
             "by the ledger all of the source's records of the window",
         ),
         (copied(12), {}, "38 offsets that may be in the window are not below"),
         (a_state(a_source()), {"firsts": {SOURCE: 10}}, "40 offsets that may be"),
     ],
-    ids=["none", "all there", "all still to come", "never copied"],
+    ids=["none", "none before much newer ones", "all there", "all still to come", "never copied"],
 )
 def test_a_backfill_without_anything_to_do_says_why(
     state: ClusterState, facts: dict[str, Any], note: str

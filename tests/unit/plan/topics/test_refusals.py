@@ -113,6 +113,9 @@ DIVERGED = {
 }
 
 
+COMPACTED = replace(REMOTE, configs={**REMOTE.configs, "cleanup.policy": "compact"})
+
+
 def moved_to(offset: int, by_ledger: int = 30) -> dict[str, Any]:
     return {
         "option": "on.position.moved",
@@ -202,6 +205,15 @@ CASES = {
     ),
     "the log was truncated": Case(
         copied_before(diverged={SOURCE: 20}), copied=(20, 50), **DIVERGED
+    ),
+    "the log of a compacted topic was truncated": Case(
+        copied_before(diverged={SOURCE: 20}, target=[COMPACTED]),
+        copied=(20, 50),
+        **DIVERGED
+        | {
+            "outcome": f"{DIVERGED['outcome']} The topic is compacted: of a key that the source does not write again, "
+            "the lost record stays the newest one on the target. `ferry audit` names such keys."
+        },
     ),
     "the log was truncated and is shorter now": Case(
         copied_before(diverged={SOURCE: 20}, bounds=(10, 25)), copied=(20, 25), **DIVERGED

@@ -239,6 +239,12 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
             "truncated to 100: 40 offsets [100, 140) had been copied from a branch that is lost",
         ),
         (
+            {"rewound_from": 140, "compaction_expected": True},
+            NOT_CUT_BACK,
+            "truncated to 100: 40 offsets [100, 140) had been copied from a branch that is lost; of keys that the "
+            "source does not write again, its records stay the newest ones on the target",
+        ),
+        (
             {"gone": 90, "target_records": 0, "digest_read": "", "digest_comparable": False},
             STILL_THERE,
             "90 records went into eu.orders, which was deleted since",

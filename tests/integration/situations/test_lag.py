@@ -1,0 +1,67 @@
+"""What ``ferry lag`` says of partitions that it cannot ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kafka_ferry.clock import moment_text, now_ms
+from kafka_ferry.report.measures import VerifiedUntil
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.brokers.everywhere import wait_for_topic
+from tests.support.brokers.leaders import leaders
+from tests.support.records.builders import Record, produce
+from tests.support.runs.command_line import ferry
+from tests.support.runs.flows import copy_now, failures, make_flow, remote
+from tests.support.runs.pair import Unique
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def source(folder: Path) -> Iterator[Brokers]:
+    """Brokers of their own, since one is stopped."""
+    cluster = Brokers(folder / "source")
+    try:
+        yield cluster.start().wait_ready()
+    finally:
+        cluster.wipe()
+
+
+@pytest.mark.long
+def test_a_partition_without_a_leader_is_an_error_and_counts_for_the_age_of_the_copy(
+    folder: Path, source: Brokers, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic = unique("alone")
+    client = AdminClient({"bootstrap.servers": source.bootstrap})
+    new = NewTopic(topic, 2, replica_assignment=[[1], [3]])
+    client.create_topics([new])[topic].result()
+    wait_for_topic(source.bootstrap, topic, 2)
+    flow = make_flow(folder, source, backup, [topic])
+    for partition in range(2):
+        produce(source.bootstrap, topic, [Record(value=b"x", partition=partition)])
+    assert failures(copy_now(flow)) == []
+    there, proved = remote(flow, topic), now_ms() - 60_000
+    until = VerifiedUntil(proved, {f"{there}-0": now_ms(), f"{there}-1": proved})
+    RunFolder(flow_state(flow).folder("runs"), "").save_verified_until(until)
+
+    source.brokers[3].stop()
+    wait_until(lambda: leaders(source, topic)[1][0] < 0)
+    done = ferry("lag", "--config", flow.file)
+
+    assert done.returncode == 3
+    assert done.stdout.startswith(f"Complete until {moment_text(proved)} (")
+    assert "; 0 offsets behind, and unknown in 1 partition without a leader." in done.stdout
+    assert f"{topic} on {flow.source.alias}: partition 1 has no leader, and how far" in done.stderr
+    rows = json.loads(ferry("lag", "--config", flow.file, "--json").stdout)
+    assert [(it["log_end"], it["lag"], it["position"]) for it in rows] == [
+        (1, 0, 1),
+        (None, None, 1),
+    ]
+    assert rows[1]["complete_until"] == proved

@@ -174,6 +174,8 @@ def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[
     )
     if cluster is strike.source:
         strike.history.replaced[tp] = strike.history.world.now
+        # Where the abort's marker is lost, the producer's next transaction takes the records in.
+        strike.history.aborted -= {value for _, value in log.unaborted()}
         # The new branch is soon as long as the lost one, a little shorter or longer.
         strike.history.write_up_to(tp, end + strike.random.choice((-end, -end, -1, 0, 1, 5)))
     return tp, [it for it in stored if it.base >= lost]

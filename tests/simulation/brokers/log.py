@@ -309,11 +309,14 @@ class Log:
 
     def shown(self) -> list[tuple[int, bytes | None]]:
         """What a read_committed consumer sees, told by the markers alone: offsets and values."""
+        return [of for of in self.unaborted() if of[0] < self.stable]
+
+    def unaborted(self) -> list[tuple[int, bytes | None]]:
+        """Offsets and values of the records that no marker says are aborted."""
         return [
             of
             for it in self.stored
-            if it.base < self.stable
-            and not (it.batch.header.is_transactional and self._is_aborted(it))
+            if not (it.batch.header.is_transactional and self._is_aborted(it))
             for of in self._values(it)
         ]
 

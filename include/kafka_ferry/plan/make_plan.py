@@ -186,7 +186,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     astray = {
         skip.topic: refusal
         for skip in selection.skipped
-        if (refusal := _gone_astray(flow, state.ledger.copied, skip))
+        if (refusal := gone_astray(flow, state.ledger.copied, skip))
     }
     yield from unused_options(flow, selection, astray)
     yield from unused_registries(flow)
@@ -213,7 +213,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
         yield from _judge_gone_topics(flow, state)
 
 
-def _gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refusal | None:
+def gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refusal | None:
     """Topics left out because of their origin that were copied before: refused, since a skip goes unnoticed."""
     is_named, _ = select_topics(flow, [skipped.topic])
     if not is_named or skipped.topic not in copied:

@@ -132,7 +132,10 @@ def _mirror(api: AirflowApi, written: int, what: str) -> Round:
         run = api.wait(DAG_ID, run_id)
     if run.state != "success":
         states = ", ".join(f"{task} {state}" for task, state in run.tasks.items())
-        raise SandboxError(f"The run {run_id} failed: {states}.\n{run.log}")
+        raise SandboxError(
+            f"The run {run_id} failed: {states}.\n{run.log}\n"
+            "If you have tried other flows on the demo's clusters, delete them with `make clean`, and start again."
+        )
     with _stage("Reading the run's report"):
         from kafka_ferry.config import load_flow  # noqa: PLC0415
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)

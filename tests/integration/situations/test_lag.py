@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_ferry.clock import moment_text, now_ms
+from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
@@ -17,10 +18,10 @@ from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.everywhere import wait_for_topic
 from tests.support.brokers.leaders import leaders
-from tests.support.records.builders import Record, produce
+from tests.support.records.builders import Record, delete_topic, produce
 from tests.support.runs.command_line import ferry
 from tests.support.runs.flows import copy_now, failures, make_flow, remote
-from tests.support.runs.pair import Unique
+from tests.support.runs.pair import Pair, Unique
 from tests.support.waiting import wait_until
 
 
@@ -65,3 +66,24 @@ def test_a_partition_without_a_leader_is_an_error_and_counts_for_the_age_of_the_
         (None, None, 1),
     ]
     assert rows[1]["complete_until"] == proved
+
+
+def test_a_copy_is_as_old_as_its_proof_only_while_the_target_knows_of_it(pair: Pair) -> None:
+    kept, deleted = (pair.topic(name, [Record(value=b"x")] * 3) for name in ("kept", "deleted"))
+    flow = pair.flow([kept, deleted])
+    copy_now(flow)
+    copies, proved = [remote(flow, kept), remote(flow, deleted)], now_ms()
+    until = VerifiedUntil(proved, {f"{copy}-0": proved for copy in copies})
+    RunFolder(flow_state(flow).folder("runs"), "").save_verified_until(until)
+    delete_topic(pair.primary, deleted)
+
+    done = ferry("lag", "--config", flow.file)
+    assert done.stdout.startswith(f"Complete until {moment_text(proved)} (")
+    assert f"does not have {deleted} any more" in done.stderr
+    assert done.returncode == 0
+
+    for topic in (*copies, ledger_topic(flow.source.alias)):
+        delete_topic(pair.backup, topic)
+    done = ferry("lag", "--config", flow.file)
+    assert done.stdout.startswith("Nothing is proved complete yet; 3 offsets behind.")
+    assert f"has no position of {kept}, of which the state folder has a proof" in done.stderr

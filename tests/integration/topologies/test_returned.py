@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
-from kafka_ferry.errors import AccessDenied
+from kafka_ferry.errors import AccessDenied, InputError
 from kafka_ferry.runs.provenance import opposite_flow
 from kafka_ferry.runs.publish.lag import lag
 from kafka_sandbox.broker import Broker
@@ -196,6 +196,8 @@ def test_a_topic_into_which_the_opposite_flow_has_copied_nothing_is_no_copy(
     copy_now(back, "second-back")
     (refused,) = plan_now(plain, "second").remarks.refused
     assert "itself are copied to it" in refused.reason
+    with pytest.raises(InputError, match=f"{orders}: .*itself are copied to it"):
+        lag(plain)
 
 
 def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(

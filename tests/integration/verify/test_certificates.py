@@ -343,12 +343,12 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
     whole = ferry("certificate", "export", str(folder / "whole"), *asked, *span)
     assert whole.returncode == 0, whole
     there = folder / "whole"
-    assert "All of it so far is certified" in (there / "index.html").read_text()
+    assert "All of these offsets so far are certified" in (there / "index.html").read_text()
     assert "is still to come" in whole.stderr
     until = moment(now_ms())
     over = ferry("certificate", "export", str(folder / "over"), *asked, *span[:3], until)
     assert (over.returncode, over.stderr) == (0, "")
-    assert "All of it is certified" in (folder / "over" / "index.html").read_text()
+    assert "All of these offsets are certified" in (folder / "over" / "index.html").read_text()
     assert (there / "public.pem").read_bytes() == (folder / "public.pem").read_bytes()
     checked = subprocess.run(
         [

@@ -89,11 +89,16 @@ def _lag_of_partitions(
 ) -> tuple[list[dict[str, object]], list[FerryError]]:
     from kafka_ferry.runs.publish.lag import readable_lag
 
-    rows, refused = readable_lag(flow, options)
-    if show:
+    rows, refused, deleted = readable_lag(flow, options)
+    if show and (rows or not refused):
         out.print(_age(flow, rows))
         if not short:
             _show(rows)
+    if deleted:
+        warn(
+            f"{flow.source.alias} does not have {', '.join(deleted)} any more, which the flow has copied: the next run "
+            f"follows on.source.topic.deleted: {flow.on_source_topic_deleted}."
+        )
     _warn_of_gone(flow, rows)
     _warn_of_moved(flow, rows)
     _warn_of_held_back(rows)
@@ -182,6 +187,13 @@ def _warn_of_gone(flow: Flow, rows: Sequence[Lag]) -> None:
                 f"The remote topic of {topic} on {target} is the copy of another topic, by the ledger: the flow's "
                 f"names have changed (topics.rename, or replication.policy.class). Its lag is all that {source} "
                 "holds, and the next run refuses it: ferry plan says how to change them back."
+            )
+            continue
+        if gone == "ledger gone":
+            warn(
+                f"{target} has no position of {topic}, of which the state folder has a proof: the ledger was deleted "
+                f"there, or {target} is another cluster. Its lag is all that {source} holds; ferry plan says what the "
+                "next run does."
             )
             continue
         if gone == "source recreated":

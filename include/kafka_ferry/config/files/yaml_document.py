@@ -223,7 +223,9 @@ def _alias_problem(error: yaml.YAMLError, text: str) -> Problem | None:
     shown = item[0] if item and is_filter else ""
     pattern = "." + shown.replace("*.", r"*\.") if shown else ".*"
     reason = f"{shown or 'a value'} begins with '*', which YAML takes for an alias"
-    advice = f"Put it in quotes, and write any text as '.*': '{pattern}'."
+    advice = "Put it in quotes."
+    if is_filter:
+        advice = f"Put it in quotes, and write any text as '.*': '{pattern}'."
     return Problem(f"line {mark.line + 1}", reason, advice)
 
 
@@ -243,4 +245,6 @@ def _syntax_problem(error: yaml.YAMLError) -> Problem:
 def _what_is_open(error: yaml.YAMLError) -> str:
     """What may not be closed, and where it begins: the error is where the next thing is, perhaps lines below."""
     what, mark = _OPENED.get(getattr(error, "context", "")), getattr(error, "context_mark", None)
-    return f"Is the {what} of line {mark.line + 1} closed?" if what and mark else ""
+    if not what or not mark:
+        return ""
+    return f"Is the {what} of line {mark.line + 1} closed? A pattern with brackets or braces needs quotes."

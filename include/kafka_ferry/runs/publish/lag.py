@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, Literal, NamedTuple
@@ -15,8 +15,10 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
-from kafka_ferry.model import ORDINARY, Position, RunOptions, Topic, TopicPartition
+from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
+from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.plan import select, select_topics
+from kafka_ferry.plan.make_plan import gone_astray
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
 from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.plan.topics.subset import narrow
@@ -40,9 +42,10 @@ _BYTES: Final = 64 * 1024
 _ALONE: Final = 100
 
 
-Gone = Literal["", "source recreated", "copy gone", "names changed"]
+Gone = Literal["", "source recreated", "copy gone", "names changed", "ledger gone"]
 """Which of the two topics that the position is of is not the one that is there now; "" where both are.
-``names changed``: the remote topic is the copy of another topic."""
+``names changed``: the remote topic is the copy of another topic. ``ledger gone``: the target has no position of a topic
+that the state folder calls proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,21 @@ class Lag:
         return max(self.log_start or 0, self.position or 0)
 
 
+class FlowLag(NamedTuple):
+    """How far a flow is behind.
+
+    Attributes:
+        rows: its partitions, by topic and partition.
+        refused: by topic, the error of those that the source refuses to describe or does not have, that have a
+            partition without a leader, or that a plan would refuse although they were copied; "" for the whole flow.
+        deleted: topics that were copied, and that the source does not have any more.
+    """
+
+    rows: list[Lag]
+    refused: dict[str, FerryError]
+    deleted: tuple[str, ...]
+
+
 def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     """``readable_lag`` where all topics have to be readable.
 
@@ -103,24 +121,18 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
         AccessDenied: without the right to look at a topic.
         ClusterUnreachable: a partition has no leader.
     """
-    rows, refused = readable_lag(flow, options)
-    for error in refused.values():
+    found = readable_lag(flow, options)
+    for error in found.refused.values():
         raise error
-    return rows
+    return found.rows
 
 
-def readable_lag(
-    flow: Flow, options: RunOptions = ORDINARY
-) -> tuple[list[Lag], dict[str, FerryError]]:
-    """The lag of each partition that ``flow`` mirrors, by topic and partition; by its ledger.
+def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
+    """The lag of each partition that ``flow`` mirrors, by its ledger.
 
     Args:
         flow: the flow.
         options: of which ``topics`` says which topics of the flow.
-
-    Returns:
-        The rows; and by topic, the error of those that the source refuses to describe or does not have, or that
-        have a partition without a leader.
 
     Raises:
         FerryError: no topic of the flow matches them.
@@ -138,29 +150,56 @@ def readable_lag(
     ledger = flow_ledger(flow)
     beats = heartbeat_topics(flow, topics, ledger.topics())
     selection = select(flow, names, upstream.origins, target_id, returned, beats)
-    lacking = dict(_lacking(flow, source, frozenset(names), ledger.topics(), selection))
+    positions = known_positions(flow, target, ledger)
+    copied = ledger.topics()
+    lacking = dict(_lacking(flow, source, frozenset(names), copied, selection))
+    astray = dict(_astray(flow, copied, selection))
     if options.topics:
         selection, _ = narrow(flow, selection, options)
-    remote_names = selection.names
-    mirrored = [topic for name, topic in topics.items() if name in remote_names]
+    mirrored = [topic for name, topic in topics.items() if name in selection.names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    positions = known_positions(flow, target, ledger)
+    rows = _rows(flow, target, mirrored, selection.names, bounds, positions)
+    deleted = select_topics(flow, copied.keys() - names)[0]
+    wanted = options.topic_filter
+    others = {it: error for it, error in refused.items() if it in selection.names}
+    for topic, error in (lacking | astray).items():
+        if not wanted or wanted.matches(topic):
+            others[topic] = error
+    return FlowLag(
+        _with_remote(flow, topics, rows),
+        others | _without_leader(flow, rows),
+        tuple(it for it in deleted if not wanted or wanted.matches(it)),
+    )
+
+
+def _rows(
+    flow: Flow,
+    target: ClusterControl,
+    topics: Sequence[Topic],
+    remote_names: Mapping[str, str],
+    bounds: Mapping[TopicPartition, LogBounds],
+    positions: FlowPositions,
+) -> list[Lag]:
+    """The rows of the source's topics, without what only remote storage has."""
+    ledger, ids = flow_ledger(flow), {topic.name: topic.topic_id for topic in topics}
     proved = proof_ages(ledger, target).by_partition()
     held = held_back_from(flow, bounds)
     remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
     deleted = target.unknown(remote_names.values() - remote_ids.keys())
     complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    rows, marks = [], ledger.marks()
-    partitions = (TopicPartition(it.name, n) for it in mirrored for n in range(it.partitions))
-    for tp in sorted(partitions):
+    known, marks, rows = {tp.topic for tp in positions.known}, ledger.marks(), []
+    for tp in sorted(TopicPartition(it.name, n) for it in topics for n in range(it.partitions)):
         log = bounds.get(tp)
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
-        position = positions.known.get(remote)
+        position, mark = positions.known.get(remote), marks.get(remote.topic)
+        until = complete.get(str(remote)) or None
         there = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
-        gone = _gone(position, topics[tp.topic].topic_id, there)
-        mark = marks.get(remote.topic)
+        gone = _gone(position, ids[tp.topic], there)
         if gone == "source recreated" and mark and mark.topic != tp.topic:
             gone = "names changed"
+        # A topic whose partitions are all empty has a position in one of them too.
+        if until and remote.topic not in known:
+            gone = "ledger gone"
         row = Lag(
             tp.topic,
             tp.partition,
@@ -169,15 +208,11 @@ def readable_lag(
             log.end if log else None,
             positions.moved.get(remote),
             None if gone else proved.get(remote),
-            None if gone else complete.get(str(remote)) or None,
+            None if gone else until,
             *held.get(tp, ()),
         )
         rows.append(replace(row, gone=gone))
-    wanted = options.topic_filter
-    unreadable = {name: error for name, error in refused.items() if name in remote_names}
-    unreadable |= {it: error for it, error in lacking.items() if not wanted or wanted.matches(it)}
-    unreadable |= _without_leader(flow, rows)
-    return _with_remote(flow, topics, rows), unreadable
+    return rows
 
 
 def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:
@@ -226,6 +261,15 @@ def _lacking(
     for missing in missing_topics(flow, names, copied, selection, invisible):
         where = f"{missing.where}: " if missing.topic else ""
         yield missing.topic, InputError(f"{where}{missing.reason}", advice=missing.advice)
+
+
+def _astray(
+    flow: Flow, copied: Mapping[str, str], selection: Selection
+) -> Iterator[tuple[str, FerryError]]:
+    """An error for each topic that was copied, and that the next run refuses for where its records come from."""
+    found = (gone_astray(flow, copied, skip) for skip in selection.skipped)
+    for refusal in (*filter(None, found), *selection.refused):
+        yield refusal.topic, InputError(f"{refusal.topic}: {refusal.reason}", advice=refusal.advice)
 
 
 def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> list[Lag]:

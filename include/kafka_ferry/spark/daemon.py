@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+import traceback
 
 from kafka_ferry.imports import prepare_imports
 
@@ -17,11 +19,21 @@ from kafka_ferry.imports import prepare_imports
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 prepare_imports()
 
-import pyspark.worker  # noqa: E402, F401
-from pyspark.daemon import manager  # noqa: E402
+import pyspark.daemon  # noqa: E402
+import pyspark.worker  # noqa: E402
 
 import kafka_ferry.spark.query  # noqa: E402
 import kafka_ferry.spark.recount  # noqa: E402, F401
+
+
+class _QuietTraceback:
+    """What PySpark's daemon prints exceptions by."""
+
+    @staticmethod
+    def print_exc() -> None:
+        """Print the exception, unless it is that the driver has ended before its worker could answer it."""
+        if not isinstance(sys.exception(), BrokenPipeError):
+            traceback.print_exc()
 
 
 def main() -> None:
@@ -29,7 +41,8 @@ def main() -> None:
     # Garbage collection in a worker would copy shared memory pages.
     gc.collect()
     gc.freeze()
-    manager()
+    vars(pyspark.daemon)["traceback"] = _QuietTraceback
+    pyspark.daemon.manager()
 
 
 if __name__ == "__main__":

@@ -26,3 +26,16 @@ def test_no_task_needs_what_only_judges() -> None:
     code = "import sys, kafka_ferry.spark.daemon; print({'pandas', 'great_expectations'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_worker_whose_driver_has_ended_prints_nothing() -> None:
+    code = (
+        "from kafka_ferry.spark.daemon import _QuietTraceback\n"
+        "for error in (BrokenPipeError, ValueError):\n"
+        "    try:\n"
+        "        raise error\n"
+        "    except error:\n"
+        "        _QuietTraceback.print_exc()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "ValueError" in done.stderr and "BrokenPipeError" not in done.stderr

@@ -56,7 +56,7 @@ DEFECTS: Final = (
     Defect(
         "a cleaner explains what lies after the log's end",
         "verify/reconciliation.py",
-        "max(0, missing - recount.unreached)",
+        "max(0, missing - recount.uncleaned)",
         "max(0, missing)",
         "cut target,compact",
     ),

@@ -15,8 +15,7 @@ from confluent_kafka.admin import (
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.model import Plan
-from kafka_ferry.runs import Run
-from kafka_ferry.runs import run as run_module
+from kafka_ferry.runs import Run, run_plan
 from kafka_ferry.runs.sync_topics import delete_topics, retire
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -54,7 +53,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         nonlocal passed
         passed += hours
         moved = round(passed * HOUR_MS)
-        for module, name in ((run_module, "now_ms"), (retire, "_judged_at")):
+        for module, name in ((run_plan, "now_ms"), (retire, "_judged_at")):
             monkeypatch.setattr(module, name, lambda: time.time_ns() // 1_000_000 + moved)
 
     return pass_by

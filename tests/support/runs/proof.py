@@ -49,7 +49,7 @@ def judge_failures_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan_a_day_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have plans commit the positions of quiet partitions again, as they do once a day."""
-    monkeypatch.setattr("kafka_ferry.runs.run.now_ms", lambda: now_ms() + _MORE_THAN_A_DAY_MS)
+    monkeypatch.setattr("kafka_ferry.runs.run_plan.now_ms", lambda: now_ms() + _MORE_THAN_A_DAY_MS)
 
 
 def report_of(flow: Flow, run: str) -> RunReport:

@@ -20,6 +20,7 @@ from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates
 from kafka_ferry.runs.plan.first_starts import first_offsets
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.state.step_time import step_time
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -146,9 +147,10 @@ def _advice(window: Window) -> str:
 
 def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
     asked_at = now_ms()
-    bounds, ids, gone = _source(flow)
-    firsts = first_offsets(flow, dict.fromkeys(bounds, window.since_ms))
-    afters = first_offsets(flow, dict.fromkeys(firsts, window.until_ms))
+    with step_time(flow):
+        bounds, ids, gone = _source(flow)
+        firsts = first_offsets(flow, dict.fromkeys(bounds, window.since_ms))
+        afters = first_offsets(flow, dict.fromkeys(firsts, window.until_ms))
     known: dict[tuple[str, int], list[tuple[Span, int, str]]] = defaultdict(list)
     for one in certificates:
         for row in one.ranges():

@@ -25,6 +25,7 @@ from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.ledger import copied_rows, is_one_of
 from kafka_ferry.runs.state.certificate_files import certificate_files, save_file
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.verify.again import read_ranges
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def find_certificates(flow: Flow) -> FoundCertificates:
         FerryError: if the flow has none, or the target does not answer.
     """
     state = RunContext.of(flow, "").state
-    stored = stored_certificates(flow.target, flow.source.alias)
+    with step_time(flow):
+        stored = stored_certificates(flow.target, flow.source.alias)
     own = tuple(one for one in stored if one.header.flow == flow.name)
     found = FoundCertificates(own, tuple(certificate_files(state)))
     if not found.all:

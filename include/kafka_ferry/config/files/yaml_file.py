@@ -34,6 +34,7 @@ from kafka_ferry.config.types.problems import (
     did_you_mean,
     problems_of,
 )
+from kafka_ferry.config.types.topic_configs import is_topic_config
 
 _SIDES = ("source", "target")
 # What of a cluster may be a mapping of its own.
@@ -157,6 +158,8 @@ def _problem_with_key(key: object, value: object) -> Problem | None:
     advice = f"There is {', '.join(below)}." if below else ""
     if name == "alias" or name in CLUSTER_NAMES:
         advice = "It belongs to a cluster: indent it below source or target."
+    elif is_topic_config(name):
+        advice = f"It is a config of topics: write topics.configs: {{'.*': {{{name}: ...}}}}."
     near = did_you_mean(name, (*_SIDES, *OPTIONS))
     return Problem(name, "is not an option of a flow", advice or near)
 

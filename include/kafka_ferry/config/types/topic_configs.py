@@ -198,3 +198,8 @@ _KINDS: Final = {
 }
 _FORMS: Final = {name: read for read, names in _KINDS.items() for name in names.split()}
 """The configs of topics of Kafka 0.11 to 4.3 (``LogConfig``, ``TopicConfig``), each with what reads its value."""
+
+
+def is_topic_config(name: str) -> bool:
+    """Whether topics of any of these versions have a config of this name."""
+    return name in _FORMS

@@ -106,6 +106,11 @@ def refused(file: Path) -> str:
             "alias: a",
             ":7: alias: is not an option of a flow. It belongs to a cluster: indent it below source or target.",
         ),
+        (
+            "retention.ms: 7",
+            ":7: retention.ms: is not an option of a flow. It is a config of topics: write topics.configs: "
+            "{'.*': {retention.ms: ...}}.",
+        ),
         ("topcis: a", ":7: topcis: is not an option of a flow. Did you mean 'topics'?"),
         (
             "topics: []",

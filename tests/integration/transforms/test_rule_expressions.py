@@ -97,6 +97,14 @@ def test_an_error_of_an_expression_says_no_secret(
     assert not [it for it in said if b"not-for-anybody" in it]
 
 
+def test_a_field_of_bytes_is_refused_with_what_gives_them_fields(
+    pair: Pair, spark: SparkSource
+) -> None:
+    said = refusal(pair, spark, {"where": "value.amount > 10"})
+
+    assert "where" in said and "such as format: {value: json}" in said
+
+
 def test_no_variable_of_spark_s_reaches_an_expression(pair: Pair, spark: SparkSource) -> None:
     """Spark would put the driver's environment and properties there, also where one variable hides another."""
     topic = pair.topic("variables", [Record(key=b"k", value=b"v")])

@@ -61,6 +61,11 @@ _TIMESTAMPS: Final = {
     "timestampFormat": "yyyy-MM-dd[['T'][' ']HH:mm[:ss[.SSSSSSSSS]][XXX]]",
     "enableDateTimeParsingFallback": "false",
 }
+# Spark's condition for a field of what has none, as bytes.
+_NO_FIELDS: Final = "INVALID_EXTRACT_BASE_FIELD_TYPE"
+_FORMATS: Final = (
+    "A key or value has fields by the rule's format alone, such as format: {value: json}."
+)
 _RAW: Final = "_raw_"
 _RESULT: Final = "_result"
 _RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>>"
@@ -370,15 +375,15 @@ class _Rule:
         try:
             yield
         except (AnalysisException, ParseException) as error:
-            raise self._wrong(what, _first_line(error)) from None
+            is_of_bytes = error.getCondition() == _NO_FIELDS
+            raise self._wrong(what, _first_line(error), _FORMATS if is_of_bytes else "") from None
         except ValueError as error:
             raise self._wrong(what, str(error)) from None
 
-    def _wrong(self, what: str, reason: str) -> ConfigError:
+    def _wrong(self, what: str, reason: str, advice: str = "") -> ConfigError:
         topics = ", ".join(self._rule.topics)
-        return ConfigError(
-            self._flow.file, f"transform, rule {self._number + 1} ({topics}), {what}", reason
-        )
+        key = f"transform, rule {self._number + 1} ({topics}), {what}"
+        return ConfigError(self._flow.file, key, reason, advice=advice)
 
 
 def _first_line(error: Exception) -> str:

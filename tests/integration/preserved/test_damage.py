@@ -21,6 +21,7 @@ from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.ledger import append_entry
 from kafka_ferry.model import Position, ProducerState, Range, TopicPartition
+from kafka_ferry.runs.provenance import log_mismatches
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -334,7 +335,9 @@ def end_of(copy: Copied) -> int:
 
 
 @pytest.mark.long
-def test_sequences_go_on_after_two_to_the_31(pair: Pair) -> None:
+def test_sequences_go_on_after_two_to_the_31(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The log's last record is not by the producer that the ledger is told of.
+    monkeypatch.setattr(log_mismatches, "replaced_ends", lambda *_: frozenset())
     copy = copied(pair)
     producer = copy.position().producer
     assert producer is not None
@@ -355,7 +358,7 @@ def test_sequences_go_on_after_two_to_the_31(pair: Pair) -> None:
 
 def tell_ledger(copy: Copied, producer: ProducerState) -> None:
     """Writes an empty range: the ledger has each position."""
-    last = ledger_rows(copy.flow)[-1]
+    last = [it for it in ledger_rows(copy.flow) if it["remote_topic"] == copy.remote.topic][-1]
     offset = copy.position().offset
     entry = a_copied_range(
         offset,

@@ -144,22 +144,11 @@ def _compare_some(
     _, i, j = np.intersect1d(ours.keys, theirs.keys, assume_unique=True, return_indices=True)
     same = ours.digests[i] == theirs.digests[j]
     found.matched += int(same.sum())
-    lone = _but(ours, i)
-    may_come = lone.have_time_in(recent)
-    found.pending += int((may_come & ~lone.tombstones).sum())
+    lone, strange = _but(ours, i), _but(theirs, j)
     # A tombstone may be gone on either side.
-    is_settled = may_come | lone.tombstones
-    is_removed = ~is_settled & _before(lone, target)
-    found.matched += int(lone.tombstones.sum())
-    found.before_target.append(lone.offsets[is_removed])
-    for offset in lone.offsets[~is_settled & ~is_removed].tolist():
-        found.differing.append(Differing("missing", offset, NO_OFFSET))
-    strange = _but(theirs, j)
-    is_expired = ~strange.tombstones & _before(strange, source)
-    found.matched += int(strange.tombstones.sum())
-    found.before_source.append(strange.offsets[is_expired])
-    for offset in strange.offsets[~strange.tombstones & ~is_expired].tolist():
-        found.differing.append(Differing("foreign", NO_OFFSET, offset))
+    found.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
+    _add_missing(found, lone.at(~lone.tombstones), target, recent)
+    _add_foreign(found, strange.at(~strange.tombstones), source)
     _judge(source, target, found, ours.at(i[~same]), theirs.at(j[~same]), times, recent)
     return records.keyless, remote_records.keyless
 
@@ -178,21 +167,32 @@ def _compare_keyless(
     if source_compacts:
         found.superseded += int(ours.counts.sum() + theirs.counts.sum()) - 2 * compared.matched
         return
-    missing, foreign = compared.missing, compared.foreign
+    _add_missing(found, compared.missing, target, recent)
+    _add_foreign(found, compared.foreign, source)
+    for origin, offset in zip(
+        compared.origins.tolist(), compared.more.offsets.tolist(), strict=True
+    ):
+        found.differing.append(Differing("doubled", origin, offset))
+
+
+def _add_missing(
+    found: KeysCompared, missing: Entries, target: AuditedLog, recent: Times | None
+) -> None:
+    """Add records that the target has nothing like: some may still come, or be deleted there."""
     may_come = missing.have_time_in(recent)
     found.pending += int(may_come.sum())
     is_removed = ~may_come & _before(missing, target)
     found.before_target.append(missing.offsets[is_removed])
     for offset in missing.offsets[~may_come & ~is_removed].tolist():
         found.differing.append(Differing("missing", offset, NO_OFFSET))
+
+
+def _add_foreign(found: KeysCompared, foreign: Entries, source: AuditedLog) -> None:
+    """Add records that the source has nothing like: some may be deleted there."""
     is_expired = _before(foreign, source)
     found.before_source.append(foreign.offsets[is_expired])
     for offset in foreign.offsets[~is_expired].tolist():
         found.differing.append(Differing("foreign", NO_OFFSET, offset))
-    for origin, offset in zip(
-        compared.origins.tolist(), compared.more.offsets.tolist(), strict=True
-    ):
-        found.differing.append(Differing("doubled", origin, offset))
 
 
 def _judge(

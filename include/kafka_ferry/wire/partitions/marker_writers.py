@@ -10,7 +10,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, is_transient_read, read_fault
 from kafka_ferry.wire.partitions.by_leader import by_node
-from kafka_ferry.wire.partitions.fetch import Fetched, PendingFetch, send_fetch
+from kafka_ferry.wire.partitions.fetch import Fetched, send_fetch
 
 # A marker has 78 bytes. A broker leaves out batches that are larger, except one in each answer.
 _MARKER_BYTES: Final = 256
@@ -58,10 +58,9 @@ def _answers(
     cluster: WireCluster, offsets: Mapping[int, Mapping[TopicPartition, int]]
 ) -> list[Fetched]:
     """What brokers answer, each about its partitions; connections with answers still to come are closed."""
-    pending: list[PendingFetch] = []
     try:
-        for node, some in offsets.items():
-            fetch = send_fetch(
+        pending = [
+            send_fetch(
                 cluster,
                 node,
                 some,
@@ -70,12 +69,11 @@ def _answers(
                 max_wait_ms=0,
                 committed=False,
             )
-            pending.append(fetch)
+            for node, some in offsets.items()
+        ]
         return [fetched for fetch in pending for fetched in fetch.answers()]
     except BaseException:
-        for fetch in pending:
-            if not fetch.connection.is_idle:
-                fetch.connection.close()
+        cluster.drop_busy()
         raise
 
 

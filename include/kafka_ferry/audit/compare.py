@@ -117,7 +117,8 @@ class PairComparison:
 
     def _by_keys(self, pair: AuditPair, source: WireLog, target: WireLog) -> PairOutcome:
         found = keys_compared(
-            *(source, target),
+            source,
+            target,
             times=pair.times,
             recent=self._terms.recent,
             source_compacts=pair.source_compacts,

@@ -99,12 +99,8 @@ def _partition(
     else:
         # A ledger that has lost its newest records may have lost the first ones of a partition.
         mismatch = state.target.mismatches.get(target)
-        place = Place(
-            *(start, bounds),
-            remote_topic=pair.remote_topic,
-            preserved=pair.preserved,
-            mismatch=mismatch,
-        )
+        preserved, name = pair.preserved, pair.remote_topic
+        place = Place(start, bounds, remote_topic=name, preserved=preserved, mismatch=mismatch)
     start, verdicts = judge_partition(flow, place, source)
     yield from verdicts
     if any(isinstance(verdict, Refusal) for verdict in verdicts):

@@ -15,6 +15,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
+from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.plan import select, select_topics
@@ -148,17 +149,18 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     target_id = target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
     ledger = flow_ledger(flow)
-    beats = heartbeat_topics(flow, topics, ledger.topics())
-    selection = select(flow, names, upstream.origins, target_id, returned, beats)
+    # Brings the ledger's table up to date.
     positions = known_positions(flow, target, ledger)
     copied = ledger.topics()
+    beats = heartbeat_topics(flow, topics, copied)
+    selection = select(flow, names, upstream.origins, target_id, returned, beats)
     lacking = dict(_lacking(flow, source, frozenset(names), copied, selection))
     astray = dict(_astray(flow, copied, selection))
     if options.topics:
         selection, _ = narrow(flow, selection, options)
     mirrored = [topic for name, topic in topics.items() if name in selection.names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    rows = _rows(flow, target, mirrored, selection.names, bounds, positions)
+    rows = _rows(flow, ledger, target, mirrored, selection.names, bounds, positions)
     deleted = select_topics(flow, copied.keys() - names)[0]
     wanted = options.topic_filter
     others = {it: error for it, error in refused.items() if it in selection.names}
@@ -174,6 +176,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
 
 def _rows(
     flow: Flow,
+    ledger: LedgerTable,
     target: ClusterControl,
     topics: Sequence[Topic],
     remote_names: Mapping[str, str],
@@ -181,7 +184,7 @@ def _rows(
     positions: FlowPositions,
 ) -> list[Lag]:
     """The rows of the source's topics, without what only remote storage has."""
-    ledger, ids = flow_ledger(flow), {topic.name: topic.topic_id for topic in topics}
+    ids = {topic.name: topic.topic_id for topic in topics}
     proved = proof_ages(ledger, target).by_partition()
     held = held_back_from(flow, bounds)
     remote_ids = target.topic_ids(remote_names.values(), only_visible=True)

@@ -250,7 +250,7 @@ def _rule_counts(flow: Flow, rows: Iterable[Mapping[str, Any]]) -> Iterator[Rule
         if rule and row["transform"] == fingerprints[row["topic"]]:
             left_out = dict(row["reasons"]).get(Reason.FILTERED, 0)
             sums[flow.transform.index(rule)].update(
-                records=row["records"] + left_out, changed=row["changed"] or 0, left_out=left_out
+                records=row["records"] + left_out, changed=row["changed"], left_out=left_out
             )
     for index, those in sorted(sums.items()):
         if those["records"]:

@@ -178,7 +178,7 @@ def test_a_resolved_cluster_needs_neither_files_nor_environment(
         file="f.yaml",
     )
 
-    resolved = pickle.loads(pickle.dumps(cluster.resolved()))
+    resolved = pickle.loads(pickle.dumps(cluster.resolve()))
     monkeypatch.delenv("AIRFLOW_CONN_MY_KAFKA")
     for file in tmp_path.iterdir():
         file.unlink()
@@ -192,7 +192,7 @@ def test_a_resolved_cluster_needs_neither_files_nor_environment(
         "bootstrap.servers": "there:1",
         "security.protocol": "PLAINTEXT",
     }
-    assert resolved.resolved() == resolved
+    assert resolved.resolve() == resolved
     assert identity.key_pem.splitlines()[1] not in repr(resolved) + str(resolved.model_dump())
 
 

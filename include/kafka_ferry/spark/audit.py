@@ -59,7 +59,7 @@ class SparkComparison:
         return self._cores * _TASKS_PER_CORE * _PAIRS_PER_TASK
 
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
-        """Compare pairs, or continue with them, for about so many seconds; in any order."""
+        """Compare pairs, or continue with them, for about ``seconds``; in any order."""
         asked = dealt(outcomes, self._cores * _TASKS_PER_CORE)
         found = self._run(
             partial(_go_on_task, self._flow, self._terms, self._share, seconds), asked

@@ -50,5 +50,5 @@ class _Masked(Generic[_Item, _Result]):
 
 
 def dealt(items: Sequence[_Item], hands: int) -> list[list[_Item]]:
-    """The items in at most so many lists, one after the other to the next list."""
+    """The items in at most ``hands`` lists, dealt in turn."""
     return [list(islice(items, hand, None, hands)) for hand in range(min(hands, len(items)))]

@@ -37,7 +37,7 @@ def ms_of(moment: datetime) -> int:
 def moment_text(at_ms: int, *, seconds: bool = True) -> str:
     """A moment for people, ``2026-08-01 10:00:00 UTC``; ``timestamp 5``, where it is in none of the calendar's years.
 
-    Times of records, and of entries that somebody else has written, are any number of 64 bits.
+    Times of records, and of entries that another client has written, are any number of 64 bits.
 
     Args:
         at_ms: milliseconds since 1970.

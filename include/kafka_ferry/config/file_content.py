@@ -16,7 +16,7 @@ def content_of(file: Path) -> bytes:
     """The content of a file.
 
     Raises:
-        OSError: it cannot be read, is no regular file (a device has no end, and nobody may write into a pipe), or has
+        OSError: it cannot be read, is no regular file (a device has no end, and a pipe may have no writer), or has
             more than 16 MiB.
     """
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:

@@ -113,8 +113,8 @@ def _partition(
     is_new = begins_late or (number == 0 and _is_unknown(pair, state.source.logs))
     # The group gets its position back, and an open transaction its end, even where nothing is to be copied.
     positions = state.positions
-    is_anew = position is None or target in positions.moved or target in positions.hidden
-    if must_move or is_new or _is_due(stored, start, bounds, at, anew=is_anew):
+    is_lost = position is None or target in positions.moved or target in positions.hidden
+    if must_move or is_new or _is_due(stored, start, bounds, at, is_lost=is_lost):
         yield Range(
             topic=topic.name,
             partition=number,
@@ -170,11 +170,13 @@ def _place(
     )
 
 
-def _is_due(stored: Position | None, start: int, bounds: LogBounds, at: int, *, anew: bool) -> bool:
+def _is_due(
+    stored: Position | None, start: int, bounds: LogBounds, at: int, *, is_lost: bool
+) -> bool:
     """Whether there is something to copy, or a stored position to replace or to keep from expiry."""
     if start != bounds.end:
         return start < bounds.end
     if stored is None:
         return False
     aged = stored.origin == "ledger" or at - stored.at > _REFRESH_AFTER_MS
-    return anew or aged or stored.offset != start
+    return is_lost or aged or stored.offset != start

@@ -23,7 +23,7 @@ from kafka_ferry.schemas.subjects import SubjectNames
 
 IMPORT: Final = "IMPORT"
 _READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
-# Of references that refer to references: people write a few, and whoever may register schemas, thousands.
+# Of references that refer to references: people write a few, a client that may register schemas thousands.
 _LONGEST_CHAIN: Final = 64
 _NOT_MIRRORED: Final = ("", IMPORT, "FORWARD")
 

@@ -77,7 +77,7 @@ def _cluster_secret(told: Mapping[str, str], master: str) -> str:
         raise ConfigError(
             master,
             _SECRET,
-            "is not set: without it, whoever reaches the driver's ports could read what tasks are sent.",
+            "is not set: without it, any client that reaches the driver's ports could read what tasks are sent.",
             advice=f"Set {_AUTHENTICATE} and {_SECRET} for the master, its workers and the driver, here also as "
             f"{_SECRET}.file; or allow it with {_AUTHENTICATE}=false (docs/security.md).",
         )

@@ -32,7 +32,7 @@ class OptionReach:
     """Marks an option's type: what its value reaches beyond the flow itself, which ``config.permissions`` decides on.
 
     Attributes:
-        thing: ``secret-file``: a file whose content is sent to, or proves something to, somebody else; ``data-file``:
+        thing: ``secret-file``: a file whose content is sent to, or proves something to, another party; ``data-file``:
             a file of which an error may quote something; ``code``: a file, folder or module whose code is run;
             ``endpoint``: an address that something is sent to; ``connection``: connections of Airflow.
     """

@@ -351,7 +351,7 @@ def _own_pem(flow: Flow) -> bytes:
     reference = flow.certificates_key
     if not reference:
         raise InputError(
-            f"{flow.name} signs no certificate, so nobody can check whose they are.",
+            f"{flow.name} signs no certificate, so their author cannot be checked.",
             advice=f"Set {CERTIFICATES_KEY} and prove it again with `ferry run --verify-all`, or name the key with "
             "--public-key.",
         )

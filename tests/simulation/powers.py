@@ -6,16 +6,13 @@ Each does what Kafka's documents allow, and says where it does harm that a run m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.log import Stored
 from tests.simulation.brokers.messages import unapplied, with_code
 from tests.simulation.strikes import Lost, Power, Strike, Unanswered
-
-if TYPE_CHECKING:
-    pass
 
 # What the protocol lists for each request, beside NONE.
 ERRORS: Final[Mapping[str, tuple[int, ...]]] = {

@@ -204,8 +204,7 @@ class LedgerTable:
                 transient=True,
             )
         log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
-        self._folder.delete(self._files.names() if all_of_it else damaged)
-        self._folder.delete(damaged)
+        self._folder.delete([*damaged, *(self._files.names() if all_of_it else ())])
         self._complete_to = 0
         self.project(*self._topic)
 

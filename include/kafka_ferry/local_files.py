@@ -20,7 +20,7 @@ from pyarrow import fs
 from kafka_ferry.errors import FerryError
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-# A pipe is opened at once, and then refused: nobody may ever write into it.
+# A pipe is opened at once, and then refused: it may never get a writer.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 

@@ -63,7 +63,7 @@ class Export:
     Attributes:
         certificates: the certificates, without a hole between the first one and the last one.
         spans: what they say of each source partition with records of the window.
-        gone: topics that the flow has copied and the source no longer has, so that nobody can tell which of their
+        gone: topics that the flow has copied and the source no longer has, so that it is unknown which of their
             records are of the window.
         asked_at: when the source was asked for the window's offsets, in milliseconds since 1970: it may have got
             more of them since, if the window was not over.

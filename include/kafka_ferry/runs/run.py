@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A flow that runs every minute has had no whole run for half a day then.
+# How many runs back to look for one of the whole flow: more than half a day of a flow that runs every minute.
 _LOOK_BACK: Final = 1_000
 
 
@@ -208,7 +208,7 @@ class Run:
         """Check that a person has approved the stored plan, if plans of the flow wait for one and this one has to.
 
         Raises:
-            FerryError: nobody has.
+            FerryError: no person has approved it.
         """
         approval = self.flow.approval
         is_asked = approval == "always" or (
@@ -216,7 +216,7 @@ class Run:
         )
         if is_asked and not self._folder.approver():
             raise FerryError(
-                f"{self.flow.name}, run {self.run_id}: nobody has approved the stored plan.",
+                f"{self.flow.name}, run {self.run_id}: the stored plan is not approved.",
                 advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, "
                 "or written its XCom values; then clear the task plan.",
             )
@@ -452,7 +452,7 @@ class Run:
 
     @contextmanager
     def _retry_time(self) -> Iterator[None]:
-        """``step_time``; the steps that follow one that has waited try once: not for the same brokers again."""
+        """``step_time``; after a step that has waited for silent brokers, the next one tries each call once."""
         spent, self._has_waited = self._has_waited, False
 
         def outage() -> None:

@@ -89,9 +89,9 @@ class Copying:
     def begin(self, plan: Plan) -> None:
         """Write the run's start to the ledger, and fence all writers with another assignment.
 
-        They are fenced before, so that none of them moves a position any more, and after: of a late task that
-        starts in between, before the record can tell it. A run that was killed between the record and the
-        second time is followed by one that still sees the assignment before it, and does both.
+        They are fenced twice: before the record, so that no old writer moves a position any more; and after it,
+        because an old task may have started in between without seeing the record. If the run is killed between
+        the record and the second time, the next run still sees the assignment before it, and does both.
         """
         flow, writers = self._flow, writers_of(self._flow)
         now = writers.count, writers.assignment

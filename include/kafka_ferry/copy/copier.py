@@ -31,7 +31,7 @@ from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.retry import RETRY_S, failing_since, is_over
+from kafka_ferry.retry import RETRY_S, back_off_s, failing_since, is_over
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +181,7 @@ class _Copy:
                 self.outage.gave_up_at = now
                 self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
                 return
-        time.sleep(min(0.05 * 2 ** min(self.voids, 10), _LONGEST_BACK_OFF_S))
+        time.sleep(back_off_s(self.voids, _LONGEST_BACK_OFF_S))
 
     def outcomes(self) -> list[Outcome]:
         outcomes = []

@@ -576,6 +576,41 @@ def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfille
     assert found == {group: "stuck", caught_up: "ready"}
 
 
+def test_what_others_write_to_partitions_that_the_source_of_a_spread_topic_lacks_is_named(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic, mirror_maker = pair.unique("wider"), pair.unique("mirror-maker")
+    now = int(time.time() * 1000)
+    sent = [Record(value=b"%d" % i, timestamp=now + i, partition=0) for i in range(6)]
+    create_topic(pair.primary.bootstrap, topic, partitions=1)
+    create_topic(pair.backup.bootstrap, topic, partitions=3)
+    pair.produce(topic, sent)
+    # One partition of the target stays empty.
+    copies = [replace(it, partition=i % 2) for i, it in enumerate(sent)]
+    produce(pair.backup.bootstrap, topic, copies)
+    commit(pair.primary, mirror_maker, {TopicPartition(topic, 0): 6})
+    flow = pair.flow(
+        [topic],
+        replication_policy_class="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    )
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
+    assert taken.state == "taken over", taken.reason
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+    (again,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
+    assert again.state == "up to date", again.reason
+
+    for number in (1, 2):
+        produce(pair.backup.bootstrap, topic, [Record(value=b"x", partition=number)])
+    assert plan_now(flow, "run-2").remarks.refused == ()
+    with pytest.raises(VerificationFailed) as failed:
+        Run(flow, "run-2").verify(NO_SPARK)
+    assert [f"{topic}-{it} on the target: 1 record" in str(failed.value) for it in (1, 2)] == [
+        True
+    ] * 2
+
+
 def read_topics(cluster: KafkaCluster) -> set[str]:
     return set(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).topics)
 

@@ -106,6 +106,12 @@ class LogRecords:
         return order[first:last]
 
 
+def no_records() -> LogRecords:
+    """The log of a partition that does not exist."""
+    nothing = np.empty(0, np.int64)
+    return LogRecords(0, 0, nothing, np.empty(0, np.uint64), np.empty(0, np.bool_), nothing)
+
+
 def newest_of_keys(keys: Digests) -> Offsets:
     """The index of the last one of each key, by ascending key."""
     _, last = np.unique(keys[::-1], return_index=True)

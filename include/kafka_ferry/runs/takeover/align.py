@@ -10,6 +10,7 @@ from typing import Final
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.record_digests import no_records
 from kafka_ferry.groups.alignment.spread import align_spread
 from kafka_ferry.ledger import LedgerEnd, LedgerTable
 from kafka_ferry.model import TopicPartition
@@ -96,7 +97,9 @@ class Aligner:
         sources, targets = dict[int, LogRecords](), dict[int, LogRecords]()
         for number in range(pair.remote.partitions):
             position = pair.position(number)
-            reached = known.get(number, LedgerEnd()) if position else LedgerEnd()
+            # Of a partition that the source lacks, a takeover has compared what is there.
+            is_known = position is not None or number >= pair.source.partitions
+            reached = known.get(number, LedgerEnd()) if is_known else LedgerEnd()
             target_tp = TopicPartition(pair.remote_topic, number)
             source_tp = TopicPartition(pair.topic, number)
             compacted = _is_compacted(pair)
@@ -177,16 +180,16 @@ class Aligner:
         ]
         asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
         found = align_spread(sources, targets, asked, compacted=_is_compacted(pair))
-        for number, (source, target) in enumerate(zip(sources.values(), targets, strict=False)):
+        for number, target in enumerate(targets):
             if len(target):
-                # Of others' records: what is copied of this partition goes after them.
+                # Of others' records: what is copied of this partition goes after them, once the source has it.
+                source = sources.setdefault(number, no_records())
                 found.setdefault(number, Alignment(source.start, source.start))
         reason = (
             "its records are in other partitions than on the source, so they cannot be matched."
         )
-        compared = dict(enumerate(targets[: len(sources)]))
-        aligned = self._alignment_of(pair, found, sources, compared, reason)
-        return replace(aligned, is_whole=not any(map(len, targets[len(sources) :])))
+        aligned = self._alignment_of(pair, found, sources, dict(enumerate(targets)), reason)
+        return replace(aligned, is_whole=True)
 
     def _is_past(self, pair: Pair) -> bool:
         """Whether the flow is nowhere before the other mirror's positions: that one has copied nothing since."""

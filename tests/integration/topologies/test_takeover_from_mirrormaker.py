@@ -46,6 +46,7 @@ from tests.support.records.builders import (
     delete_before,
     produce,
     read_all,
+    set_config,
 )
 from tests.support.records.mirror_topics import commit, positions_of_mirrormaker_2
 from tests.support.runs.command_line import Called, ferry
@@ -325,6 +326,36 @@ def test_a_replay_of_a_compacted_topic_that_did_not_catch_up_is_gone_on_with_whe
     assert failures(copy_now(flow)) == []
     verified(flow, "run-1")
     assert latest_of(pair.backup, remote(flow, topic)) == latest_of(pair.primary, topic)
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_of_a_compacted_copy_what_has_no_key_and_is_missing_is_named(
+    is_removed: bool, pair: Pair
+) -> None:
+    topic = pair.unique("unkeyed")
+    flow, now = pair.flow([topic]), int(time.time() * 1000)
+    copy = remote(flow, topic)
+    records = [Record(value=b"%d" % i, timestamp=now) for i in range(4)]
+    for broker, name in ((pair.primary, topic), (pair.backup, copy)):
+        create_topic(broker.bootstrap, name)
+    pair.produce(topic, records)
+    produce(pair.backup.bootstrap, copy, records[:1])
+    if is_removed:
+        # It leaves its offset, as what a cleaner has removed does; and a marker's.
+        aborted = [Record(value=b"aborted")] * 2
+        produce(pair.backup.bootstrap, copy, aborted, transactional_id=topic, abort=True)
+    produce(pair.backup.bootstrap, copy, records[3:])
+    positions_of_mirrormaker_2(pair.backup, flow, {topic: 4})
+    set_config(pair.backup, copy, "cleanup.policy", "compact")
+
+    (found,) = Takeover(flow, settle_s=0).from_mirrormaker2(dry_run=True)
+
+    if is_removed:
+        assert found.state == "unproved"
+        assert found.reason.startswith("2 records without a key that the source has are not there")
+    else:
+        assert found.state == "refused"
+        assert "2 of the source's records are not there, the first at offset 1" in found.reason
 
 
 def left_by_mirrormaker_2(pair: Pair, topic: str, count: int, copied: int) -> Flow:

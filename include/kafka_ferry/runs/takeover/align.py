@@ -17,6 +17,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.record_digests import read_log
+from kafka_ferry.verify.counts import count
 from kafka_ferry.wire import WireCluster, connected
 
 _SHOWN: Final = 5
@@ -120,6 +121,7 @@ class Aligner:
                     target,
                     self._positions.get(source_tp),
                     compacted=compacted,
+                    is_cleaned=pair.remote.is_compacted,
                     joined=position.offset if position else None,
                 )
             except Misaligned as error:
@@ -235,6 +237,14 @@ class Aligner:
         if trusted:
             state = "unproved" if len(trusted) == len(found) else "ready"
             reason = f"no record is left to compare in {_numbers_text(trusted)}: the position there is only trusted."
+        if unkeyed := {n: it.unkeyed for n, it in found.items() if it.unkeyed}:
+            state = "unproved"
+            reason += (
+                f"{' ' if reason else ''}{count(sum(unkeyed.values()), 'record')} without a key that the source has "
+                f"{'is' if sum(unkeyed.values()) == 1 else 'are'} not there in {_numbers_text([*unkeyed])}: the cleaner "
+                "of a compacted topic removes such records, and whether they were lost otherwise cannot be known. "
+                "`ferry audit` counts them as missing, unless the source is compacted too."
+            )
         handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
         return Aligned(pair, handover, found, sources, targets)
 

@@ -246,6 +246,8 @@ class AcceptedRange(_Model):
         records: how many of its records the target still had, with those that had expired there.
         digest: of their batches.
         reason: why, in that person's words.
+        missing: the intervals ``(start, end)`` of *target* offsets at which it lacked them, ascending. Once a part of
+            the range has expired, only those after the log's start explain what is missing.
     """
 
     ledger_offset: _Int64
@@ -255,6 +257,19 @@ class AcceptedRange(_Model):
     records: _Int64
     digest: str
     reason: str = ""
+    missing: tuple[tuple[_Int64, _Int64], ...] = ()
+
+    @field_validator("missing")
+    @classmethod
+    def _ascend(cls, spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        ends = [offset for span in spans for offset in span]
+        if ends != sorted(ends):
+            raise ValueError("intervals that do not ascend")
+        return spans
+
+    def missing_from(self, log_start: int) -> int:
+        """How many of its records were missing at *target* offsets from ``log_start`` on."""
+        return sum(max(0, end - max(start, log_start)) for start, end in self.missing)
 
 
 class VerificationEntry(_Entry):

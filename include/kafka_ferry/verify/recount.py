@@ -58,10 +58,15 @@ class _Counted:
         if is_whole:
             self.digest.add(batch)
 
-    def result(self, expired: int = 0, hidden: int = 0) -> Recount:
-        digest, uncleaned = self.digest.hexdigest(), hidden + self.overwritten
+    def result(self, expired: int = 0, hidden: int = 0, log_start: int = 0) -> Recount:
         return Recount(
-            self.records, digest, self.foreign, expired, self.rewritten, uncleaned=uncleaned
+            self.records,
+            self.digest.hexdigest(),
+            self.foreign,
+            expired,
+            self.rewritten,
+            uncleaned=hidden + self.overwritten,
+            log_start=log_start,
         )
 
 
@@ -194,7 +199,7 @@ def _recount(
             beyond += count
     return PartitionRecount(
         tuple(
-            found.result(claim.expired(first), claim.beyond(min(ends)))
+            found.result(claim.expired(first), claim.beyond(min(ends)), first)
             for found, claim in zip(counted, claims, strict=True)
         ),
         beyond,

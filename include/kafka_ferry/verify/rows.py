@@ -30,6 +30,7 @@ class Recount:
         across: batches of ours that reach beyond the range; ``digest`` excludes them.
         uncleaned: records of ours that no cleaner has removed: they would be at or after the last stable offset of the
             target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record or a marker is now.
+        log_start: the first offset of the target's log when it was read.
     """
 
     records: int
@@ -39,6 +40,7 @@ class Recount:
     rewritten: int = 0
     across: int = 0
     uncleaned: int = 0
+    log_start: int = 0
 
 
 class PartitionRecount(NamedTuple):

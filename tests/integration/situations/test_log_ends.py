@@ -66,6 +66,23 @@ def flow_with_run(
     return flow
 
 
+def taken_over(folder: Path, own: tuple[KafkaCluster, KafkaCluster], topic: str) -> Flow:
+    """A flow that has taken over the 6 records, in two batches, of a topic that it has copied nothing of."""
+    source, target = own
+    folder.mkdir()
+    flow = make_flow(folder, source, target, [topic])
+    there, now = remote(flow, topic), time.time_ns() // 1_000_000
+    for broker, name in ((source, topic), (target, there)):
+        create_topic(broker.bootstrap, name)
+        for first in range(0, 6, 3):
+            three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
+            produce(broker.bootstrap, name, three)
+    positions_of_mirrormaker_2(target, flow, {topic: 6})
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
+    assert taken.state == "taken over", taken.reason
+    return flow
+
+
 def with_another_writer(flow: Flow) -> Flow:
     """``flow``, which has one writer, with so many that its topic belongs to another one."""
     target = TopicPartition(remote(flow, flow.topics[0]), 0)
@@ -96,19 +113,9 @@ def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothin
 def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_its_place(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
-    (source, target), topic = own, unique("taken")
-    folder = tmp_path / unique("taken")
-    folder.mkdir()
-    flow = make_flow(folder, source, target, [topic])
-    there, now = remote(flow, topic), time.time_ns() // 1_000_000
-    for broker, name in ((source, topic), (target, there)):
-        create_topic(broker.bootstrap, name)
-        for first in range(0, 6, 3):
-            three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
-            produce(broker.bootstrap, name, three)
-    positions_of_mirrormaker_2(target, flow, {topic: 6})
-    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
-    assert taken.state == "taken over", taken.reason
+    target, topic = own[1], unique("taken")
+    flow = taken_over(tmp_path / topic, own, topic)
+    there = remote(flow, topic)
     assert isinstance(target, Broker)
     target.stop()
     target.start().wait_ready()
@@ -128,6 +135,36 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_
     )
     found = (where(flow, TopicPartition(topic, 0), at) for at in (2, 4))
     assert [it.state for (it,) in found] == ["there", "lost"]
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+@pytest.mark.short("True")
+def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_the_plan_has_looked(
+    is_cut: bool, tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    source, target = own
+    flow = taken_over(tmp_path / unique("taken"), own, unique("taken"))
+    there = remote(flow, flow.topics[0])
+    produce(source.bootstrap, flow.topics[0], keyed("new", 1))
+    plan = plan_now(flow)
+    assert isinstance(target, Broker)
+    target.stop()
+    if is_cut:
+        cut_log(target, there, 3)
+    target.start().wait_ready()
+    # An attempt that was given up has taken the offsets of what is gone.
+    given_up = keyed("again", 3)
+    produce(
+        target.bootstrap, there, given_up, transactional_id=unique("given-up"), abort=True
+    )
+
+    assert failures(copy_planned(flow, plan)) == []
+    if not is_cut:
+        verified(flow, plan.run)
+        return
+    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
+    with pytest.raises(VerificationFailed, match=gone):
+        verified(flow, plan.run)
 
 
 @pytest.mark.long

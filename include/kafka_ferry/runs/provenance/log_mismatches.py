@@ -36,7 +36,7 @@ from kafka_ferry.wire.transactions.endings import producer_ids, transactional_id
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.header import BatchHeader
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.ledger import LedgerEnd, LedgerTable
     from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
@@ -216,22 +216,23 @@ def _replaced_ends(
     }
     asked = [*loud, *(_unmarked_ends(cluster, ledger, marked, own) if marked else ())]
     replaced = {tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own)}
-    return frozenset(replaced | _cut_since_takeover(cluster, ends))
+    kept = {tp: it.ledger_end for tp, it in ends.items() if it.log.start < it.ledger_end.offset}
+    return frozenset(replaced | cut_since_takeover(cluster, kept))
 
 
-def _cut_since_takeover(
-    cluster: WireCluster, ends: Mapping[TopicPartition, LogEnds]
+def cut_since_takeover(
+    cluster: WireCluster, ends: Mapping[TopicPartition, LedgerEnd]
 ) -> set[TopicPartition]:
     """The *target* partitions that have lost what another mirror wrote there last, and a takeover has compared.
 
     Whatever has taken its place, the leader epoch in which it was written ends earlier now.
+
+    Args:
+        cluster: the target.
+        ends: the ledger's ends that have not expired; those of the flow's own records are passed over.
     """
     taken = {
-        tp: end.ledger_end.remote_epoch
-        for tp, end in ends.items()
-        if not end.ledger_end.is_own
-        and end.ledger_end.remote_epoch >= 0
-        and end.log.start < end.ledger_end.offset
+        tp: it.remote_epoch for tp, it in ends.items() if not it.is_own and it.remote_epoch >= 0
     }
     if not taken:
         return set()
@@ -239,7 +240,7 @@ def _cut_since_takeover(
     return {
         tp
         for tp, there in found.items()
-        if there.epoch != taken[tp] or there.end < ends[tp].ledger_end.offset
+        if there.epoch != taken[tp] or there.end < ends[tp].offset
     }
 
 

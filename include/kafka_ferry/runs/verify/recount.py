@@ -13,6 +13,7 @@ from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
@@ -103,7 +104,7 @@ def recount_ranges(
         # A cleaner may have taken it, or a person has looked at what is missing and left it so.
         and left.isdisjoint((it.copied.topic, it.copied.partition) for it in entries)
         and (not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1))
-    }
+    } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
     return Recounted(
@@ -181,6 +182,24 @@ def _is_cut(
     if reached is None or not reached.is_own or found.unread or not claims[0].is_boundary:
         return False
     return not (found.ranges[0].records or found.ranges[0].expired)
+
+
+def _cut_since_takeover(
+    flow: Flow, boundaries: Boundaries, recounts: Mapping[TopicPartition, PartitionRecount]
+) -> set[TopicPartition]:
+    """The same of what a takeover has compared, which another mirror has written: no record of it must be the last."""
+    ends = {
+        tp: end
+        for tp, end in boundaries.items()
+        if tp in recounts
+        and not (end.is_own or recounts[tp].unread)
+        and end.remote_epoch >= 0
+        and recounts[tp].ranges[0].log_start < end.offset
+    }
+    if not ends:
+        return set()
+    with connected(flow.target) as cluster:
+        return cut_since_takeover(cluster, ends)
 
 
 def _is_hidden(flow: Flow, partition: TopicPartition, offset: int) -> bool:

@@ -165,6 +165,7 @@ class RunEntry(_Entry):
         assignment: how the target's partitions are assigned to them, where that is not the default.
         file: the flow's file, by its name and its folder's.
         topics: which topics the file selects, and their names on the target.
+        isolation_level: by which of the source's records it copies.
     """
 
     type: Literal["run"] = "run"
@@ -172,6 +173,7 @@ class RunEntry(_Entry):
     assignment: str = ""
     file: str = ""
     topics: str = ""
+    isolation_level: str = ""
 
 
 class TransactionEntry(_Entry):

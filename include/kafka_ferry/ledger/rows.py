@@ -66,6 +66,7 @@ SCHEMA: Final = pa.schema(
         ("assignment", pa.string()),
         ("file", pa.string()),
         ("topics", pa.string()),
+        ("isolation_level", pa.string()),
         ("through", pa.int64()),
         ("writer", pa.int32()),
         ("topic", pa.string()),
@@ -224,7 +225,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             ],
         }
     elif isinstance(entry, RunEntry):
-        told = ("writers", "assignment", "file", "topics")
+        told = ("writers", "assignment", "file", "topics", "isolation_level")
         yield common | {name: getattr(entry, name) for name in told}
 
 

@@ -154,9 +154,7 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_th
     target.start().wait_ready()
     # An attempt that was given up has taken the offsets of what is gone.
     given_up = keyed("again", 3)
-    produce(
-        target.bootstrap, there, given_up, transactional_id=unique("given-up"), abort=True
-    )
+    produce(target.bootstrap, there, given_up, transactional_id=unique("given-up"), abort=True)
 
     assert failures(copy_planned(flow, plan)) == []
     if not is_cut:

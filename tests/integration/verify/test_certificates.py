@@ -30,13 +30,15 @@ from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
+from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.certificate_files import save_file
 from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
 from tests.support.records.builders import Record, delete_before, produce, recreate_topic
 from tests.support.runs.command_line import ferry
-from tests.support.runs.flows import copy_now, failures, remote
+from tests.support.runs.flows import copy_now, copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, recount_here, report_of, verified
 
@@ -108,6 +110,27 @@ def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaClu
     first, second = find_certificates(flow).all
 
     assert (first.header.approved_by, second.header.approved_by) == ("Ada", None)
+
+
+def test_a_certificate_has_the_isolation_level_that_was_copied_by_and_not_the_files(
+    flow: Flow, primary: KafkaCluster
+) -> None:
+    changed = flow.model_copy(update={"isolation_level": "read_uncommitted"})
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"1")])
+    plan = plan_now(flow, "run-1")
+    with pytest.raises(ConfigError, match=r"isolation.level: is read_uncommitted, and was"):
+        Copying(RunContext.of(changed, "run-1")).copy(NO_SPARK, plan, None)
+    Run(flow, "run-1").sync_topics()
+    Copying(RunContext.of(flow, "run-1")).begin(plan)
+    assert not failures(copy_planned(flow, plan))
+    # A run that was stopped before it was verified is proved by the next one.
+    assert certified(changed, primary, "run-2") == 1
+    certified(changed, primary, "run-3")
+
+    levels = [it.header.rules["isolation.level"] for it in find_certificates(flow).all]
+
+    assert levels == ["read_committed, read_uncommitted", "read_uncommitted"]
 
 
 def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_the_other_way_round(

@@ -108,13 +108,18 @@ def _walk(
     joined: int | None,
 ) -> Walk | None:
     """The walk along both logs, with or without aborted records on the target; None without a start."""
-    asked = {"compacted": compaction.either, "is_cleaned": compaction.target}
-    whole = Walk(source, target, **asked)
+    whole = Walk(source, target, compacted=compaction.either, is_cleaned=compaction.target)
     if not source.aborted.any():
         return whole if whole.go(position, joined) else None
     # Which one applies depends on the mirror's isolation level, which is read_uncommitted by default.
     with suppress(Misaligned):
         if whole.go(position, joined):
             return whole
-    committed = Walk(source, target, **asked, without=source.aborted)
+    committed = Walk(
+        source,
+        target,
+        compacted=compaction.either,
+        is_cleaned=compaction.target,
+        without=source.aborted,
+    )
     return committed if committed.go(position, joined) else None

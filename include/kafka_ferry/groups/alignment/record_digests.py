@@ -90,12 +90,13 @@ class LogRecords:
         newest = np.zeros(before, np.bool_)
         newest[newest_of_keys(keys)] = True
         newest |= keys == NO_KEY
-        is_needed = ~self.tombstones[:before] | (keys == NO_KEY) | np.isin(keys, held)
-        return newest & is_needed
+        newest &= ~self.tombstones[:before] | (keys == NO_KEY) | np.isin(keys, held)
+        return newest
 
     def has_key(self, before: int) -> Mask:
         """Which of the first ``before`` records have a key."""
-        return self.keys[:before] != NO_KEY
+        has_key: Mask = self.keys[:before] != NO_KEY
+        return has_key
 
     def distinct(self, *, compacted: bool) -> int:
         """How many of them were at different offsets of a source at the least, each of which it has deleted since.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
-from kafka_ferry.errors import ClusterUnreachable, Fenced, RangesFailed
+from kafka_ferry.errors import ClusterUnreachable, ConfigError, Fenced, RangesFailed
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
@@ -23,6 +23,7 @@ from kafka_ferry.runs.state.one_file import selection_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.runs.state.run_context import RunContext
@@ -46,6 +47,7 @@ class Copying:
         """Copy ``plan``, or a shard of it; gives the outcome of each range that was tried."""
         from kafka_ferry.spark.query import copy_with_spark  # noqa: PLC0415  (PySpark)
 
+        _require_same_isolation(self._flow, plan)
         if shard is None or not self._has_begun():
             self.begin(plan)
         pinned = self._pin(plan, shard)
@@ -109,6 +111,7 @@ class Copying:
             assignment=writers.assignment,
             file=plan.file,
             topics=selection_of(flow),
+            isolation_level=plan.isolation_level,
         )
         append_entry(flow, entry)
         if before:
@@ -169,3 +172,18 @@ class Copying:
                 transient=may_pass and not refused,
                 refused=[str(refusal) for refusal in refused],
             )
+
+
+def _require_same_isolation(flow: Flow, plan: Plan) -> None:
+    """Check that what is copied is of the isolation level by which the plan has looked where the source's logs end.
+
+    Raises:
+        ConfigError: if the flow's file has changed since.
+    """
+    if flow.isolation_level != plan.isolation_level:
+        raise ConfigError(
+            flow.file,
+            "isolation.level",
+            f"is {flow.isolation_level}, and was {plan.isolation_level} when the run {plan.run} was planned.",
+            advice="Plan the run again: clear plan and all that follows it in Airflow, or start a new run.",
+        )

@@ -238,9 +238,7 @@ def cut_since_takeover(
         return set()
     found = retry(lambda: epoch_ends(cluster, taken))
     return {
-        tp
-        for tp, there in found.items()
-        if there.epoch != taken[tp] or there.end < ends[tp].offset
+        tp for tp, there in found.items() if there.epoch != taken[tp] or there.end < ends[tp].offset
     }
 
 

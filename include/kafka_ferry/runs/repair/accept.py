@@ -32,7 +32,10 @@ def range_at(
     """
     for entry in ledger.ranges_within(ledger_offset, ledger_offset + 1):
         copied = entry.copied
-        if (copied.topic, copied.partition) == (source.topic, source.partition) and copied.start == start:
+        if (copied.topic, copied.partition) == (
+            source.topic,
+            source.partition,
+        ) and copied.start == start:
             return entry
     raise FerryError(f"The ledger has no range {source} from {start} at {ledger_offset}")
 

@@ -237,14 +237,9 @@ class Aligner:
         if trusted:
             state = "unproved" if len(trusted) == len(found) else "ready"
             reason = f"no record is left to compare in {_numbers_text(trusted)}: the position there is only trusted."
-        if unkeyed := {n: it.unkeyed for n, it in found.items() if it.unkeyed}:
+        if unkeyed := {number: it.unkeyed for number, it in found.items() if it.unkeyed}:
             state = "unproved"
-            reason += (
-                f"{' ' if reason else ''}{count(sum(unkeyed.values()), 'record')} without a key that the source has "
-                f"{'is' if sum(unkeyed.values()) == 1 else 'are'} not there in {_numbers_text([*unkeyed])}: the cleaner "
-                "of a compacted topic removes such records, and whether they were lost otherwise cannot be known. "
-                "`ferry audit` counts them as missing, unless the source is compacted too."
-            )
+            reason = f"{reason} {_unkeyed_text(unkeyed)}".lstrip()
         handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
         return Aligned(pair, handover, found, sources, targets)
 
@@ -280,6 +275,15 @@ def _numbers_text(partitions: Sequence[int]) -> str:
     shown = ", ".join(map(str, partitions[:_SHOWN]))
     more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
     return f"partition{'s' if len(partitions) > 1 else ''} {shown}{more}"
+
+
+def _unkeyed_text(unkeyed: Mapping[int, int]) -> str:
+    missing = sum(unkeyed.values())
+    return (
+        f"{count(missing, 'record')} without a key that the source has {'is' if missing == 1 else 'are'} not there in "
+        f"{_numbers_text([*unkeyed])}: the cleaner of a compacted topic removes such records, and whether they were "
+        "lost otherwise cannot be known. `ferry audit` counts them as missing, unless the source is compacted too."
+    )
 
 
 def _is_compacted(pair: Pair) -> bool:

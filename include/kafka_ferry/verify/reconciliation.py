@@ -89,6 +89,7 @@ def range_row(
             cleaned,
             gone,
             recount.foreign,
+            0,
             left,
             unread,
             int(is_gone_before),

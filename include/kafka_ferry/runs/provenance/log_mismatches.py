@@ -324,6 +324,23 @@ def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> fro
         return None
 
 
+def own_among(flow: Flow, ledger: LedgerTable, producers: Collection[int]) -> frozenset[int]:
+    """Those of producers that are the flow's own writers, as far as coordinators tell.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    if not producers:
+        return frozenset()
+    with connected(flow.target) as cluster:
+        own = _own_producers(cluster, flow, ledger)
+        if own is None:
+            return frozenset()
+        return frozenset(
+            it for it in producers if retry(partial(_is_own, cluster, flow.name, it, own))
+        )
+
+
 def _first_of(
     cluster: WireCluster,
     flow: str,

@@ -13,7 +13,7 @@ from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover
+from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, own_among
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
@@ -25,7 +25,7 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Collection, Container, Iterable, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.errors import FerryError
@@ -107,8 +107,13 @@ def recount_ranges(
     } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
+    strangers = {it for found in recounts.values() for one in found.ranges for it in one.strangers}
+    # Writers that coordinators have forgotten since have written the ranges.
+    own = strangers & {entry.producer_id for entry in ranges}
+    own |= own_among(flow, ledger, strangers - own)
+    rows = _range_rows(by_target, recounts, topics, accepted, boundaries, cut)
     return Recounted(
-        _range_rows(by_target, recounts, topics, accepted, boundaries, cut) + unread,
+        [_with_own_strangers(row, found, own) for row, found in rows] + unread,
         [_range_row(entry, None) for entry in gone],
         recounts,
     )
@@ -219,7 +224,11 @@ def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> P
     across, *ranges = found.ranges
     if not ranges:
         return found._replace(ranges=(), beyond=found.beyond + across.foreign)
-    first = replace(ranges[0], foreign=ranges[0].foreign + across.foreign)
+    first = replace(
+        ranges[0],
+        foreign=ranges[0].foreign + across.foreign,
+        strangers=(*ranges[0].strangers, *across.strangers),
+    )
     return found._replace(ranges=(first, *ranges[1:]))
 
 
@@ -238,6 +247,12 @@ def _first_preserved(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], in
     }
 
 
+def _with_own_strangers(row: RangeRow, found: Recount, own: Collection[int]) -> RangeRow:
+    if not found.foreign or set(own).isdisjoint(found.strangers):
+        return row
+    return replace(row, recount=replace(row.recount, foreign_own=1))
+
+
 def _range_rows(
     by_target: Mapping[TopicPartition, list[LedgerRange]],
     recounts: Mapping[TopicPartition, PartitionRecount],
@@ -245,7 +260,7 @@ def _range_rows(
     accepted: AcceptedRanges,
     boundaries: Boundaries,
     cut: Container[TopicPartition],
-) -> list[RangeRow]:
+) -> list[tuple[RangeRow, Recount]]:
     rows = []
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
@@ -253,7 +268,7 @@ def _range_rows(
         for entry, found in zip(entries, recounts[tp].ranges, strict=True):
             is_cut = tp in cut and entry is entries[0]
             row = _range_row(entry, found, topics[tp.topic], accepted, reached, unread, is_cut)
-            rows.append(row)
+            rows.append((row, found))
             reached = max(reached, entry.copied.target_end)
     return rows
 

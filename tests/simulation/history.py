@@ -196,8 +196,18 @@ class History(Judged):
         # The documents say so: where nobody knows how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
         has_doubled = self.has_struck("lose group") and self.has_struck("second run")
-        is_forgotten = self.has_struck("expire ids") and "no writer of" in said
+        is_forgotten = self._is_forgotten(said)
         return is_unknown or has_stood or has_doubled or is_forgotten
+
+    def _is_forgotten(self, said: str) -> bool:
+        """Whether it is about a range without records whose producer the broker has forgotten.
+
+        Of one with translated offsets the source proves it, as far as it still has the offsets.
+        """
+        is_forgotten = self.has_struck("expire ids") and "no writer of" in said
+        is_there = all(log.start == 0 for tp, _ in self.pairs() if (log := self.source.log(tp)))
+        is_simple = self.case.options.get("offsets") == "translated" and is_there
+        return is_forgotten and not (is_simple and not self.is_hurt)
 
     def _window(self, *, whole: bool = False) -> Window:
         """A span of time that ends now, or before."""
@@ -246,7 +256,7 @@ class History(Judged):
             # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker
             # has forgotten, nobody knows who says so.
             is_blamed &= "has no leader" not in said
-            is_blamed &= not (self.has_struck("expire ids") and "no writer of" in said)
+            is_blamed &= not self._is_forgotten(said)
             # A coordinator that is cut off from the others has old positions.
             is_blamed &= all(until < began for until, _ in self.target.cut_off.values())
             # A group that is lost between two runs at once: both copy, and both say so.

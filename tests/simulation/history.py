@@ -187,17 +187,15 @@ class History(Judged):
     def _is_stuck(self, said: str) -> bool:
         """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
 
-        A task stood still for longer than a transaction may last while it wrote the marker once more. Or two runs at
-        once have copied twice, since the group was lost between them. Or it is of a range without records, whose
-        producer the broker has forgotten.
+        A task stood still for longer than a transaction may last while it wrote the marker once more. Or it is of a
+        range without records, whose producer the broker has forgotten.
         """
         skipped = self.target.skipped_markers
         has_stood = bool(skipped) and self.has_struck("pause task")
         # The documents say so: where nobody knows how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
-        has_doubled = self.has_struck("lose group") and self.has_struck("second run")
         is_forgotten = self._is_forgotten(said)
-        return is_unknown or has_stood or has_doubled or is_forgotten
+        return is_unknown or has_stood or is_forgotten
 
     def _is_forgotten(self, said: str) -> bool:
         """Whether it is about a range without records whose producer the broker has forgotten.
@@ -259,8 +257,6 @@ class History(Judged):
             is_blamed &= not self._is_forgotten(said)
             # A coordinator that is cut off from the others has old positions.
             is_blamed &= all(until < began for until, _ in self.target.cut_off.values())
-            # A group that is lost between two runs at once: both copy, and both say so.
-            is_blamed &= not (self.has_struck("lose group") and self.has_struck("second run"))
             # Of two first runs that begin at the logs' ends, one may have planned what the other has begun.
             is_blamed &= not (self.case.backfills and self.has_struck("second run"))
             if is_whole and is_blamed:

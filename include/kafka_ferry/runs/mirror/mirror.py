@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
 
 log = logging.getLogger(__name__)
+
+
+# Each further one takes another run that commits between two looks at the ledger.
+_ROUNDS: Final = 5
 
 
 class Copying:
@@ -127,6 +131,8 @@ class Copying:
         planned = {range_.target: range_ for range_ in plan.ranges}
         goes_back = flow.on_position_moved == "ledger"
 
+        restored: dict[TopicPartition, Position] = {}
+
         def forgotten(ledger: LedgerTable) -> dict[TopicPartition, Position]:
             known = read_positions(flow.target, flow.name)
             written = ledger.positions()
@@ -135,16 +141,29 @@ class Copying:
                 for tp in planned.keys() & written.keys()
                 # Positions in an earlier topic of that name do not count.
                 if written[tp].remote_topic_id == planned[tp].remote_topic_id
-                and (tp not in known or (goes_back and not is_confirmed(known[tp], written[tp])))
+                and (
+                    tp not in known
+                    or (goes_back and not is_confirmed(known[tp], written[tp]))
+                    # Another run has begun meanwhile, and had committed a later one, which this one has set back.
+                    or (
+                        tp in restored
+                        and known[tp].offset == restored[tp].offset != written[tp].offset
+                    )
+                )
             }
 
         if forgotten(self._ledger):
             # A writer that still ran could commit a later position meanwhile.
             fence_writers(flow, flow.writers)
-            # A position from the part that shows would copy again what the hidden one has.
-            require_settled(flow.target, ledger_topic(flow.source.alias))
-            with self._run.by_topic() as by_topic:
-                restore_positions(flow, self._run.run_id, forgotten(by_topic.ledger))
+            for _ in range(_ROUNDS):
+                # A position from the part that shows would copy again what the hidden one has.
+                require_settled(flow.target, ledger_topic(flow.source.alias))
+                with self._run.by_topic() as by_topic:
+                    lacking = forgotten(by_topic.ledger)
+                if not lacking:
+                    break
+                restore_positions(flow, self._run.run_id, lacking)
+                restored |= lacking
 
     def raise_failures(self, plan: Plan, outcomes: Sequence[Outcome], shard: int | None) -> None:
         """Raise the failures in ``outcomes``, and what the plan refuses.

@@ -172,7 +172,7 @@ RANGES: Final = Suite[RangeRow](
         ),
         Check(
             "foreign",
-            "no other producer wrote between our records",
+            "nothing lies between our records that the ledger does not have",
             "foreign",
             lambda row: f"{count(row.recount.foreign, 'record')} {_writer_of(row)} in {row.target}",
             "Find the other producer and revoke its WRITE permission on the remote topic. What the flow's own writers "

@@ -188,8 +188,13 @@ class Run:
     def _end_skipped(self) -> bool:
         from kafka_ferry.copy.target.fencing import end_skipped
 
-        with self._retry_time():
-            return end_skipped(self.flow)
+        try:
+            with self._retry_time():
+                return end_skipped(self.flow)
+        except FerryError as error:
+            # Why the plan could not be made says more.
+            log.warning("What is open in the ledger could not be ended: %s", error)
+            return False
 
     def planned(self) -> Plan:
         """The plan that ``plan`` stored, with the changes of the steps since.

@@ -40,7 +40,7 @@ def range_at(
     raise FerryError(f"The ledger has no range {source} from {start} at {ledger_offset}")
 
 
-def accepted_as(row: RangeRow, reason: str, missing: Sequence[Span]) -> AcceptedRange:
+def accepted_range(row: RangeRow, reason: str, missing: Sequence[Span]) -> AcceptedRange:
     """A range as it was read back, to be left so.
 
     What has expired by then counts as had: as many records more must not be missing later.
@@ -78,7 +78,7 @@ def accept_ranges(run: RunContext, rows: Sequence[RangeRow], reason: str) -> Non
     for row in rows:
         missing = _lacking(run, row)[:room]
         room -= len(missing)
-        accepted.append(accepted_as(row, reason, missing))
+        accepted.append(accepted_range(row, reason, missing))
     entry = VerificationEntry(
         flow=run.flow.name,
         run=run.run_id,

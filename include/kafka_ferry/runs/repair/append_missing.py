@@ -282,7 +282,7 @@ class AppendMissing:
             )
         if remote is None or remote.topic_id != copied.remote_topic_id:
             yield f"{copied.remote_topic} was deleted or created again since."
-        elif remote.topic_id in self._run.ledger.released():
+        elif remote.topic_id in self._run.ledger.released_topics():
             yield f"the flow has given {copied.remote_topic} up."
         elif remote.is_compacted:
             yield (
@@ -295,10 +295,10 @@ class AppendMissing:
                 "the source's log was truncated since: it has other records at these offsets, which later ranges "
                 "have copied."
             )
-        if self._writers_changed():
+        if self._have_writers_changed():
             yield "the flow's writers have changed since its last run: run it first."
 
-    def _writers_changed(self) -> bool:
+    def _have_writers_changed(self) -> bool:
         last, writers = self._run.ledger.last_run(), writers_of(self._flow)
         now = (writers.count, writers.assignment)
         return last is not None and (last["writers"], last["assignment"]) != now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.ledger import AcceptedRange, CopiedRange
-from kafka_ferry.runs.repair.accept import accepted_as
+from kafka_ferry.runs.repair.accept import accepted_range
 from kafka_ferry.verify import RangeRow, Recount, range_row
 
 COPIED = CopiedRange(
@@ -50,5 +50,5 @@ def test_what_had_expired_explains_nothing_that_is_missing_later(
         )
 
     then = row(Recount(60, "then", expired=30, log_start=30))
-    found = row(later, accepted_as(then, "known", [(70, 80)]))
+    found = row(later, accepted_range(then, "known", [(70, 80)]))
     assert (found.recount.found == found.ledger.copied) is holds

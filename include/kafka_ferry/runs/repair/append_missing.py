@@ -125,7 +125,7 @@ class AppendMissing:
         return self._proposal(self._entry(source, offset))
 
     def proposal_at(self, ledger_offset: int, source: TopicPartition, start: int) -> AppendProposal:
-        """The same for the range of a partition that begins at ``start`` in the ledger's record at an offset."""
+        """The proposal for a partition's range that begins at ``start`` in the ledger's record at an offset."""
         return self._proposal(range_at(self._run.ledger, ledger_offset, source, start))
 
     def _proposal(self, entry: LedgerRange) -> AppendProposal:

@@ -159,8 +159,8 @@ DEFECTS: Final = (
     Defect(
         "foreign records are not counted",
         "verify/recount.py",
-        "elif following:\n            counted[following.range].foreign += count",
-        "elif following:\n            counted[following.range].foreign += 0",
+        "elif following:\n            counted[following.range].add_foreign(batch.header)",
+        "elif following:\n            pass",
         "write foreign",
     ),
     Defect(

@@ -187,20 +187,25 @@ class History(Judged):
     def _is_stuck(self, said: str) -> bool:
         """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
 
-        The ledger's was, and no plan lets the writer end the transaction that it alone can end; or a task stood still
-        for longer than a transaction may last while it wrote the marker once more. Or two runs at once have copied
-        twice, since the group was lost between them. Or it is of a range without records, whose producer the broker
-        has forgotten.
+        A task stood still for longer than a transaction may last while it wrote the marker once more. Or it is of a
+        range without records, whose producer the broker has forgotten.
         """
         skipped = self.target.skipped_markers
-        is_ledger = any(tp.topic.startswith("ferry-ledger") for tp in skipped)
         has_stood = bool(skipped) and self.has_struck("pause task")
         # The documents say so: where nobody knows how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
-        has_doubled = self.has_struck("lose group") and self.has_struck("second run")
-        is_hidden = is_ledger and "hides the newest records" in said
+        is_forgotten = self._is_forgotten(said)
+        return is_unknown or has_stood or is_forgotten
+
+    def _is_forgotten(self, said: str) -> bool:
+        """Whether it is about a range without records whose producer the broker has forgotten.
+
+        Of one with translated offsets the source proves it, as far as it still has the offsets.
+        """
         is_forgotten = self.has_struck("expire ids") and "no writer of" in said
-        return is_hidden or is_unknown or has_stood or has_doubled or is_forgotten
+        is_there = all(log.start == 0 for tp, _ in self.pairs() if (log := self.source.log(tp)))
+        is_simple = self.case.options.get("offsets") == "translated" and is_there
+        return is_forgotten and not (is_simple and not self.is_hurt)
 
     def _window(self, *, whole: bool = False) -> Window:
         """A span of time that ends now, or before."""
@@ -249,11 +254,9 @@ class History(Judged):
             # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker
             # has forgotten, nobody knows who says so.
             is_blamed &= "has no leader" not in said
-            is_blamed &= not (self.has_struck("expire ids") and "no writer of" in said)
+            is_blamed &= not self._is_forgotten(said)
             # A coordinator that is cut off from the others has old positions.
             is_blamed &= all(until < began for until, _ in self.target.cut_off.values())
-            # A group that is lost between two runs at once: both copy, and both say so.
-            is_blamed &= not (self.has_struck("lose group") and self.has_struck("second run"))
             # Of two first runs that begin at the logs' ends, one may have planned what the other has begun.
             is_blamed &= not (self.case.backfills and self.has_struck("second run"))
             if is_whole and is_blamed:

@@ -88,9 +88,7 @@ class Judged(Truth):
         whose the records are.
         """
         has_forgotten = self.has_struck("cut internal") and self.has_struck("expire ids")
-        # Two runs at once, of which one loses its positions after the other has committed them.
-        has_lost = self.has_struck("lose group") and self.has_struck("second run")
-        return self.is_cut_unseen or has_forgotten or has_lost or self.harmed_at >= self.began
+        return self.is_cut_unseen or has_forgotten or self.harmed_at >= self.began
 
     def check_commit(self, known: Transaction) -> None:
         """What the flow commits in one transaction, whether it is verified or not (oracle f)."""

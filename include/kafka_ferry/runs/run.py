@@ -17,6 +17,7 @@ from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, InputError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
 from kafka_ferry.runs.run_plan import own_topics, plan_run
@@ -157,7 +158,7 @@ class Run:
     def plan(
         self, options: RunOptions = ORDINARY, *, save: bool = True, spark: SparkSource | None = None
     ) -> Plan:
-        """Plan what is to be done; changes nothing on either cluster.
+        """Plan what is to be done; changes nothing on either cluster, but ends transactions that Kafka has left open.
 
         Args:
             options: the run's options; the later steps use them too.
@@ -175,9 +176,25 @@ class Run:
         # They were executed for another plan.
         self._folder.forget(*STEPS)
         with self._folder.step("plan"):
-            plan = plan_run(self._context, options, spark, self._retry_time)
+            try:
+                plan = plan_run(self._context, options, spark, self._retry_time)
+            except HiddenLedger:
+                if options.dry_run or not self._end_skipped():
+                    raise
+                plan = plan_run(self._context, options, spark, self._retry_time)
             self._folder.save_plan(plan)
         return plan
+
+    def _end_skipped(self) -> bool:
+        from kafka_ferry.copy.target.fencing import end_skipped
+
+        try:
+            with self._retry_time():
+                return end_skipped(self.flow)
+        except FerryError as error:
+            # Why the plan could not be made says more.
+            log.warning("What is open in the ledger could not be ended: %s", error)
+            return False
 
     def stored_plan(self) -> Plan:
         """The plan that ``plan`` stored, with the changes of the steps since.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Batch, BatchHeader, MalformedBatch, RangeDigest
 from kafka_ferry.config import Cluster
@@ -34,6 +34,9 @@ from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
+# By so many it is found whether any of them is the flow's own.
+_MOST_STRANGERS: Final = 10
+
 
 @dataclass(slots=True)
 class _Counted:
@@ -42,12 +45,19 @@ class _Counted:
     rewritten: int = 0
     overwritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
+    strangers: dict[int, None] = field(default_factory=dict)
+
+    def add_foreign(self, header: BatchHeader) -> None:
+        """Add a batch that the ledger does not have."""
+        self.foreign += header.records
+        if len(self.strangers) < _MOST_STRANGERS:
+            self.strangers[header.producer_id] = None
 
     def add_boundary(self, header: BatchHeader, end: int) -> None:
         """Add the batch that holds the last record before the ranges, which ends at ``end``."""
         # One across the boundary is none of the flow's, whose batches end there.
         if header.next_offset > end:
-            self.foreign += header.records
+            self.add_foreign(header)
         else:
             self.records = 1
 
@@ -58,10 +68,16 @@ class _Counted:
         if is_whole:
             self.digest.add(batch)
 
-    def result(self, expired: int = 0, hidden: int = 0) -> Recount:
-        digest, uncleaned = self.digest.hexdigest(), hidden + self.overwritten
+    def result(self, expired: int = 0, hidden: int = 0, log_start: int = 0) -> Recount:
         return Recount(
-            self.records, digest, self.foreign, expired, self.rewritten, uncleaned=uncleaned
+            self.records,
+            self.digest.hexdigest(),
+            self.foreign,
+            expired,
+            self.rewritten,
+            uncleaned=hidden + self.overwritten,
+            log_start=log_start,
+            strangers=tuple(self.strangers),
         )
 
 
@@ -189,12 +205,12 @@ def _recount(
         elif any(begin <= base < end for begin, end in compared):
             continue
         elif following:
-            counted[following.range].foreign += count
+            counted[following.range].add_foreign(batch.header)
         else:
             beyond += count
     return PartitionRecount(
         tuple(
-            found.result(claim.count_expired(first), claim.beyond(min(ends)))
+            found.result(claim.count_expired(first), claim.beyond(min(ends)), first)
             for found, claim in zip(counted, claims, strict=True)
         ),
         beyond,

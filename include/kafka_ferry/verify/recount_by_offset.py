@@ -174,6 +174,7 @@ class _Tally:
             self.claim.count_expired(log_start),
             self.rewritten,
             self.across,
+            log_start=log_start,
         )
 
 

@@ -30,6 +30,8 @@ class Recount:
         across: batches of ours that reach beyond the range; ``digest`` excludes them.
         uncleaned: records of ours that no cleaner has removed: they would be at or after the last stable offset of the
             target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record or a marker is now.
+        log_start: the first offset of the target's log when it was read.
+        strangers: the ids of some producers of ``foreign``, where the offsets are translated.
     """
 
     records: int
@@ -39,6 +41,8 @@ class Recount:
     rewritten: int = 0
     across: int = 0
     uncleaned: int = 0
+    log_start: int = 0
+    strangers: tuple[int, ...] = ()
 
 
 class PartitionRecount(NamedTuple):
@@ -121,7 +125,8 @@ class TargetRecords:
         expired: records that its retention has removed since.
         target_compacted: records that its log cleaner has removed since; 0 unless the topic is compacted.
         gone: records whose topic was deleted since.
-        foreign: data records of other producers between ours.
+        foreign: data records between ours that the ledger does not have.
+        foreign_own: 1 where writers of the flow itself have written some of these, else 0.
         accepted_missing: records that are missing for no known reason, which a person has decided to leave so.
         unread: why they could not be read back, "" if they were: the numbers say nothing then.
         gone_before: 1 where the last record that had been copied before them is no longer there, else 0.
@@ -134,6 +139,7 @@ class TargetRecords:
     target_compacted: int = 0
     gone: int = 0
     foreign: int = 0
+    foreign_own: int = 0
     accepted_missing: int = 0
     unread: str = ""
     gone_before: int = 0

@@ -70,7 +70,11 @@ def without_others(
         if following:
             _, number = min(following)
             mine = ranges[number]
-            ranges[number] = replace(mine, foreign=mine.foreign + of_other.foreign)
+            ranges[number] = replace(
+                mine,
+                foreign=mine.foreign + of_other.foreign,
+                strangers=(*mine.strangers, *of_other.strangers),
+            )
         else:
             beyond += of_other.foreign
     return found._replace(ranges=tuple(ranges), beyond=beyond)

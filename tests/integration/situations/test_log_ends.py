@@ -11,10 +11,11 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.runs.takeover.takeover import Takeover
@@ -66,6 +67,23 @@ def flow_with_run(
     return flow
 
 
+def taken_over(folder: Path, own: tuple[KafkaCluster, KafkaCluster], topic: str) -> Flow:
+    """A flow that has taken over the 6 records, in two batches, of a topic that it has copied nothing of."""
+    source, target = own
+    folder.mkdir()
+    flow = make_flow(folder, source, target, [topic])
+    there, now = remote(flow, topic), time.time_ns() // 1_000_000
+    for broker, name in ((source, topic), (target, there)):
+        create_topic(broker.bootstrap, name)
+        for first in range(0, 6, 3):
+            three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
+            produce(broker.bootstrap, name, three)
+    positions_of_mirrormaker_2(target, flow, {topic: 6})
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
+    assert taken.state == "taken over", taken.reason
+    return flow
+
+
 def with_another_writer(flow: Flow) -> Flow:
     """``flow``, which has one writer, with so many that its topic belongs to another one."""
     target = TopicPartition(remote(flow, flow.topics[0]), 0)
@@ -93,22 +111,36 @@ def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothin
     assert len(read_all(target.bootstrap, there)[0]) == 30
 
 
+@pytest.mark.long
+def test_a_transaction_that_is_over_and_open_in_the_ledger_alone_is_ended_by_the_next_plan(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """No plan could read the ledger otherwise, and no writer would be started that ends it."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("hidden"), own, unique("hidden"))
+    produce(source.bootstrap, flow.topics[0], keyed("second", 5))
+    assert failures(copy_now(flow, "run-2")) == []
+    ledger = ledger_topic(flow.source.alias)
+    *records, _ = read_batches(target, ledger)
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, ledger, records)
+    target.start().wait_ready()
+
+    with pytest.raises(FerryError, match="hides the newest records"):
+        Run(flow, "looking").plan(RunOptions(dry_run=True))
+    assert failures(copy_now(flow, "run-3")) == []
+    verified(flow, "run-3")
+
+    assert len(read_all(target.bootstrap, remote(flow, flow.topics[0]))[0]) == 35
+
+
 def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_its_place(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
-    (source, target), topic = own, unique("taken")
-    folder = tmp_path / unique("taken")
-    folder.mkdir()
-    flow = make_flow(folder, source, target, [topic])
-    there, now = remote(flow, topic), time.time_ns() // 1_000_000
-    for broker, name in ((source, topic), (target, there)):
-        create_topic(broker.bootstrap, name)
-        for first in range(0, 6, 3):
-            three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
-            produce(broker.bootstrap, name, three)
-    positions_of_mirrormaker_2(target, flow, {topic: 6})
-    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
-    assert taken.state == "taken over", taken.reason
+    target, topic = own[1], unique("taken")
+    flow = taken_over(tmp_path / topic, own, topic)
+    there = remote(flow, topic)
     assert isinstance(target, Broker)
     target.stop()
     target.start().wait_ready()
@@ -128,6 +160,34 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_
     )
     found = (where(flow, TopicPartition(topic, 0), at) for at in (2, 4))
     assert [it.state for (it,) in found] == ["there", "lost"]
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+@pytest.mark.short("True")
+def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_the_plan_has_looked(
+    is_cut: bool, tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    source, target = own
+    flow = taken_over(tmp_path / unique("taken"), own, unique("taken"))
+    there = remote(flow, flow.topics[0])
+    produce(source.bootstrap, flow.topics[0], keyed("new", 1))
+    plan = plan_now(flow)
+    assert isinstance(target, Broker)
+    target.stop()
+    if is_cut:
+        cut_log(target, there, 3)
+    target.start().wait_ready()
+    # An attempt that was given up has taken the offsets of what is gone.
+    given_up = keyed("again", 3)
+    produce(target.bootstrap, there, given_up, transactional_id=unique("given-up"), abort=True)
+
+    assert failures(copy_planned(flow, plan)) == []
+    if not is_cut:
+        verified(flow, plan.run)
+        return
+    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
+    with pytest.raises(VerificationFailed, match=gone):
+        verified(flow, plan.run)
 
 
 @pytest.mark.long
@@ -378,6 +438,37 @@ def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anyt
         *told("foreign", 1),
         *told("second", 5),
     ]
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_what_the_flow_itself_has_written_and_its_ledger_lacks_is_not_blamed_on_another_producer(
+    is_own: bool, pair: Pair
+) -> None:
+    topic = pair.unique("own")
+    flow = pair.flow([topic])
+    create_topic(pair.primary.bootstrap, topic)
+    for run in ("run-1", "run-2"):
+        pair.produce(topic, keyed(run, 3))
+        plan = plan_now(flow, run)
+        if run == "run-2":
+            # As if its ledger had lost the range after the plan had looked, or a person had set it aside.
+            target = TopicPartition(remote(flow, topic), 0)
+            writer = transactional_id(flow.name, writers_of(flow).of(target))
+            produce(
+                *(pair.backup.bootstrap, target.topic, keyed("lost", 2)),
+                transactional_id=writer if is_own else topic,
+            )
+        assert failures(copy_planned(flow, plan)) == []
+        if run == "run-1":
+            verified(flow, run)
+
+    with pytest.raises(VerificationFailed) as failed:
+        verified(flow, "run-2")
+
+    whose = (
+        "this flow's own writers that its ledger does not have" if is_own else "another producer"
+    )
+    assert f"2 records of {whose}" in str(failed.value)
 
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])

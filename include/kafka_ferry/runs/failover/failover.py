@@ -36,6 +36,7 @@ from kafka_ferry.runs.failover.last_known import (
     seen_groups,
     translate_known,
 )
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.state.step_time import step_time
@@ -311,7 +312,8 @@ def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> Firs
 def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
     """By source partition, the offset up to which its records are on the target.
 
-    Nothing is said of partitions whose topic was deleted or recreated on either side, or given up, since then.
+    Nothing is said of partitions whose topic was deleted or recreated on either side, or given up, since then; nor
+    where the source's log parts from what was copied at an unknown offset.
 
     Raises:
         FerryError: if one of the clusters does not answer.
@@ -323,11 +325,16 @@ def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
     positions = ledger.positions() | read_positions(flow.target, flow.name)
     source = ClusterControl(flow.source).topic_ids(topics.values(), only_visible=True)
     target = ClusterControl(flow.target).topic_ids(topics, only_visible=True)
-    return {
-        TopicPartition(topics[tp.topic], tp.partition): position.offset
+    copied = {
+        TopicPartition(topics[tp.topic], tp.partition): position
         for tp, position in positions.items()
         if tp.topic in topics
         and position.topic_id in ("", source.get(topics[tp.topic], ""))
         and position.remote_topic_id in ("", target.get(tp.topic, ""))
         and position.remote_topic_id not in released
     }
+    names = {topic: remote for remote, topic in topics.items()}
+    # What was copied of a branch that the source has lost since is none of its records.
+    parted = diverged_epochs(flow.source, ledger, copied, names)
+    known = {tp: parted.get(tp, it.offset) for tp, it in copied.items()}
+    return {tp: offset for tp, offset in known.items() if offset >= 0}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
-from kafka_ferry.errors import ClusterUnreachable, Fenced, RangesFailed
+from kafka_ferry.errors import ClusterUnreachable, ConfigError, Fenced, RangesFailed
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
@@ -23,12 +23,17 @@ from kafka_ferry.runs.state.one_file import selection_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.spark.session import SparkSource
 
 log = logging.getLogger(__name__)
+
+
+# Each further one takes another run that commits between two looks at the ledger.
+_ROUNDS: Final = 5
 
 
 class Copying:
@@ -46,6 +51,7 @@ class Copying:
         """Copy ``plan``, or a shard of it; gives the outcome of each range that was tried."""
         from kafka_ferry.spark.query import copy_with_spark  # noqa: PLC0415  (PySpark)
 
+        _require_same_isolation(self._flow, plan)
         if shard is None or not self._has_begun():
             self.begin(plan)
         pinned = self._pin(plan, shard)
@@ -109,6 +115,7 @@ class Copying:
             assignment=writers.assignment,
             file=plan.file,
             topics=selection_of(flow),
+            isolation_level=plan.isolation_level,
         )
         append_entry(flow, entry)
         if before:
@@ -124,6 +131,8 @@ class Copying:
         planned = {range_.target: range_ for range_ in plan.ranges}
         goes_back = flow.on_position_moved == "ledger"
 
+        restored: dict[TopicPartition, Position] = {}
+
         def forgotten(ledger: LedgerTable) -> dict[TopicPartition, Position]:
             known = read_positions(flow.target, flow.name)
             written = ledger.positions()
@@ -132,16 +141,29 @@ class Copying:
                 for tp in planned.keys() & written.keys()
                 # Positions in an earlier topic of that name do not count.
                 if written[tp].remote_topic_id == planned[tp].remote_topic_id
-                and (tp not in known or (goes_back and not is_confirmed(known[tp], written[tp])))
+                and (
+                    tp not in known
+                    or (goes_back and not is_confirmed(known[tp], written[tp]))
+                    # Another run has begun meanwhile, and had committed a later one, which this one has set back.
+                    or (
+                        tp in restored
+                        and known[tp].offset == restored[tp].offset != written[tp].offset
+                    )
+                )
             }
 
         if forgotten(self._ledger):
             # A writer that still ran could commit a later position meanwhile.
             fence_writers(flow, flow.writers)
-            # A position from the part that shows would copy again what the hidden one has.
-            require_settled(flow.target, ledger_topic(flow.source.alias))
-            with self._run.by_topic() as by_topic:
-                restore_positions(flow, self._run.run_id, forgotten(by_topic.ledger))
+            for _ in range(_ROUNDS):
+                # A position from the part that shows would copy again what the hidden one has.
+                require_settled(flow.target, ledger_topic(flow.source.alias))
+                with self._run.by_topic() as by_topic:
+                    lacking = forgotten(by_topic.ledger)
+                if not lacking:
+                    break
+                restore_positions(flow, self._run.run_id, lacking)
+                restored |= lacking
 
     def raise_failures(self, plan: Plan, outcomes: Sequence[Outcome], shard: int | None) -> None:
         """Raise the failures in ``outcomes``, and what the plan refuses.
@@ -169,3 +191,18 @@ class Copying:
                 transient=may_pass and not refused,
                 refused=[str(refusal) for refusal in refused],
             )
+
+
+def _require_same_isolation(flow: Flow, plan: Plan) -> None:
+    """Check that what is copied is of the isolation level by which the plan has looked where the source's logs end.
+
+    Raises:
+        ConfigError: if the flow's file has changed since.
+    """
+    if flow.isolation_level != plan.isolation_level:
+        raise ConfigError(
+            flow.file,
+            "isolation.level",
+            f"is {flow.isolation_level}, and was {plan.isolation_level} when the run {plan.run} was planned.",
+            advice="Plan the run again: clear plan and all that follows it in Airflow, or start a new run.",
+        )

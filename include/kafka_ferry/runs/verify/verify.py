@@ -29,7 +29,7 @@ from kafka_ferry.runs.verify.evaluate_again import (
 from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.runs.verify.source_logs import add_replaced
-from kafka_ferry.runs.verify.source_witness import ask_source
+from kafka_ferry.runs.verify.source_witness import ask_source, empty_on_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import PartitionRecount, judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
@@ -168,7 +168,7 @@ def _read_due(
     stored: StoredRecounts | None,
 ) -> tuple[list[RangeRow], list[PartitionRow]]:
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
-    require_own_writers(run, due.ranges, due.proved)
+    require_own_writers(run, due.ranges, due.proved, partial(empty_on_source, run))
     ledger, is_backfill = run.ledger, plan.options.window is not None
     written, leaderless = (
         ({}, frozenset()) if is_backfill else find_written(run.flow, ledger, target, plan, due)

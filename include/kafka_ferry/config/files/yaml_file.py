@@ -237,7 +237,7 @@ def _cluster(
         "properties": properties,
         "file": file,
         "section": side,
-        "providers": providers.parse,
+        "providers": providers.declaration,
     }
 
 

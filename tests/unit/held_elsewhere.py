@@ -48,6 +48,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/report/test_metrics.py": "report: catalogue",
     "unit/report/test_page.py": "report: templates",
     "unit/report/test_plan_text.py": "model: remarks",
+    "unit/report/test_run_report.py": "batches: rule_counts",
     "unit/runs/publish/test_measures.py": "report: measures",
     "unit/runs/publish/test_publish.py": "runs/state: flow_state run_context",
     "unit/runs/state/test_run_folder.py": "copy: outcome_files",

@@ -12,6 +12,7 @@ from kafka_ferry.errors import ConfigError, RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
+from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
 from tests.support.records.builders import Record, read_all
 from tests.support.runs.command_line import ferry_process
 from tests.support.runs.pair import Pair
@@ -38,6 +39,31 @@ def refusal(pair: Pair, spark: SparkSource, rule: dict[str, object]) -> str:
     with pytest.raises(ConfigError) as error:
         checked_rules(spark(), flow)
     return str(error.value)
+
+
+def test_what_expressions_read_by_name_is_known_and_what_they_only_ask_for(
+    pair: Pair, spark: SparkSource
+) -> None:
+    rule = {
+        "topics": ["orders"],
+        "format": {"value": "json"},
+        "where": "headers['region'] = 'eu' and headers.test is null and coalesce(value.a.b, value.c) > 'x'",
+        "set": {
+            "value.list": "to_json(filter(from_json(value.list, 'array<int>'), x -> x > value.least))",
+            "value.c": "upper(value.c)",
+            "value.d": "nvl2(headers['h'], value.`odd name`, 'none')",
+        },
+    }
+    flow = pair.flow(["orders"], transform=[rule])
+
+    (reads,) = RulesQuery(rules_session(spark()), flow).reads
+
+    assert {read.name for read in reads if read.verb == "read"} == {
+        *("headers['region']", "value.list", "value.least", "value.c")
+    }
+    assert {read.name for read in reads if read.verb == "sought"} == {
+        *("headers['test']", "headers['h']", "value.a.b", "value.odd name")
+    }
 
 
 def test_a_star_is_the_documented_columns_and_holds_no_secret(

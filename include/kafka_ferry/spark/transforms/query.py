@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kafka_ferry.batches.rule_counts import RuleUse
 from kafka_ferry.config.options.transform import PARTS, SECRETS_COLUMN
-from kafka_ferry.config.types.record_path import read_path
+from kafka_ferry.config.types.record_path import RecordPath, read_path
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.security.flow_key import without_key
@@ -30,15 +33,16 @@ from kafka_ferry.spark.transforms.regular_expressions import (
     parts_of,
 )
 from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME
-from kafka_ferry.transform import WRAPPED
+from kafka_ferry.transform import MOST_READS, WRAPPED
 from kafka_ferry.transform.columns import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
+    from kafka_ferry.batches.rule_counts import RuleVerb
     from kafka_ferry.config import Flow
-    from kafka_ferry.transform import Column, Columns
+    from kafka_ferry.transform import Column, Columns, Reads
 
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -68,7 +72,7 @@ _FORMATS: Final = (
 )
 _RAW: Final = "_raw_"
 _RESULT: Final = "_result"
-_RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>>"
+_RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>, seen bigint>"
 
 
 def rules_session(spark: SparkSession) -> SparkSession:
@@ -104,6 +108,7 @@ class RulesQuery:
 
     Attributes:
         columns: for each rule, the columns that its expressions use.
+        reads: for each rule, the fields and headers that they read by name.
 
     Raises:
         ConfigError: Spark cannot make sense of an expression, or it may give something else the next time.
@@ -113,6 +118,7 @@ class RulesQuery:
         self._rules = [_Rule(spark, flow, number) for number in range(len(flow.transform))]
         nothing = _internal(spark.sql(_no_rows()))
         self.columns: Columns = [rule.checked_columns(nothing) for rule in self._rules]
+        self.reads: Reads = [rule.reads for rule in self._rules]
 
     def with_results(self, rows: DataFrame) -> DataFrame:
         """The rows' results.
@@ -131,6 +137,7 @@ class RulesQuery:
             result.keep.alias("keep"),
             result.failed.alias("failed"),
             result.results.alias("results"),
+            result.seen.alias("seen"),
             sf.col(f"{_RAW}filler").alias("filler"),
         )
 
@@ -189,6 +196,19 @@ class _Rule:
         used = {"secrets" if name == SECRETS_COLUMN else name for name in used}
         return frozenset(column for column in COLUMNS if column in used)
 
+    @property
+    def reads(self) -> list[RuleUse]:
+        """What its expressions read by name."""
+        return [RuleUse(verb, str(path)) for path, verb in self._paths.items()]
+
+    @cached_property
+    def _paths(self) -> dict[RecordPath, RuleVerb]:
+        """The same as paths, at most ``MOST_READS``; what one expression needs, none merely asks for."""
+        reads = [read for _, expression in self._expressions for read in expression.reads]
+        # "read" comes before "sought", and so the latter is put over it first.
+        ordered = sorted(reads, key=itemgetter(1), reverse=True)
+        return dict(list(dict(ordered).items())[:MOST_READS])
+
     def applied(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
         """The rows, of which those of this rule have results.
 
@@ -229,10 +249,36 @@ class _Rule:
         given = [sf.col(f"{name}.it") for name in names]
         results = sf.array(*given) if given else sf.lit(None)
         result = sf.struct(
-            is_kept.alias("keep"), failed.alias("failed"), results.alias("results")
+            is_kept.alias("keep"),
+            failed.alias("failed"),
+            results.alias("results"),
+            self._seen_reads(reads).alias("seen"),
         ).cast(_RESULT_TYPE)
         kept = sf.when(is_own, result).otherwise(sf.col(_RESULT)).alias(_RESULT)
         return seen.select(*(name for name in rows.columns if name != _RESULT), kept)
+
+    def _seen_reads(self, formats: Collection[str]) -> SparkColumn:
+        """Which of ``reads`` a record has, a bit each; null where expressions read nothing by name.
+
+        Args:
+            formats: the parts that are read by their formats.
+        """
+        from pyspark.sql import functions as sf
+
+        bits = sf.lit(0 if self._paths else None).cast("bigint")
+        for place, path in enumerate(self._paths):
+            if path.part == "headers":
+                is_there = sf.map_contains_key(sf.col(f"{_RAW}headers"), path.names[0])
+            elif path.part in formats:
+                within = sf.col(f"_read_{path.part}.it")
+                for name in path.names:
+                    within = within.getField(name)
+                is_there = within.isNotNull()
+            else:
+                continue
+            bit = sf.when(is_there, sf.lit(1 << place)).otherwise(0).cast("bigint")
+            bits = bits.bitwiseOR(bit)
+        return bits
 
     def _seen(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
         """The rows with what expressions see beside what they do not."""

@@ -132,7 +132,6 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/copy/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
     "integration/situations/test_plan.py": "wire/partitions: epochs held_back",
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
-    "runs/mirror: mirror; "
     "spark: query recount",
     "integration/situations/test_writers.py": "copy/target: claims ledger_recovery",
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "

@@ -172,7 +172,7 @@ class _Topic:
         self._source = state.source.topics[choice.topic]
         # Once a topic: of a function it takes the file.
         self._transform = flow.fingerprint_of(choice.topic)
-        self._there = self._after = self._cut = 0
+        self._there = self._after = self._cut = self._unread = 0
         self._ends_early = False
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
@@ -221,8 +221,8 @@ class _Topic:
             yield Note(
                 topic,
                 "Nothing to backfill: by the ledger all of the source's records of the window below the flow's "
-                f"position were copied to {' or '.join(places)}, {self._there:,} offsets. What was lost there since "
-                "`ferry verify --all` finds, and `ferry repair --append` copies.",
+                f"position{self._as_far_as_read} were copied to {' or '.join(places)}, {self._there:,} offsets. What "
+                "was lost there since `ferry verify --all` finds, and `ferry repair --append` copies.",
             )
         elif not self.ranges and not self._after:
             found = "the source has no record in the window."
@@ -244,6 +244,16 @@ class _Topic:
                 f"In {self._cut:,} partitions the source's log starts within the window's offsets: "
                 "records of the window that were deleted before that cannot be copied.",
             )
+
+    @property
+    def _as_far_as_read(self) -> str:
+        """What a backfill does not look at, in brackets; "" where it looks at all below the position."""
+        if not self._unread:
+            return ""
+        return (
+            f" (but for {self._unread:,} offsets that it does not look at, since they come after a record that is newer "
+            "than the window by more than backfill.disorder.ms: with -1 it finds records that came so late)"
+        )
 
     @property
     def _is_separate(self) -> bool:
@@ -308,6 +318,7 @@ class _Topic:
             return None, 0
         last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
         start, end = max(first, bounds.start), min(last, position)
+        self._unread += max(0, position - max(last, start))
         self._ends_early |= last <= start < bounds.end
         after = max(0, last - max(start, position))
         return ((start, end) if start < end else None), after

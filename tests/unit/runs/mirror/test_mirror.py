@@ -48,7 +48,7 @@ def test_the_newest_run_goes_on_where_an_older_one_has_disturbed_its_query(
 def test_a_run_whose_query_an_older_run_disturbs_for_good_names_it(
     copied: Callable[..., object],
 ) -> None:
-    with pytest.raises(OtherRunActive, match="Another run of .* is active: run-1") as caught:
+    with pytest.raises(OtherRunActive, match=r"Another run of .* is active: run-1") as caught:
         copied(iter([IN_USE] * 3), "run-1", "run-2")
 
     assert (caught.value.exit_code, caught.value.transient) == (5, True)
@@ -57,7 +57,7 @@ def test_a_run_whose_query_an_older_run_disturbs_for_good_names_it(
 def test_a_run_whose_query_a_newer_run_has_disturbed_ends_and_names_that(
     copied: Callable[..., object],
 ) -> None:
-    with pytest.raises(Fenced, match="The run run-3 of .* took over") as caught:
+    with pytest.raises(Fenced, match=r"The run run-3 of .* took over") as caught:
         copied(iter([IN_USE, ["never"]]), "run-2", "run-3")
 
     assert (caught.value.exit_code, caught.value.transient) == (5, False)

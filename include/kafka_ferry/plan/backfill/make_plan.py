@@ -220,9 +220,10 @@ class _Topic:
         if not self.ranges and self._there:
             yield Note(
                 topic,
-                "Nothing to backfill: by the ledger all of the source's records of the window below the flow's "
-                f"position{self._as_far_as_read} were copied to {' or '.join(places)}, {self._there:,} offsets. What "
-                "was lost there since `ferry verify --all` finds, and `ferry repair --append` copies.",
+                "Nothing to backfill: by the ledger all of the source's records of the window that it looks at below "
+                f"the flow's position were copied to {' or '.join(places)}, {self._there:,} offsets."
+                f"{self._unread_text} What was lost there since `ferry verify --all` finds, and `ferry repair "
+                "--append` copies.",
             )
         elif not self.ranges and not self._after:
             found = "the source has no record in the window."
@@ -246,13 +247,13 @@ class _Topic:
             )
 
     @property
-    def _as_far_as_read(self) -> str:
-        """What a backfill does not look at, in brackets; "" where it looks at all below the position."""
+    def _unread_text(self) -> str:
+        """What a backfill does not look at below the position, a sentence; "" where it looks at all."""
         if not self._unread:
             return ""
         return (
-            f" (but for {self._unread:,} offsets that it does not look at, since they come after a record that is newer "
-            "than the window by more than backfill.disorder.ms: with -1 it finds records that came so late)"
+            f" It does not look at {self._unread:,} offsets below the flow's position, which come after a record that is "
+            "newer than the window by more than backfill.disorder.ms: -1 finds records that came so late."
         )
 
     @property

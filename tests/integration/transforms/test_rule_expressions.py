@@ -369,4 +369,6 @@ def test_a_rule_that_spark_cannot_read_is_refused(tmp_path: Path) -> None:
     file.write_text(file.read_text() + 'transform: [{topics: o.*, where: "= ="}]\n')
     checked = ferry_process("check", "--config", file)
     assert checked.returncode == 9
-    assert "transform, rule 1 (o.*), where: [PARSE_SYNTAX_ERROR]" in checked.stderr
+    line = len(file.read_text().splitlines())
+    where = f"{file}:{line}: transform, rule 1 (o.*), where: [PARSE_SYNTAX_ERROR]"
+    assert where in checked.stderr

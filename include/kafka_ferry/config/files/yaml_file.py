@@ -39,6 +39,8 @@ from kafka_ferry.config.types.topic_configs import is_topic_config
 _SIDES = ("source", "target")
 # What of a cluster may be a mapping of its own.
 _NESTED = (*ROLES, REGISTRY_PREFIX.rstrip("."))
+# A broker's and an administrator's words for the partitions of topics.
+_OF_PARTITIONS = ("num.partitions", "partitions", "topic.partitions")
 # Java's longest number; Python refuses to format one of thousands of digits.
 _LARGEST = 2**63
 
@@ -158,6 +160,8 @@ def _problem_with_key(key: object, value: object) -> Problem | None:
     advice = f"There is {', '.join(below)}." if below else ""
     if name == "alias" or name in CLUSTER_NAMES:
         advice = "It belongs to a cluster: indent it below source or target."
+    elif name in _OF_PARTITIONS:
+        advice = "Remote topics have as many partitions as their source topics; topics.partitions is the least number."
     elif is_topic_config(name):
         advice = f"It is a config of topics: write topics.configs: {{'.*': {{{name}: ...}}}}."
     near = did_you_mean(name, (*_SIDES, *OPTIONS))

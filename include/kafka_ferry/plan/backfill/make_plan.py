@@ -252,8 +252,8 @@ class _Topic:
         if not self._unread:
             return ""
         return (
-            f" It does not look at {self._unread:,} offsets below the flow's position, which come after a record that is "
-            "newer than the window by more than backfill.disorder.ms: -1 finds records that came so late."
+            f" It does not look at {self._unread:,} offsets below the flow's position, which come after a record that "
+            "is newer than the window by more than backfill.disorder.ms: -1 finds records that came so late."
         )
 
     @property

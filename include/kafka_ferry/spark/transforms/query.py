@@ -13,6 +13,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafka_ferry.batches.rule_counts import RuleUse
+from kafka_ferry.config.doubts import TRANSFORM
+from kafka_ferry.config.files.load import line_of
 from kafka_ferry.config.options.transform import PARTS, SECRETS_COLUMN
 from kafka_ferry.config.types.record_path import RecordPath, read_path
 from kafka_ferry.errors import ConfigError
@@ -428,8 +430,10 @@ class _Rule:
 
     def _wrong(self, what: str, reason: str, advice: str = "") -> ConfigError:
         topics = ", ".join(self._rule.topics)
-        key = f"transform, rule {self._number + 1} ({topics}), {what}"
-        return ConfigError(self._flow.file, key, reason, advice=advice)
+        key = f"{TRANSFORM}, rule {self._number + 1} ({topics}), {what}"
+        place = f"{TRANSFORM}.{self._number}.{what.replace(' ', '.', 1)}"
+        line = line_of(self._flow, place)
+        return ConfigError(self._flow.file, key, reason, advice=advice, line=line)
 
 
 def _first_line(error: Exception) -> str:

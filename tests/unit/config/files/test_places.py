@@ -111,6 +111,10 @@ def refused(file: Path) -> str:
             ":7: retention.ms: is not an option of a flow. It is a config of topics: write topics.configs: "
             "{'.*': {retention.ms: ...}}.",
         ),
+        (
+            "num.partitions: 6",
+            ":7: num.partitions: is not an option of a flow. Remote topics have as many partitions as their source",
+        ),
         ("topcis: a", ":7: topcis: is not an option of a flow. Did you mean 'topics'?"),
         (
             "topics: []",

@@ -131,6 +131,14 @@ def test_a_field_of_bytes_is_refused_with_what_gives_them_fields(
     assert "where" in said and "such as format: {value: json}" in said
 
 
+def test_a_text_without_quotes_is_refused_with_where_to_put_them(
+    pair: Pair, spark: SparkSource
+) -> None:
+    said = refusal(pair, spark, {"set": {"key": "masked"}})
+
+    assert "set key" in said and "single quotes within the expression" in said
+
+
 def test_no_variable_of_spark_s_reaches_an_expression(pair: Pair, spark: SparkSource) -> None:
     """Spark would put the driver's environment and properties there, also where one variable hides another."""
     topic = pair.topic("variables", [Record(key=b"k", value=b"v")])

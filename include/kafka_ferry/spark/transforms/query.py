@@ -67,11 +67,13 @@ _TIMESTAMPS: Final = {
     "timestampFormat": "yyyy-MM-dd[['T'][' ']HH:mm[:ss[.SSSSSSSSS]][XXX]]",
     "enableDateTimeParsingFallback": "false",
 }
-# Spark's condition for a field of what has none, as bytes.
-_NO_FIELDS: Final = "INVALID_EXTRACT_BASE_FIELD_TYPE"
-_FORMATS: Final = (
-    "A key or value has fields by the rule's format alone, such as format: {value: json}."
-)
+# By the beginning of Spark's condition.
+_ADVICE: Final = {
+    # A field of what has none, as bytes.
+    "INVALID_EXTRACT_BASE_FIELD_TYPE": "A key or value has fields by the rule's format alone, such as format: "
+    "{value: json}.",
+    "UNRESOLVED_COLUMN": "If a text is meant, put it in single quotes within the expression, such as \"'masked'\".",
+}
 _RAW: Final = "_raw_"
 _RESULT: Final = "_result"
 _RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>, seen bigint>"
@@ -423,8 +425,9 @@ class _Rule:
         try:
             yield
         except (AnalysisException, ParseException) as error:
-            is_of_bytes = error.getCondition() == _NO_FIELDS
-            raise self._wrong(what, _first_line(error), _FORMATS if is_of_bytes else "") from None
+            condition = str(error.getCondition())
+            advice = next((it for of, it in _ADVICE.items() if condition.startswith(of)), "")
+            raise self._wrong(what, _first_line(error), advice) from None
         except ValueError as error:
             raise self._wrong(what, str(error)) from None
 
@@ -437,4 +440,4 @@ class _Rule:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return str(error).strip().splitlines()[0].rstrip("; ")

@@ -95,7 +95,7 @@ class AvroSchema:
         }
         return json.dumps(found).encode()
 
-    def changed(
+    def change(
         self,
         payload: bytes,
         changes: Mapping[Names, str | None],

@@ -61,7 +61,7 @@ class RecordSchema(Protocol):
             NotReadable: the record is not what the schema says.
         """
 
-    def changed(
+    def change(
         self,
         payload: bytes,
         changes: Mapping[Names, str | None],

@@ -134,7 +134,7 @@ class RulesQuery:
 
         found = _internal(rows)
         for rule, columns in zip(self._rules, self.columns, strict=True):
-            found = rule.applied(found, columns)
+            found = rule.apply(found, columns)
         result = sf.col(_RESULT)
         return found.select(
             sf.col(f"{_RAW}rule").alias("rule"),
@@ -186,7 +186,7 @@ class _Rule:
         Raises:
             ConfigError: as ``RulesQuery``.
         """
-        visible = self._visible(self._seen(rows, dict(self._reads(PARTS))))
+        visible = self._visible(self._with_inputs(rows, dict(self._reads(PARTS))))
         used: set[str] = set()
         for what, expression in self._expressions:
             with self._wrong_in(what):
@@ -213,7 +213,7 @@ class _Rule:
         ordered = sorted(reads, key=itemgetter(1), reverse=True)
         return dict(list(dict(ordered).items())[:MOST_READS])
 
-    def applied(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
+    def apply(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
         """The rows, of which those of this rule have results.
 
         Args:
@@ -224,7 +224,7 @@ class _Rule:
 
         is_own = sf.col(f"{_RAW}rule") == self._number
         reads = dict(self._reads([part for part in PARTS if part in columns]))
-        seen = self._seen(rows, {part: sf.when(is_own, it) for part, it in reads.items()})
+        seen = self._with_inputs(rows, {part: sf.when(is_own, it) for part, it in reads.items()})
         steps: list[SparkColumn] = [
             sf.col(_RAW + part).isNotNull() & sf.col(f"_read_{part}").isNull() for part in reads
         ]
@@ -284,7 +284,7 @@ class _Rule:
             bits = bits.bitwiseOR(bit)
         return bits
 
-    def _seen(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
+    def _with_inputs(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
         """The rows with what expressions see beside what they do not."""
         read = rows.select("*", *(it.alias(f"_read_{part}") for part, it in reads.items()))
         return read.select("*", *self._columns(rows.columns, reads))

@@ -133,7 +133,7 @@ def test_a_field_is_changed_and_the_others_stay(
     schema: AvroSchema, names: str, value: str | None, expected: dict[str, Any]
 ) -> None:
     counts, path = FieldCounts(), tuple(names.split("."))
-    found = schema.changed(PAYLOAD, {path: value}, counts)
+    found = schema.change(PAYLOAD, {path: value}, counts)
     assert found == written(RECORD | expected)
     assert counts.changed[path] == (found != PAYLOAD)
 
@@ -141,7 +141,7 @@ def test_a_field_is_changed_and_the_others_stay(
 def test_a_field_of_a_record_that_is_null_changes_nothing(schema: AvroSchema) -> None:
     without = written(RECORD | {"city": None})
     counts = FieldCounts()
-    assert schema.changed(without, {("city", "name"): '"x"'}, counts) == without
+    assert schema.change(without, {("city", "name"): '"x"'}, counts) == without
     assert not +counts.changed
 
 
@@ -166,7 +166,7 @@ def test_a_value_that_a_field_cannot_have_is_refused(
     schema: AvroSchema, names: str, value: str | None, why: str
 ) -> None:
     with pytest.raises(NotReadable, match=why):
-        schema.changed(PAYLOAD, {tuple(names.split(".")): value})
+        schema.change(PAYLOAD, {tuple(names.split(".")): value})
 
 
 @pytest.mark.parametrize("payload", [b"", PAYLOAD[:-1], PAYLOAD + b"x", b"\xff" * 30])
@@ -176,7 +176,7 @@ def test_a_record_that_does_not_fit_its_schema_is_not_read(
     with pytest.raises(NotReadable, match="does not fit its schema"):
         schema.as_json(payload, ["n"])
     with pytest.raises(NotReadable, match="does not fit its schema"):
-        schema.changed(payload, {("n",): "1"})
+        schema.change(payload, {("n",): "1"})
 
 
 def test_a_record_that_would_be_written_otherwise_is_not_changed() -> None:
@@ -193,7 +193,7 @@ def test_a_record_that_would_be_written_otherwise_is_not_changed() -> None:
     schema = AvroSchema(registered(tags), ())
     assert json.loads(schema.as_json(payload, ["tags", "n"])) == {"tags": [1, 2], "n": 5}
     with pytest.raises(NotReadable, match="not written as Avro's libraries write it"):
-        schema.changed(payload, {("n",): "1"})
+        schema.change(payload, {("n",): "1"})
 
 
 def test_what_is_no_schema_or_no_record_is_named() -> None:

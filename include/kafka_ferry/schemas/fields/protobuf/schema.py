@@ -94,7 +94,7 @@ class ProtobufSchema:
         wanted = [it for it in descriptor.fields if it.name in names]
         return json.dumps({it.name: readable(message, it, budget) for it in wanted}).encode()
 
-    def changed(
+    def change(
         self,
         payload: bytes,
         changes: Mapping[Names, str | None],

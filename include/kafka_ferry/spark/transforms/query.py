@@ -214,7 +214,7 @@ class _Rule:
         return dict(list(dict(ordered).items())[:MOST_READS])
 
     def apply(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
-        """The rows, of which those of this rule have results.
+        """The rows; those of this rule have results.
 
         Args:
             rows: rows by our own names.

@@ -103,7 +103,8 @@ class CopiedRange(_Model):
             flow has written the range itself.
         letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
             transaction.
-        changed: how many records the rule has changed; it has left out those with the reason ``filtered``.
+        rule_counts: what the rule did, in how many records (``batches.rule_counts``); those that it has left out have
+            the reason ``filtered``.
     """
 
     topic: str
@@ -134,7 +135,7 @@ class CopiedRange(_Model):
     compared: tuple[tuple[int, int], ...] = ()
     remote_epoch: int = Field(-1, ge=-1, lt=2**31)
     letters: tuple[Segment, ...] = ()
-    changed: _Int64 = 0
+    rule_counts: dict[str, _Int64] = {}
 
     @property
     def target_end(self) -> int:

@@ -107,7 +107,7 @@ SCHEMA: Final = pa.schema(
         ("compared", pa.list_(_INTERVAL)),
         ("letters", pa.list_(_SEGMENT)),
         ("remote_epoch", pa.int32()),
-        ("changed", pa.int64()),
+        ("rule_counts", _COUNTS),
     ]
 )
 
@@ -198,6 +198,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row = copied.model_dump()
             row["reasons"] = list(copied.reasons.items())
             row["rebuilt"] = list(copied.rebuilt.items())
+            row["rule_counts"] = list(copied.rule_counts.items())
             row["segments"] = [segment._asdict() for segment in copied.segments]
             row["letters"] = [segment._asdict() for segment in copied.letters]
             row["epochs"] = [span._asdict() for span in copied.epochs]
@@ -244,6 +245,7 @@ def copied_range(row: Mapping[str, Any]) -> CopiedRange:
     fields = {name: row[name] for name in CopiedRange.model_fields}
     fields["reasons"] = dict(row["reasons"])
     fields["rebuilt"] = dict(row["rebuilt"])
+    fields["rule_counts"] = dict(row["rule_counts"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
     fields["letters"] = tuple(Segment(**segment) for segment in row["letters"])
     fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"])

@@ -84,7 +84,7 @@ class TableFiles:
 
         Raises:
             FileNotFoundError: a file was deleted since it was listed.
-            OSError, pa.ArrowException: one is damaged, see ``damaged_files``.
+            OSError, pa.ArrowException: one is damaged, see ``damaged``.
         """
         self._small = {part: rows for part, rows in self._small.items() if part in parts}
         tables = []

@@ -10,9 +10,11 @@ from typing import Final
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from kafka_ferry.errors import SparkFailed
+from kafka_ferry.errors import CheckpointInUse, SparkFailed
 
 _MOST_LINES: Final = 8
+# Spark's condition.
+_TWO_QUERIES: Final = "[CONCURRENT_STREAM_LOG_UPDATE]"
 
 
 @contextmanager
@@ -26,13 +28,15 @@ def spark_failures(what: str, *, advice: str) -> Iterator[None]:
     Raises:
         SparkFailed: if Spark raises, with its reason and without the stack traces of two languages;
             or if its JVM is gone.
+        CheckpointInUse: if it raises because two queries use one checkpoint.
     """
     try:
         yield
     # PySpark has names of its own for some of the JVM's errors; trouble with files and tasks that
     # fail too often are not among them.
     except (PySparkException, Py4JJavaError) as error:
-        raise SparkFailed(f"Spark broke off {what}: {_reason(error)}", advice=advice) from error
+        failure = CheckpointInUse if _TWO_QUERIES in str(error) else SparkFailed
+        raise failure(f"Spark broke off {what}: {_reason(error)}", advice=advice) from error
     except (Py4JNetworkError, ConnectionError) as error:
         raise SparkFailed(f"Spark's driver was killed during {what}.", advice=advice) from error
 

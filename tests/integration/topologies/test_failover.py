@@ -330,7 +330,8 @@ def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.Mo
     assert json.loads(shown.stdout)["groups"][0]["state"] == "ready"
     unknown = ferry("failover", "--config", this.there.file, "--group", "nobody")
     assert unknown.returncode == 10
-    assert "FAILED There is no group nobody" in unknown.stdout
+    assert "There is no group nobody" in unknown.stderr
+    assert "There is no group nobody" not in unknown.stdout
 
     write(pair.backup, this.orders, "b", range(4))
     commit_alone(pair.backup, this.group, at(this.orders, 2, 4))
@@ -362,7 +363,7 @@ def test_a_group_that_the_file_names_and_the_source_lacks_is_named_before_the_ni
     assert f"Did you mean '{group}'?" in " ".join(planned.stdout.split())
     tried = ferry("failover", "--config", flow.file, "--dry-run")
     assert tried.returncode == 10
-    assert f"FAILED There is no group {misspelt} on {flow.source.alias}." in tried.stdout
+    assert f"There is no group {misspelt} on {flow.source.alias}." in tried.stderr
 
 
 def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(

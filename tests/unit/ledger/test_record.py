@@ -114,7 +114,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "compared": [],
                 "remote_epoch": -1,
                 "letters": [],
-                "changed": 0,
+                "rule_counts": {},
             }
         ],
     }

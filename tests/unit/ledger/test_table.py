@@ -145,7 +145,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "compared": [],
         "remote_epoch": -1,
         "letters": [],
-        "changed": 0,
+        "rule_counts": [],
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now, until_text
+from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
@@ -37,8 +37,8 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
 )
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
-from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -261,19 +261,7 @@ def _doubt(flow: Flow, ledger: LedgerTable, why: str, known: GroupMoves) -> str:
             f"No run has stored the groups' offsets in {flow_state(flow).location}: those in the ledger are used. What "
             "the groups have read in other topics, such as those that came from the target, is unknown."
         )
-    return f"{flow.source.alias} {why} {since} {_complete_until(flow, ledger)}"
-
-
-def _complete_until(flow: Flow, ledger: LedgerTable) -> str:
-    """Until when the copy was proved complete by the last run, as far as this machine's state folder knows.
-
-    Partitions that were copied and never proved count as such.
-    """
-    unknown = "How many records are not copied is unknown."
-    partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    copied = dict.fromkeys(map(str, ledger.positions()), 0)
-    until = until_text((copied | dict(partitions)).values())
-    return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
+    return f"{flow.source.alias} {why} {since} {last_complete(flow, ledger)}"
 
 
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
-from kafka_ferry.errors import ClusterUnreachable, ConfigError, Fenced, RangesFailed
+from kafka_ferry.errors import (
+    CheckpointInUse,
+    ClusterUnreachable,
+    ConfigError,
+    Fenced,
+    OtherRunActive,
+    RangesFailed,
+)
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
@@ -31,7 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-
+# The writers of the older run are fenced by those of the first one.
+_QUERIES: Final = 3
 # Each further one takes another run that commits between two looks at the ledger.
 _ROUNDS: Final = 5
 
@@ -48,28 +56,19 @@ class Copying:
         self._flow, self._ledger = run.flow, run.ledger
 
     def copy(self, spark: SparkSource, plan: Plan, shard: int | None) -> Sequence[Outcome]:
-        """Copy ``plan``, or a shard of it; gives the outcome of each range that was tried."""
-        from kafka_ferry.spark.query import copy_with_spark  # noqa: PLC0415  (PySpark)
+        """Copy ``plan``, or a shard of it; gives the outcome of each range that was tried.
 
+        Raises:
+            Fenced: another run has begun since, and has written to the checkpoint.
+            OtherRunActive: an older one has, again and again.
+        """
         _require_same_isolation(self._flow, plan)
         if shard is None or not self._has_begun():
             self.begin(plan)
         pinned = self._pin(plan, shard)
         if any(outcome.failure for outcome in pinned) or not plan.of_shard(shard):
             return pinned
-        schemas = schemas_of_run(self._run, plan)
-        # A query of its own: no other run may continue with what this one planned.
-        state = self._run.folder.files if plan.options.window else self._run.state
-        outcomes = copy_with_spark(
-            spark(),
-            self._flow,
-            plan,
-            outcomes=self._run.folder.files,
-            checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
-            shard=shard,
-            rate=rate_of(self._flow, plan.options),
-            schemas=schemas,
-        )
+        outcomes = self._query(spark, plan, shard)
         try:
             self._run.project_ledger()
         except ClusterUnreachable:
@@ -77,6 +76,50 @@ class Copying:
             if not any(outcome.failure for outcome in outcomes):
                 raise
         return outcomes
+
+    def _query(self, spark: SparkSource, plan: Plan, shard: int | None) -> Sequence[Outcome]:
+        """Copy by Spark; where an older run has written to the checkpoint meanwhile, once more."""
+        from kafka_ferry.spark.query import copy_with_spark  # noqa: PLC0415  (PySpark)
+
+        schemas = schemas_of_run(self._run, plan)
+        # A query of its own: no other run may continue with what this one planned.
+        state = self._run.folder.files if plan.options.window else self._run.state
+        for tries_left in reversed(range(_QUERIES)):
+            try:
+                return copy_with_spark(
+                    spark(),
+                    self._flow,
+                    plan,
+                    outcomes=self._run.folder.files,
+                    checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
+                    shard=shard,
+                    rate=rate_of(self._flow, plan.options),
+                    schemas=schemas,
+                )
+            except CheckpointInUse as error:
+                self._run.project_ledger()
+                newest, *others = (row["run"] for row in self._ledger.last_runs(2))
+                if newest != self._run.run_id:
+                    raise self._taken_over_by(newest) from error
+                if not tries_left:
+                    raise self._disturbed_by("".join(others)) from error
+                log.warning(
+                    "An older run is active, and has written to Spark's checkpoint: once more."
+                )
+        raise AssertionError
+
+    def _taken_over_by(self, run: str) -> Fenced:
+        return Fenced(
+            f"The run {run} of {self._flow.name} took over.",
+            advice="What this run has committed stays; the newer run copies the rest.",
+        )
+
+    def _disturbed_by(self, run: str) -> OtherRunActive:
+        which = f": {run}" if run else ""
+        return OtherRunActive(
+            f"Another run of {self._flow.name} is active{which}.",
+            advice="What this run has committed stays. Let the other one end, or end it; then run it again.",
+        )
 
     def _pin(self, plan: Plan, shard: int | None) -> Sequence[Outcome]:
         pins = plan.pins_of_shard(shard)
@@ -175,10 +218,7 @@ class Copying:
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
         last = self._ledger.last_run()
         if any(failure.fenced for failure in failures) and last and last["run"] != self._run.run_id:
-            raise Fenced(
-                f"The run {last['run']} of {self._flow.name} took over.",
-                advice="What this run has committed stays; the newer run copies the rest.",
-            )
+            raise self._taken_over_by(last["run"])
         # Refused partitions belong to no shard: the first shard fails for them.
         refused = () if shard else plan.remarks.refused
         of_shard = "" if shard is None else f"Shard {shard}: "

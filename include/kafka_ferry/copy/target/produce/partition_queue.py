@@ -60,7 +60,7 @@ class RangeTally:
     rebuilt: Counter[str] = field(default_factory=Counter)
     segments: SegmentList = field(default_factory=SegmentList)
     adopted: int = 0
-    changed: int = 0
+    rule_counts: Counter[str] = field(default_factory=Counter)
     digest: RangeDigest = field(default_factory=RangeDigest)
     lost: list[tuple[int, int]] = field(default_factory=list)
     epochs: list[EpochSpan] = field(default_factory=list)
@@ -74,7 +74,7 @@ class RangeTally:
             add_span(self.epochs, EpochSpan(converted.start, converted.end, converted.leader_epoch))
         self.reasons.update({str(reason): count for reason, count in converted.reasons.items()})
         self.rebuilt.update({str(why): count for why, count in converted.rebuilt.items()})
-        self.changed += converted.changed
+        self.rule_counts.update(converted.rule_counts)
         self.lost += [
             (absent.first, absent.end)
             for absent in converted.absent
@@ -189,5 +189,5 @@ class PartitionQueue:
             begin=range_.begin if tally.start == range_.start else "",
             transform=range_.transform,
             schema_ids=range_.schema_ids,
-            changed=tally.changed,
+            rule_counts=dict(tally.rule_counts),
         )

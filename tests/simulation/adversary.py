@@ -64,6 +64,7 @@ class Adversary:
 
     def __post_init__(self) -> None:
         self._left = list(self.faults)
+        self._powers = {it.power for it in self._left}
         self._seen: Counter[tuple[str, int, str]] = Counter()
 
     def _due(self, aim: tuple[str, int, str]) -> Fault | None:
@@ -103,6 +104,8 @@ class Adversary:
 
     def happens(self, power: str, request: str = "") -> Fault | None:
         """Whether something of Spark's or of the operator's goes wrong now."""
+        if power not in self._powers:
+            return None
         aims = {it.aim: it for it in self._left if it.power == power and self._is_met(it, request)}
         return next(filter(None, map(self._due, aims)), None)
 
@@ -122,7 +125,7 @@ class Adversary:
             Unanswered: no answer comes.
         """
         name = request.name.removesuffix("Request")
-        for fault in self._left:
+        for fault in () if self.is_over else self._left:
             power = POWERS[fault.power]
             if power.do is of_a_process or (power.fits and name not in power.fits):
                 continue

@@ -72,6 +72,7 @@ class Case:
         distance_s: how long a request takes at least to the source.
         producers: how many write a partition's transactions on the source, one after the other; 0 for a new one each.
         offset_bytes: how much one request may commit of a group (``max.message.bytes``).
+        publishes: whether runs write their reports, which costs time and moves nothing.
     """
 
     seed: int
@@ -87,6 +88,7 @@ class Case:
     distance_s: float = 0.0
     producers: int = 0
     offset_bytes: int = 1_048_576
+    publishes: bool = True
 
     @classmethod
     def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
@@ -134,6 +136,7 @@ class Case:
             rng.choice((0.0, 0.0, 0.02)),
             rng.choice((1, 2)),
             rng.choice((700, 1_048_576, 1_048_576)),
+            rng.random() < 0.25,
         )
 
 

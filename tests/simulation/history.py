@@ -228,7 +228,7 @@ class History(Judged):
         """All steps of a run, in a process of its own; as ``_run``."""
         began, run, said = self.world.now, Run(flow, name), "verified"
         try:
-            for step in _STEPS:
+            for step in _STEPS if self.case.publishes else _STEPS[:-1]:
                 self.step = step
                 self._tier()
                 if step == "verify":

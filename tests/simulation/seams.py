@@ -6,8 +6,10 @@ did not end comes again as it was planned; tasks run in any order, side by side,
 
 from __future__ import annotations
 
+import os
 import queue
 import random
+import stat
 import threading
 import time
 import uuid
@@ -19,6 +21,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
+
+import pyarrow.compute as pc
 
 import kafka_ferry.control.cluster as control
 import kafka_ferry.copy.source.fetcher
@@ -34,6 +38,7 @@ import kafka_ferry.wire.silent_brokers
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import SparkFailed
+from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.verdict import ExpectationResult
@@ -271,13 +276,58 @@ def _settings_of(cluster: Cluster) -> dict[str, Any]:
     return kafka_python_config(cluster.client_properties("admin"))
 
 
-_write = state.StateFolder.write
-
-
 def _write_alive(folder: state.StateFolder, name: str, content: bytes | str) -> None:
+    """``StateFolder.write`` of a process that lives, on a disk that keeps what is in memory."""
     if Network.here.world.current.process.dead:
         raise Killed
-    _write(folder, name, content)
+    file = f"{folder._root}/{name}"
+    try:
+        with open(file, "wb", buffering=0) as opened:
+            opened.write(content.encode() if isinstance(content, str) else content)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(file))
+        _write_alive(folder, name, content)
+
+
+def _read_file(folder: state.StateFolder, name: str) -> bytes | None:
+    try:
+        with open(f"{folder._root}/{name}", "rb", buffering=0) as opened:
+            return opened.read()
+    except FileNotFoundError:
+        return None
+
+
+def _stamps(folder: state.StateFolder, suffix: str = "") -> dict[str, tuple[int, int]]:
+    try:
+        with os.scandir(folder._root) as entries:
+            stats = {it.name: it.stat() for it in entries if it.name.endswith(suffix)}
+    except FileNotFoundError:
+        return {}
+    files = {name: it for name, it in stats.items() if stat.S_ISREG(it.st_mode)}
+    return {name: (it.st_mtime_ns, it.st_size) for name, it in files.items()}
+
+
+class Tables:
+    """The tables of a ledger's Parquet files, whose content is a number instead."""
+
+    def __init__(self) -> None:
+        self._tables: list[Any] = []
+
+    def write(self, files: TableFiles, rows: Any, first: int, following: int) -> str:
+        """See ``TableFiles.write``."""
+        name = f"{first:020d}-{following:020d}.parquet"
+        files._folder.write(name, str(len(self._tables)))
+        self._tables.append(rows)
+        return name
+
+    def rows_of(self, files: TableFiles, part: TablePart) -> Any:
+        """See ``TableFiles._all_rows_of``."""
+        content = files._folder.read(part.name)
+        if content is None:
+            raise FileNotFoundError(part.name)
+        rows = self._tables[int(content)]
+        starts = int(part.name.partition("-")[0])
+        return rows if starts == part.start else rows.filter(pc.field("ledger_offset") >= part.start)
 
 
 def _sleep(world: World, really: Callable[[float], None], seconds: float) -> None:
@@ -296,6 +346,7 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
     random.seed(seed)
     pool._POOL.forget()
     kafka_ferry.copy.task._OUTAGES.clear()
+    tables = Tables()
     threads = SimpleNamespace(Thread=Thread, Event=Event, Lock=threading.Lock)
     queues = SimpleNamespace(Queue=Queue, Empty=queue.Empty, Full=queue.Full)
     replaced: list[tuple[Any, str, Any]] = [
@@ -323,6 +374,10 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (kafka_ferry.spark.recount, "open_envelope", lambda flow: flow),
         (judge, "_judge", judge_by_predicates),
         (state.StateFolder, "write", _write_alive),
+        (state.StateFolder, "read", _read_file),
+        (state.StateFolder, "stamps", _stamps),
+        (TableFiles, "write", lambda *it: tables.write(*it)),
+        (TableFiles, "_all_rows_of", lambda *it: tables.rows_of(*it)),
     ]
     with ExitStack() as stack:
         for where, name, new in replaced:

@@ -138,7 +138,10 @@ class World:
         if task.process.dead:
             raise Killed
         task.ready, task.until = ready, self.now + seconds
-        self._hub.switch()
+        if len(self._tasks) > 1:
+            self._hub.switch()
+        while not self._is_ready(task):
+            self._let_time_pass()
         if task.process.dead:
             raise Killed
         return bool(ready and ready())

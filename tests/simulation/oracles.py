@@ -169,6 +169,8 @@ class Judged(Truth):
             is_simple &= not window and not name.endswith(BESIDE)
             if is_simple and not self.is_hurt:
                 self._check_group(name, source, target)
+            elif is_simple and self.read_at.get(source, 0.0) < self.replaced.get(source, -1.0):
+                self._check_held(name, source, target)
 
     def _check_offsets(
         self, name: str, target: TopicPartition, shown: Sequence[tuple[int, bytes | None]]
@@ -199,6 +201,14 @@ class Judged(Truth):
                     f"{name} is verified, and {GROUP}, at {read.offset} of {source}, is at {where} of {target}: "
                     f"{value!r} is read {again}",
                 )
+                return
+
+    def _check_held(self, name: str, source: TopicPartition, target: TopicPartition) -> None:
+        """Whether the application, which has read nothing of a new branch, would pass over none of it."""
+        at, log = self.target.groups.offsets.get(GROUP, {}).get(target), self.target.log(target)
+        for offset, value in log.shown() if log and at else ():
+            if at and offset < at.offset and value in self.order and value not in self.read:
+                self.blame("c", f"{name} is verified, and {GROUP} passes over {value!r} of {target}")
                 return
 
     def _check_order(

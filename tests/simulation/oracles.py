@@ -208,7 +208,9 @@ class Judged(Truth):
         at, log = self.target.groups.offsets.get(GROUP, {}).get(target), self.target.log(target)
         for offset, value in log.shown() if log and at else ():
             if at and offset < at.offset and value in self.order and value not in self.read:
-                self.blame("c", f"{name} is verified, and {GROUP} passes over {value!r} of {target}")
+                self.blame(
+                    "c", f"{name} is verified, and {GROUP} passes over {value!r} of {target}"
+                )
                 return
 
     def _check_order(

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from io import FileIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
@@ -57,12 +59,10 @@ class Thread:
         self._task: Task | None = None
 
     def start(self) -> None:
-        """See ``threading.Thread``."""
         world = Network.here.world
         self._task = world.spawn(world.current.process, lambda: self._target(*self._args))
 
     def join(self) -> None:
-        """See ``threading.Thread``."""
         task = self._task
         assert task
         Network.here.world.wait(lambda: task.done, float("inf"))
@@ -75,15 +75,12 @@ class Event:
         self._is_set = False
 
     def set(self) -> None:
-        """See ``threading.Event``."""
         self._is_set = True
 
     def is_set(self) -> bool:
-        """See ``threading.Event``."""
         return self._is_set
 
     def wait(self, timeout: float) -> bool:
-        """See ``threading.Event``."""
         Network.here.world.wait(lambda: self._is_set, timeout)
         return self._is_set
 
@@ -99,19 +96,16 @@ class Queue:
         return cls
 
     def put(self, item: Any, timeout: float) -> None:
-        """See ``queue.Queue``."""
         if not Network.here.world.wait(lambda: len(self._items) < self._size, timeout):
             raise queue.Full
         self._items.append(item)
 
     def get(self, timeout: float) -> Any:
-        """See ``queue.Queue``."""
         if not Network.here.world.wait(lambda: bool(self._items), timeout):
             raise queue.Empty
         return self._items.popleft()
 
     def get_nowait(self) -> Any:
-        """See ``queue.Queue``."""
         if not self._items:
             raise queue.Empty
         return self._items.popleft()
@@ -131,14 +125,12 @@ class Pool:
             Network.here.world.wait(lambda task=task: task.done, float("inf"))  # type: ignore[misc]
 
     def submit(self, do: Callable[..., Any], *args: Any) -> Any:
-        """See ``ThreadPoolExecutor``."""
         world = Network.here.world
         task = world.spawn(world.current.process, lambda: do(*args))
         self._tasks.append(task)
         return SimpleNamespace(result=lambda: world.join(task))
 
     def map(self, do: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """See ``ThreadPoolExecutor``."""
         return [it.result() for it in [self.submit(do, item) for item in items]]
 
 
@@ -160,7 +152,6 @@ class Spark:
 
     @property
     def sparkContext(self) -> Any:
-        """See ``SparkSession``."""
         return SimpleNamespace(defaultParallelism=2)
 
     def run_query(
@@ -171,7 +162,6 @@ class Spark:
         start: StartRanges,
         do: Callable[[Any, int], None],
     ) -> None:
-        """See ``spark.query.run_query``."""
         checkpoint.add(start)
         where = checkpoint.location
         files = {name: checkpoint._ranges.read(name) for name in checkpoint._ranges.names()}
@@ -204,7 +194,6 @@ class Spark:
     def done_in_tasks(
         self, _: object, work: Callable[[Any], Any], items: Sequence[Any]
     ) -> list[Any]:
-        """See ``spark.jobs.done_in_tasks``."""
         world = Network.here.world
         driver = world.current.process
         results: list[Any] = [None] * len(items)
@@ -282,16 +271,16 @@ def _write_alive(folder: state.StateFolder, name: str, content: bytes | str) -> 
         raise Killed
     file = f"{folder._root}/{name}"
     try:
-        with open(file, "wb", buffering=0) as opened:
+        with FileIO(file, "w") as opened:
             opened.write(content.encode() if isinstance(content, str) else content)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(file))
+        Path(file).parent.mkdir(parents=True)
         _write_alive(folder, name, content)
 
 
 def _read_file(folder: state.StateFolder, name: str) -> bytes | None:
     try:
-        with open(f"{folder._root}/{name}", "rb", buffering=0) as opened:
+        with FileIO(f"{folder._root}/{name}") as opened:
             return opened.read()
     except FileNotFoundError:
         return None
@@ -307,27 +296,21 @@ def _stamps(folder: state.StateFolder, suffix: str = "") -> dict[str, tuple[int,
     return {name: (it.st_mtime_ns, it.st_size) for name, it in files.items()}
 
 
-class Tables:
-    """The tables of a ledger's Parquet files, whose content is a number instead."""
+def _write_table(files: TableFiles, rows: Any, first: int, following: int) -> str:
+    """``TableFiles.write``: the file has the table's number in this history instead of Parquet."""
+    name, tables = f"{first:020d}-{following:020d}.parquet", Network.here.tables
+    files._folder.write(name, str(len(tables)))
+    tables.append(rows)
+    return name
 
-    def __init__(self) -> None:
-        self._tables: list[Any] = []
 
-    def write(self, files: TableFiles, rows: Any, first: int, following: int) -> str:
-        """See ``TableFiles.write``."""
-        name = f"{first:020d}-{following:020d}.parquet"
-        files._folder.write(name, str(len(self._tables)))
-        self._tables.append(rows)
-        return name
-
-    def rows_of(self, files: TableFiles, part: TablePart) -> Any:
-        """See ``TableFiles._all_rows_of``."""
-        content = files._folder.read(part.name)
-        if content is None:
-            raise FileNotFoundError(part.name)
-        rows = self._tables[int(content)]
-        starts = int(part.name.partition("-")[0])
-        return rows if starts == part.start else rows.filter(pc.field("ledger_offset") >= part.start)
+def _read_table(files: TableFiles, part: TablePart) -> Any:
+    content = files._folder.read(part.name)
+    if content is None:
+        raise FileNotFoundError(part.name)
+    rows = Network.here.tables[int(content)]
+    starts = int(part.name.partition("-")[0])
+    return rows if starts == part.start else rows.filter(pc.field("ledger_offset") >= part.start)
 
 
 def _sleep(world: World, really: Callable[[float], None], seconds: float) -> None:
@@ -346,7 +329,6 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
     random.seed(seed)
     pool._POOL.forget()
     kafka_ferry.copy.task._OUTAGES.clear()
-    tables = Tables()
     threads = SimpleNamespace(Thread=Thread, Event=Event, Lock=threading.Lock)
     queues = SimpleNamespace(Queue=Queue, Empty=queue.Empty, Full=queue.Full)
     replaced: list[tuple[Any, str, Any]] = [
@@ -376,8 +358,8 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (state.StateFolder, "write", _write_alive),
         (state.StateFolder, "read", _read_file),
         (state.StateFolder, "stamps", _stamps),
-        (TableFiles, "write", lambda *it: tables.write(*it)),
-        (TableFiles, "_all_rows_of", lambda *it: tables.rows_of(*it)),
+        (TableFiles, "write", _write_table),
+        (TableFiles, "_all_rows_of", _read_table),
     ]
     with ExitStack() as stack:
         for where, name, new in replaced:

@@ -97,7 +97,9 @@ class Truth:
                     continue
                 any_ = self.random.randint(least, log.stable)
                 at = self.random.choice((any_, log.stable))
-                self.read |= {value for value, it in self.order.items() if it[0] == tp and it[2] < at}
+                self.read |= {
+                    value for value, it in self.order.items() if it[0] == tp and it[2] < at
+                }
                 self.read_at[tp] = self.world.now
                 offsets[tp] = Committed(at, -1, "")
         self.source.groups.commit(GROUP, offsets)

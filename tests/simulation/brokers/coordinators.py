@@ -137,7 +137,6 @@ class Transactions:
         return NONE if known.epoch == epoch else FENCED
 
     def end(self, name: str, producer: int, epoch: int, *, commit: bool) -> int:
-        """EndTxn."""
         if code := self._refusal(name, producer, epoch):
             return code
         known = self.by_id[name]

@@ -187,20 +187,19 @@ class History(Judged):
     def _is_stuck(self, said: str) -> bool:
         """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
 
-        The ledger's was, and no plan lets the writer end the transaction that it alone can end; or a task stood still
-        for longer than a transaction may last while it wrote the marker once more. Or two runs at once have copied
+        The ledger's was, and no plan lets the writer end the transaction that it alone can end; or what wrote the
+        marker once more was aborted in between, since its task was killed or stood still. Or two runs at once have copied
         twice, since the group was lost between them. Or it is of a range without records, whose producer the broker
         has forgotten.
         """
         skipped = self.target.skipped_markers
         is_ledger = any(tp.topic.startswith("ferry-ledger") for tp in skipped)
-        has_stood = bool(skipped) and self.has_struck("pause task")
         # The documents say so: where nobody knows how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
         has_doubled = self.has_struck("lose group") and self.has_struck("second run")
         is_hidden = is_ledger and "hides the newest records" in said
         is_forgotten = self.has_struck("expire ids") and "no writer of" in said
-        return is_hidden or is_unknown or has_stood or has_doubled or is_forgotten
+        return is_hidden or is_unknown or self.is_broken or has_doubled or is_forgotten
 
     def _window(self, *, whole: bool = False) -> Window:
         """A span of time that ends now, or before."""
@@ -243,7 +242,7 @@ class History(Judged):
             said = str(error)
             if not error.message.strip():
                 self.blame("e", f"{type(error).__name__} without a sentence")
-            is_whole = self.harmed_at < 0 and not self.is_hurt
+            is_whole = self.harmed_at < 0 and not self.is_hurt and not self.is_broken
             # A group that expires after the copy takes the positions along, and the next run restores them.
             is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
             # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker

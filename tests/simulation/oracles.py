@@ -63,6 +63,11 @@ class Judged(Truth):
         """Whether a run may refuse to go on."""
         return any(POWERS[it.power].hurts for it in self.adversary.struck)
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether Kafka has skipped a committed transaction's marker, and an abort has taken its place."""
+        return self.target.transactions.has_broken_mend
+
     def behind(self, flow: Flow) -> str:
         for source, target in self.pairs():
             position = self._positions(flow).get(target)
@@ -90,7 +95,8 @@ class Judged(Truth):
         has_forgotten = self.has_struck("cut internal") and self.has_struck("expire ids")
         # Two runs at once, of which one loses its positions after the other has committed them.
         has_lost = self.has_struck("lose group") and self.has_struck("second run")
-        return self.is_cut_unseen or has_forgotten or has_lost or self.harmed_at >= self.began
+        is_lost = self.is_cut_unseen or has_forgotten or has_lost or self.is_broken
+        return is_lost or self.harmed_at >= self.began
 
     def check_commit(self, known: Transaction) -> None:
         """What the flow commits in one transaction, whether it is verified or not (oracle f)."""

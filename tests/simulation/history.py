@@ -188,9 +188,8 @@ class History(Judged):
         """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
 
         The ledger's was, and no plan lets the writer end the transaction that it alone can end; or what wrote the
-        marker once more was aborted in between, since its task was killed or stood still. Or two runs at once have copied
-        twice, since the group was lost between them. Or it is of a range without records, whose producer the broker
-        has forgotten.
+        marker once more was aborted, since its task was killed or stood still. Or two runs at once have copied twice,
+        since the group was lost between them. Or it is of a range without records, whose producer is forgotten.
         """
         skipped = self.target.skipped_markers
         is_ledger = any(tp.topic.startswith("ferry-ledger") for tp in skipped)

@@ -332,7 +332,7 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
     threads = SimpleNamespace(Thread=Thread, Event=Event, Lock=threading.Lock)
     queues = SimpleNamespace(Queue=Queue, Empty=queue.Empty, Full=queue.Full)
     replaced: list[tuple[Any, str, Any]] = [
-        (time, "monotonic", lambda: 1000.0 + world.now),
+        (time, "monotonic", world.monotonic),
         (time, "time", world.wall),
         (time, "time_ns", lambda: int(world.wall() * 1e9)),
         (time, "sleep", partial(_sleep, world, time.sleep)),

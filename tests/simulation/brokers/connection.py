@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from tests.simulation.brokers.requests import HANDLERS, answer
 from tests.simulation.strikes import Lost, Unanswered
 from tests.simulation.world import Killed, World
 
-_LEAST_S: Final = 0.0002
+_UNKNOWN_KEYS: Final = 200
 _VERSIONS: Final = {name: newest for name, newest in product._SPOKEN.items() if name in HANDLERS}
 
 
@@ -87,7 +88,7 @@ class SimConnection(Connection):
         self._broken = self._is_silent = False
         self._applied_at = 0.0
         self.closed = self.is_before_2_4 = False
-        self.round_trip_s = self._cluster.distance_s + _LEAST_S
+        self.round_trip_s = math.inf
         self._quiet_until = 0.0
         self._number = next(self._network.numbers)
         self._network.connections[self._number] = self
@@ -136,7 +137,7 @@ class SimConnection(Connection):
         return 0
 
     def _schedule(self, request: Any) -> None:
-        pause = self._world.random.choice((_LEAST_S, 0.0005, 0.001, 0.003))
+        pause = self._world.random.choice((0.0002, 0.0005, 0.001, 0.003))
         moment = max(self._world.now + pause + self._cluster.distance_s, self._applied_at)
         self._applied_at = moment
         self._world.at(moment, lambda: self._handle(request))

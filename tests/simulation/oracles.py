@@ -176,7 +176,7 @@ class Judged(Truth):
             if is_simple and not self.is_hurt:
                 self._check_group(name, source, target)
             elif is_simple and self.read_at.get(source, 0.0) < self.replaced.get(source, -1.0):
-                self._check_held(name, source, target)
+                self._check_held(name, source, target, position.offset)
 
     def _check_offsets(
         self, name: str, target: TopicPartition, shown: Sequence[tuple[int, bytes | None]]
@@ -209,11 +209,20 @@ class Judged(Truth):
                 )
                 return
 
-    def _check_held(self, name: str, source: TopicPartition, target: TopicPartition) -> None:
-        """Whether the application, which has read nothing of a new branch, would pass over none of it."""
-        at, log = self.target.groups.offsets.get(GROUP, {}).get(target), self.target.log(target)
-        for offset, value in log.shown() if log and at else ():
-            if at and offset < at.offset and value in self.order and value not in self.read:
+    def _check_held(
+        self, name: str, source: TopicPartition, target: TopicPartition, reached: int
+    ) -> None:
+        """Whether the application, which has read more of a lost branch than is copied of the new one, is held."""
+        at, copied = self.target.groups.offsets.get(GROUP, {}).get(target), self.target.log(target)
+        read, log = self.source.groups.offsets.get(GROUP, {}).get(source), self.source.log(source)
+        if not (at and copied and read and log) or read.offset <= reached:
+            return
+        shown = [(offset, value or b"") for offset, value in copied.shown()]
+        there = {value for _, value in log.records()}
+        lost = [self.order[value][2] for _, value in shown if value not in there | self.removed]
+        # Of what was never copied the flow knows nothing: such a group goes on as it does on the source.
+        for offset, value in shown if read.offset <= max(lost, default=-1) + 1 else ():
+            if offset < at.offset and value not in self.read:
                 self.blame(
                     "c", f"{name} is verified, and {GROUP} passes over {value!r} of {target}"
                 )

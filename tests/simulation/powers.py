@@ -175,6 +175,9 @@ def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[
         strike.history.aborted -= {value for _, value in log.unaborted()}
         # The new branch is soon as long as the lost one, a little shorter or longer.
         strike.history.write_up_to(tp, end + strike.random.choice((-end, -end, -1, 0, 1, 5)))
+    if strike.random.random() < 0.3:
+        # The broker that has led before is preferred, and has followed the new log meanwhile.
+        cluster.move_leader(tp)
     return tp, [it for it in stored if it.base >= lost]
 
 

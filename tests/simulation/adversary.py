@@ -86,8 +86,14 @@ class Adversary:
     def before_send(self, cluster: SimCluster, request: Any, process: Process) -> bool:
         """Kill the process that sends a request, or let it stand still, perhaps; returns whether it dies after it."""
         is_task, name = process.name.startswith("task"), request.name.removesuffix("Request")
-        for power in ("kill task", "pause task") if is_task else ("kill driver",):
+        for power in ("kill driver", "kill task", "pause task")[: 3 if is_task else 1]:
             if fault := self.happens(power, name):
+                if is_task and power == "kill driver":
+                    self.history.driver.dead = True
+                    self.history.tell(f"!! the driver is killed while the {process.name} runs")
+                    if fault.pick % 3:
+                        # Its executors end with it, or a little later.
+                        continue
                 is_after = bool(fault.at) and fault.pick % 2 == 0 and power != "pause task"
                 when = "after" if is_after else "before"
                 self.history.tell(

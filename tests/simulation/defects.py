@@ -72,7 +72,7 @@ DEFECTS: Final = (
         "runs/provenance/log_mismatches.py",
         "if loud and not is_settled(flow.target, ledger_topic(flow.source.alias)):",
         "if loud:",
-        "cut internal",
+        "second run,lose leader",
     ),
     Defect(
         "a log that ends before the ledger is not looked at",
@@ -107,7 +107,7 @@ DEFECTS: Final = (
         "runs/mirror/mirror.py",
         "if forgotten(self._ledger):",
         "if False:",
-        "lose group,lose commit,restore state,late task",
+        "cut internal",
     ),
     Defect(
         "a transaction's end is not settled",

@@ -41,6 +41,7 @@ class History(Judged):
         encoded: whether each message passes through bytes, as on the wire.
         number: the run that goes on, or did.
         step: its step.
+        driver: its driver.
         moments: when runs ended.
         outcomes: what they said.
     """
@@ -54,7 +55,7 @@ class History(Judged):
         self.network = Network(self.world, clusters, self.adversary, encoded=self.encoded)
         self.target.transactions.on_commit = self.check_commit
         self.spark = Spark()
-        self.number, self.step = 0, ""
+        self.number, self.step, self.driver = 0, "", Process("driver")
         self.moments: list[float] = []
         self.outcomes: list[str] = []
         self._silent: dict[str, float] = {}
@@ -217,7 +218,8 @@ class History(Judged):
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(flow, name + BESIDE))
         self.began = self.world.now
-        said: str = self.world.run(Process("driver"), lambda: self._steps(flow, name, window))
+        self.driver = Process("driver")
+        said: str = self.world.run(self.driver, lambda: self._steps(flow, name, window))
         self.moments.append(self.world.now)
         self.outcomes.append(said)
         return said

@@ -203,14 +203,14 @@ DEFECTS: Final = (
         "runs/verify/due.py",
         "proved = min(ledger.verified_through(), plan.ledger_end)",
         "proved = plan.ledger_end",
-        "kill driver,lose result",
+        "kill driver,write foreign",
     ),
     Defect(
         "only the run's own ranges are verified",
         "runs/verify/due.py",
-        "if entry.ledger_offset >= since",
-        "if entry.run == plan.run",
-        "kill driver,lose result",
+        "if entry.ledger_offset >= since\n        or wanted.topic_filter is None\n",
+        "if entry.run == plan.run\n",
+        "kill driver,write foreign",
     ),
     Defect(
         "a lost marker of a proved transaction is not looked for",

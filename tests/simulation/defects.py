@@ -208,7 +208,8 @@ DEFECTS: Final = (
     Defect(
         "only the run's own ranges are verified",
         "runs/verify/due.py",
-        "if entry.ledger_offset >= since\n        or wanted.topic_filter is None\n",
+        "if entry.ledger_offset >= since\n        or wanted.topic_filter is None\n        "
+        "or wanted.topic_filter.matches(entry.copied.topic)\n",
         "if entry.run == plan.run\n",
         "kill driver,write foreign",
     ),

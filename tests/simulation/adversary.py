@@ -143,6 +143,8 @@ class Adversary:
                 rng = random.Random(fault.pick)
                 if power.touches_target:
                     self.history.harmed_at = self.history.world.now
+                    if fault.power != "cut internal":
+                        self.history.spoilt_at = self.history.world.now
                 if power.side and fault.at and fault.pick % 2:
                     # Just after the request, whose answer is on its way.
                     answer = apply()

@@ -42,6 +42,7 @@ class Judged(Truth):
         began: when the run began that goes on.
         is_cut_unseen: whether ledger or positions have lost their ends after a run had begun to plan.
         harmed_at: when the target last lost something; -1 for never.
+        spoilt_at: when that was something else than the ends of ledger and positions.
         proved: by partition of the target, what has ever been there when a run had read it back.
         wrong: what is wrong; None while nothing is.
     """
@@ -50,6 +51,7 @@ class Judged(Truth):
     began: float = 0.0
     is_cut_unseen: bool = False
     harmed_at: float = -1.0
+    spoilt_at: float = -1.0
     proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
     wrong: Wrong | None = None
 
@@ -96,7 +98,7 @@ class Judged(Truth):
         # Two runs at once, of which one loses its positions after the other has committed them.
         has_lost = self.has_struck("lose group") and self.has_struck("second run")
         is_lost = self.is_cut_unseen or has_forgotten or has_lost or self.is_broken
-        return is_lost or self.harmed_at >= self.began
+        return is_lost or self.spoilt_at >= self.began
 
     def check_commit(self, known: Transaction) -> None:
         """What the flow commits in one transaction, whether it is verified or not (oracle f)."""

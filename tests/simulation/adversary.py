@@ -102,8 +102,12 @@ class Adversary:
                 if is_after:
                     return True
                 if power == "pause task":
-                    seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0))
-                    self.history.world.wait(None, seconds)
+                    # Or until another run reads back what it has copied.
+                    seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0, 401.0))
+                    is_until = seconds > 400
+                    self.history.world.wait(
+                        (lambda: bool(self.history.judging)) if is_until else None, seconds
+                    )
                 else:
                     process.dead = True
         return False

@@ -57,7 +57,7 @@ class TableFiles:
         self._answers: list[tuple[pc.Expression | None, list[str] | None, pa.Table]] = []
 
     def names(self) -> list[str]:
-        """All files, also those of which nothing is to be read."""
+        """All files, also those that hold nothing to be read."""
         return sorted(self._stamps())
 
     def parts(self) -> list[TablePart]:
@@ -190,7 +190,7 @@ def _is_same(one: pc.Expression | None, other: pc.Expression | None) -> bool:
 
 
 def _mask(rows: pa.Table, filter_: pc.Expression) -> pa.ChunkedArray:
-    """Which rows match, found on this thread: where they are few, to wake others takes most of the time.
+    """Which rows match, computed on this thread: waking others takes longer than few rows do.
 
     ``Table.filter`` by an expression would also copy all columns, of which few are asked for.
     """

@@ -353,7 +353,7 @@ class ClusterControl:
     def _describe(
         self, names: Sequence[str]
     ) -> tuple[dict[str, tuple[str, tuple[tuple[int, ...], ...]]], dict[str, FerryError]]:
-        """The id of each topic, and each partition's replicas; and errors as of ``_answers_of_existing``."""
+        """The id of each topic, and by partition each partition's replicas; and errors as of ``_answers_of_existing``."""
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
@@ -380,7 +380,7 @@ class ClusterControl:
     def _configs(
         self, asked: Mapping[ConfigResource, Future[Any]]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, FerryError]]:
-        """The configs of those topics that the broker knows; and errors, as ``_answers_of_existing``."""
+        """The configs of those topics that the broker knows; and errors, as ``_known_answers``."""
         futures = {resource.name: future for resource, future in asked.items()}
         return self._answers_of_existing(
             "reading the configs of the topic", "DESCRIBE_CONFIGS", futures

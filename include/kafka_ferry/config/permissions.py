@@ -47,8 +47,7 @@ HOSTS: Final = "FERRY_ALLOW_HOSTS"
 connection itself names."""
 
 CONNECTIONS: Final = "FERRY_ALLOW_CONNECTIONS"
-"""The variable with patterns of the ids of Airflow's connections that flows may name, with commas. Also in Airflow, a
-flow may name any of the type that its use needs where it is not set."""
+"""The variable with patterns of the ids of Airflow's connections that flows may name, with commas."""
 
 FLOWS: Final = "FERRY_CONFIGS"
 """The variable with the folder of the flows' files; no code is run from there unless ``CODE`` names a folder in it."""
@@ -68,9 +67,8 @@ SECRET_FILES: Final = frozenset(
 ``TOKEN_ENDPOINT`` with ``file:``."""
 
 _FLOWS: Final = "include/configs"
-_DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: ""}
-_ENCRYPTED: Final = ("SSL", "SASL_SSL")
-_HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
+# A connection whose id begins so was made for flows.
+_DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: "", CONNECTIONS: "ferry_.*"}
 
 
 def restrict() -> None:
@@ -122,7 +120,8 @@ def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
     patterns = compile_patterns(split_list(allowed) or ("(?!)",))
     for name in ids:
         if name and not patterns.fullmatch(name):
-            reason = f"the connection {name!r} may not be named here: {CONNECTIONS} has no pattern for it"
+            allows = allowed or "nothing"
+            reason = f"the connection {name!r} may not be named here: {CONNECTIONS} allows {allows}"
             yield Problem(key, reason, f"Who runs Airflow can allow it in {CONNECTIONS}.")
 
 
@@ -232,53 +231,6 @@ def module_problems(key: str, name: str) -> Iterator[Problem]:
         yield from code_problems(key, Path("/") / top)
     for place in places:
         yield from code_problems(key, Path(str(place)))
-
-
-def connection_problems(own: Mapping[str, str], connection: Mapping[str, str]) -> Iterator[Problem]:
-    """Where a flow's own properties would take the secrets of an Airflow connection.
-
-    Args:
-        own: the properties of the flow's file, which win.
-        connection: those that the connection stands for.
-    """
-    allowed = os.environ.get(HOSTS)
-    if allowed is None:
-        return
-    advice = f"Name them in the connection, or let who runs Airflow allow them in {HOSTS}."
-    others = compile_patterns(split_list(allowed) or ("(?!)",))
-    for key, hosts in {"bootstrap.servers": _brokers, TOKEN_ENDPOINT: _endpoint}.items():
-        named = hosts(connection.get(key, ""))
-        foreign = sorted(it for it in hosts(own.get(key, "")) - named if not others.fullmatch(it))
-        if foreign:
-            reason = (
-                f"the connection's login may not go to {', '.join(foreign)}, which it does not name"
-            )
-            yield Problem(key, reason, advice)
-    if (
-        urlsplit(connection.get(TOKEN_ENDPOINT, "")).scheme.lower() == "https"
-        and urlsplit(own.get(TOKEN_ENDPOINT, "https:")).scheme.lower() != "https"
-    ):
-        yield Problem(
-            TOKEN_ENDPOINT, "may not be weaker than the connection's", "Begin it with https://."
-        )
-    protocol = "security.protocol"
-    if (
-        connection.get(protocol, "").upper() in _ENCRYPTED
-        and own.get(protocol, "SSL").upper() not in _ENCRYPTED
-    ):
-        yield Problem(protocol, "may not be weaker than the connection's", f"Leave {protocol} out.")
-    if own.get(_HOST_CHECK, "https") == "" and connection.get(_HOST_CHECK, "https") != "":
-        yield Problem(
-            _HOST_CHECK, "may not be weaker than the connection's", f"Leave {_HOST_CHECK} out."
-        )
-
-
-def _brokers(servers: str) -> set[str]:
-    return {it.rpartition("://")[2].rpartition(":")[0].lower() for it in split_list(servers)}
-
-
-def _endpoint(url: str) -> set[str]:
-    return {urlsplit(url).hostname or ""} - {""}
 
 
 def _is_below(path: Path, allowed: str) -> bool:

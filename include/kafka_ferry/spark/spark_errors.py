@@ -48,7 +48,7 @@ def _reason(error: PySparkException | Py4JJavaError) -> str:
     told = [n for n, line in enumerate(lines) if line and not _is_of_trace(line)]
     first = next((n for n in told if "Error: " in lines[n] or "Exception: " in lines[n]), told[0])
     words = takewhile(lambda line: line and not _is_of_trace(line), lines[first:])
-    return _FOREIGN_LINE.sub("its first line.", " ".join(list(words)[:_MOST_LINES]))
+    return str(_FOREIGN_LINE.sub("its first line.", " ".join(list(words)[:_MOST_LINES])))
 
 
 def _is_of_trace(line: str) -> bool:

@@ -25,7 +25,7 @@ from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
@@ -138,8 +138,7 @@ def _append_all(
             epoch=producer.epoch,
             sequence=sequence,
         )
-        request = produce_request({ledger: encoded}, producer.transactional_id)
-        answer = cluster.connection(node).call(request).responses[0].partition_responses[0]
+        answer = produce(cluster, node, ledger, encoded, producer.transactional_id)
         if answer.error_code:
             needed = Right.topic("WRITE", ledger.topic)
             raise fault(answer.error_code, f"Writing to the ledger {ledger.topic}", needed)

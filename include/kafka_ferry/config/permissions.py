@@ -67,6 +67,8 @@ SECRET_FILES: Final = frozenset(
 ``TOKEN_ENDPOINT`` with ``file:``."""
 
 _FLOWS: Final = "include/configs"
+_LIBRARY: Final = "kafka_ferry"
+_POLICIES: Final = f"{_LIBRARY}.plan.topics.replication_policy"
 # A connection whose id begins so was made for flows.
 _DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: "", CONNECTIONS: "ferry_.*"}
 
@@ -214,9 +216,14 @@ def check_module(file: str, key: str, name: str) -> None:
 
 
 def module_problems(key: str, name: str) -> Iterator[Problem]:
-    """The same for a class by its dotted name; Kafka Ferry's own, and MirrorMaker 2's names of them, always may."""
-    top = name.partition(".")[0]
-    if top in ("org", "kafka_ferry", name) or CODE not in os.environ:
+    """The same for a class by its dotted name; Kafka Ferry's own policies always may."""
+    top, module = name.partition(".")[0], name.rpartition(".")[0]
+    if module in ("", _POLICIES) or CODE not in os.environ:
+        return
+    if top == _LIBRARY:
+        # The library's other modules may lie in a folder for code, and some are programs.
+        reason = f"{name} may not be run here: of Kafka Ferry's own modules, {_POLICIES} has the policies"
+        yield Problem(key, reason, "Name one of its classes, or a module of your own.")
         return
     # Found without importing anything: that would run it.
     spec = PathFinder.find_spec(top)

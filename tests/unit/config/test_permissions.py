@@ -161,6 +161,11 @@ def test_a_policy_s_module_is_not_even_imported(
 ) -> None:
     assert CODE in problem(home, **{"replication.policy.class": "this.Zen"})
     assert CODE in problem(home, **{"replication.policy.class": "nothing_of_that_name.At.All"})
+    # Importing it runs the command line, which ends the process.
+    program = problem(home, **{"replication.policy.class": "kafka_ferry.__main__.Policy"})
+    assert "of Kafka Ferry's own modules, kafka_ferry.plan.topics.replication_policy" in program
+    own = "kafka_ferry.plan.topics.replication_policy.KeptNames"
+    assert not problem(home, **{"replication.policy.class": own})
     assert capsys.readouterr().out == ""
     (home / "include" / "own_policy.py").write_text("")
     monkeypatch.syspath_prepend(str(home / "include"))

@@ -26,6 +26,7 @@ from kafka_ferry.config.client.property_names import (
     ROLE_PREFIXES,
 )
 from kafka_ferry.config.options.base import OptionReach
+from kafka_ferry.config.store_address import store_hosts, store_options
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import compile_patterns, split_list
@@ -44,7 +45,7 @@ CODE: Final = "FERRY_ALLOW_CODE"
 
 HOSTS: Final = "FERRY_ALLOW_HOSTS"
 """The variable with patterns of hosts to which the secrets of Airflow's connections may go, besides those that a
-connection itself names."""
+connection itself names, and the machine's own login at an object store, besides its provider's."""
 
 CONNECTIONS: Final = "FERRY_ALLOW_CONNECTIONS"
 """The variable with patterns of the ids of Airflow's connections that flows may name, with commas."""
@@ -110,9 +111,26 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
                 yield from module_problems(key, value)
             else:
                 yield from code_problems(key, at_home(value))
+        elif reach == "store":
+            yield from _store_problems(key, value)
         elif reach == "connection" and value != option.default:
             ids = [value] if isinstance(value, str) else [it.connection for it in value]
             yield from _connection_ids(key, *ids)
+
+
+def _store_problems(key: str, location: str) -> Iterator[Problem]:
+    """Where the machine's own login at an object store would go elsewhere, or with less protection."""
+    allowed = os.environ.get(HOSTS)
+    if allowed is None:
+        return
+    patterns = compile_patterns(split_list(allowed) or ("(?!)",))
+    hosts, options = store_hosts(location), store_options(location)
+    if foreign := [it for it in hosts if not patterns.fullmatch(it)]:
+        reason = f"the machine's login at this store may not go to {', '.join(foreign)}"
+        yield Problem(key, reason, f"Who runs Airflow can allow it in {HOSTS}.")
+    if options and not hosts:
+        reason = f"has {', '.join(options)} only with an address that {HOSTS} allows"
+        yield Problem(key, reason, "Leave it out.")
 
 
 def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:

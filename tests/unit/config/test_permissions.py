@@ -16,6 +16,7 @@ from kafka_ferry.config.permissions import (
     CODE,
     CONNECTIONS,
     FILES,
+    HOSTS,
     SECRET_FILES,
     TOKEN_ENDPOINT,
     property_problems,
@@ -31,7 +32,6 @@ HARMLESS = {
     "transform": "expressions are SQL, and its functions are in transform.functions",
     "transform_secrets": "references, which FERRY_CONFIG_PROVIDERS decides on",
     "metrics_prometheus_dir": "written to, never read",
-    "state_dir": "the task's user may write there",
     "certificates_key": "a reference, which FERRY_CONFIG_PROVIDERS decides on",
     "policy_settings": "given to a policy, whose class is checked",
     "certificates_enabled": "mentions the state folder",
@@ -211,6 +211,36 @@ def test_on_the_command_line_a_flow_reaches_what_its_user_may(tmp_path: Path) ->
 def test_offsets_are_read_where_the_operator_keeps_files(text: str, home: Path) -> None:
     assert FILES in problem(home, **{"topics.start": {"orders": text}})
     assert not problem(home, **{"topics.start": {"orders": "file=include/offsets.yaml"}})
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        # Each would get a token of the machine's, by a look at the page Mirrors.
+        "gs://bucket/ferry?endpoint_override=attacker:443",
+        "s3://bucket/ferry?region=a&endpoint_override=attacker",
+        "abfss://attacker/container?blob_storage_authority=attacker:443",
+        "abfs://attacker:443/container",
+    ],
+)
+def test_the_machine_s_login_at_an_object_store_goes_to_its_provider(
+    state: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"may not go to attacker. Who runs Airflow can allow it in {HOSTS}" in problem(
+        home, **{"state.dir": state}
+    )
+    monkeypatch.setenv(HOSTS, "attacker")
+    assert not problem(home, **{"state.dir": state})
+    monkeypatch.delenv(HOSTS)
+    assert not problem(home, **{"state.dir": state})
+
+
+def test_nor_does_it_go_there_without_encryption(home: Path) -> None:
+    assert "has scheme only with an address" in problem(
+        home, **{"state.dir": "gs://bucket/ferry?scheme=http"}
+    )
+    for state in (".ferry", "s3://bucket/ferry?region=eu-west-1", "hdfs://name:8020/ferry"):
+        assert not problem(home, **{"state.dir": state})
 
 
 PATTERNS = [

@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from kafka_ferry.config.client.jaas import GSSAPI, JAAS, LOGIN_MODULES
+import regex
+
+from kafka_ferry.config.client.jaas import GSSAPI, JAAS, LOGIN_MODULES, JaasError, parse_login
+from kafka_ferry.config.client.msk_iam import is_iam
 from kafka_ferry.config.client.property_names import CONNECTION_NAMES
 from kafka_ferry.config.permissions import HOSTS, TOKEN_ENDPOINT
 from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns, split_list
@@ -23,6 +26,7 @@ _MECHANISM: Final = "sasl.mechanism"
 _HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
 _SUITES: Final = "ssl.cipher.suites"
 _ENCRYPTED: Final = ("SSL", "SASL_SSL")
+_MSK: Final = regex.compile(r"[a-z0-9.-]+\.kafka(-serverless)?\.[a-z0-9-]+\.amazonaws\.com(\.cn)?")
 _OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
 _OF_LOGINS: Final = ("sasl.login.", "sasl.kerberos.ticket.", "sasl.kerberos.min.")
 _LOGIN: Final = frozenset(
@@ -54,6 +58,29 @@ def override_problems(own: Mapping[str, str], connection: Mapping[str, str]) -> 
             if own[name] != connection.get(name):
                 advice = f"Leave {name} out, or let the connection name the brokers only."
                 yield Problem(name, "may not change the connection's login", advice)
+
+
+def role_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
+    """Where a login with the machine's own role of AWS would go to others than Amazon MSK.
+
+    Args:
+        properties: a client's, the flow's own and those of its connection.
+    """
+    allowed = os.environ.get(HOSTS)
+    if allowed is None or not is_iam(properties) or _has_own_keys(properties):
+        return
+    others = compile_patterns(split_list(allowed) or ("(?!)",))
+    hosts = {*_brokers(properties.get(_SERVERS, "")).values()}
+    if foreign := sorted(it for it in hosts if not (_MSK.fullmatch(it) or others.fullmatch(it))):
+        reason = f"the machine's role of AWS may not go to {', '.join(foreign)}"
+        yield Problem(_SERVERS, reason, f"Who runs Airflow can allow it in {HOSTS}.")
+
+
+def _has_own_keys(properties: Mapping[str, str]) -> bool:
+    try:
+        return "awsRoleAccessKeyId" in parse_login(properties.get(JAAS, "")).options
+    except JaasError:
+        return False
 
 
 def _other_places(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.config.connection_overrides import override_problems
+from kafka_ferry.config.client.cluster import Cluster
+from kafka_ferry.config.connection_overrides import override_problems, role_problems
 from kafka_ferry.config.permissions import HOSTS, TOKEN_ENDPOINT, restrict
+from kafka_ferry.errors import ConfigError
 
 SCRAM = "ScramLoginModule required username=a password=b;"
 OWN = "ScramLoginModule required username=c password=d;"
@@ -98,6 +100,40 @@ def test_a_flow_may_not_weaken_what_the_connection_says(
     assert {it.key for it in override_problems(own, connection)} == own.keys()
     monkeypatch.delenv(HOSTS)
     assert not [*override_problems(own, connection)]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "is_refused"),
+    [
+        (
+            "b-1.name.a1.c4.kafka.eu-west-1.amazonaws.com:9098,boot-x.c1.kafka-serverless.eu-west-1.amazonaws.com:9098",
+            False,
+        ),
+        ("attacker:9098", True),
+        ("b-1.name.a1.c4.kafka.eu-west-1.amazonaws.com:9098,attacker:9098", True),
+        ("ec2-1-2-3-4.compute-1.amazonaws.com:9098", True),
+        ("b-1.kafka.eu-west-1.amazonaws.com.attacker:9098", True),
+    ],
+)
+def test_the_machine_s_role_of_aws_goes_to_amazon_msk(
+    brokers: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is shown its token may use it at each MSK cluster of the region."""
+    properties = {"bootstrap.servers": brokers, "sasl.mechanism": "AWS_MSK_IAM"}
+    assert bool([*role_problems(properties)]) is is_refused
+    own = {
+        "sasl.jaas.config": "IAMLoginModule required awsRoleAccessKeyId=a awsRoleSecretAccessKey=b;"
+    }
+    assert not [*role_problems(properties | own)]
+    assert not [*role_problems(properties | {"sasl.mechanism": "PLAIN"})]
+    cluster = Cluster(alias="a", properties=properties | {"security.protocol": "SASL_SSL"})
+    if is_refused:
+        with pytest.raises(ConfigError, match="the machine's role of AWS may not go to"):
+            cluster.client_properties("admin")
+    monkeypatch.setenv(HOSTS, ".*")
+    assert not [*role_problems(properties)]
+    monkeypatch.delenv(HOSTS)
+    assert not [*role_problems(properties)]
 
 
 @pytest.mark.parametrize(

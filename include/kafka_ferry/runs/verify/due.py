@@ -69,7 +69,7 @@ def look_for_due(
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
     if has_ledger and not plan.options.window:
-        planned |= ledger.backfilled() & set(map(separate_topic, planned))
+        planned |= ledger.backfilled_topics() & set(map(separate_topic, planned))
     topics, refused = target.readable_topics({entry.target.topic for entry in ranges} | planned)
     since = 0 if everything else proved
     seamless, before = [*topics.values()], since
@@ -83,7 +83,7 @@ def look_for_due(
     return Due(through, proved, since, ranges, topics, refused, boundaries, is_anything=bool(found))
 
 
-def written_to(
+def find_written(
     flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan, due: Due
 ) -> tuple[Boundaries, frozenset[TopicPartition]]:
     """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on.

@@ -228,7 +228,7 @@ def check_code(file: str, key: str, path: Path) -> None:
 
 
 def check_module(file: str, key: str, name: str) -> None:
-    """The same for a class by its dotted name, without importing anything."""
+    """Check a class by its dotted name, without importing anything."""
     if problems := [*module_problems(key, name)]:
         raise config_error(file, *problems)
 

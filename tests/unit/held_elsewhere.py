@@ -44,7 +44,6 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/plan/test_make_plan.py": "model: cluster_state; plan: partition_steps",
     "unit/plan/test_removals.py": "model: removals",
     "unit/plan/topics/test_refusals.py": "model: topic_pair",
-    "unit/plan/topics/test_topic_filter.py": "plan: naming",
     "unit/report/test_metrics.py": "report: catalogue",
     "unit/report/test_page.py": "report: templates",
     "unit/report/test_plan_text.py": "model: remarks",

@@ -353,7 +353,7 @@ class ClusterControl:
     def _describe(
         self, names: Sequence[str]
     ) -> tuple[dict[str, tuple[str, tuple[tuple[int, ...], ...]]], dict[str, FerryError]]:
-        """The id of each topic, and by partition each partition's replicas; and errors as of ``_answers_of_existing``."""
+        """The id of each topic, and each partition's replicas; and errors as of ``_answers_of_existing``."""
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)

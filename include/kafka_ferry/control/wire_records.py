@@ -29,7 +29,7 @@ from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partition_leader import topics_request
 from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
-from kafka_ferry.wire.transactions.producer import produce_request
+from kafka_ferry.wire.transactions.producer import produce
 
 _MAX_BYTES: Final = 900_000
 _UNCOMPRESSED: Final = 0
@@ -133,8 +133,7 @@ def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
 def _write(wire: WireCluster, partition: TopicPartition, batch: bytes) -> None:
     with wire.forgetting():
         leader = leader_of(wire, partition, recent=True, operation="WRITE")
-        answer = wire.connection(leader).call(produce_request({partition: batch}))
-        if code := answer.responses[0].partition_responses[0].error_code:
+        if code := produce(wire, leader, partition, batch).error_code:
             doing = f"{wire.alias}, while writing to {partition.topic}"
             raise fault(code, doing, Right.topic("WRITE", partition.topic))
 

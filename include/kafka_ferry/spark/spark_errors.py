@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Final
 
+import regex
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
@@ -15,6 +16,10 @@ from kafka_ferry.errors import CheckpointInUse, SparkFailed
 _MOST_LINES: Final = 8
 # Spark's condition.
 _TWO_QUERIES: Final = "[CONCURRENT_STREAM_LOG_UPDATE]"
+# MALFORMED_LOG_FILE ends with the first line of a file in a query's checkpoint, which may be a link to any file.
+_FOREIGN_LINE: Final = regex.compile(
+    "(?<=failed to read correct log version from ).*", regex.DOTALL
+)
 
 
 @contextmanager
@@ -47,7 +52,7 @@ def _reason(error: PySparkException | Py4JJavaError) -> str:
     told = [n for n, line in enumerate(lines) if line and not _is_of_trace(line)]
     first = next((n for n in told if "Error: " in lines[n] or "Exception: " in lines[n]), told[0])
     words = takewhile(lambda line: line and not _is_of_trace(line), lines[first:])
-    return " ".join(list(words)[:_MOST_LINES])
+    return str(_FOREIGN_LINE.sub("its first line.", " ".join(list(words)[:_MOST_LINES])))
 
 
 def _is_of_trace(line: str) -> bool:

@@ -33,7 +33,7 @@ from kafka_ferry.wire.transactions.endings import (
     producers,
     transactional_ids,
 )
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
@@ -175,8 +175,7 @@ def _append_all(
             epoch=producer.epoch,
             sequence=sequence,
         )
-        request = produce_request({ledger: encoded}, producer.transactional_id)
-        answer = cluster.connection(node).call(request).responses[0].partition_responses[0]
+        answer = produce(cluster, node, ledger, encoded, producer.transactional_id)
         if answer.error_code:
             needed = Right.topic("WRITE", ledger.topic)
             raise fault(answer.error_code, f"Writing to the ledger {ledger.topic}", needed)

@@ -203,7 +203,7 @@ def refused(file: Path) -> str:
         (
             "notify: [{type: slack, channel: ops}]",
             ":7: notify: needs in each channel exactly one of slack, email, webhook with the id of an Airflow "
-            "connection, such as {slack: slack_ops}",
+            "connection, such as {slack: ferry_ops}",
         ),
         ("notify: 'slack:#ops'", "by its id, and not a channel of Slack: the connection has"),
         ("notify:\n- slack: #ops", "by its id; in YAML, '#' begins a comment"),

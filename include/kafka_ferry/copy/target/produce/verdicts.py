@@ -22,6 +22,7 @@ from kafka_ferry.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
     fault,
+    is_definite,
     is_transient,
 )
 
@@ -162,8 +163,9 @@ class Verdicts:
             failure = Failure(range_, converted.start, message, is_transient(answer.code))
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
-            if self._has_letters(range_.source, converted.start):
-                # They may be in the transaction already, and the next run writes them again.
+            # The next run writes them again: letters that may be in the transaction already, and a batch that is there
+            # after all.
+            if self._has_letters(range_.source, converted.start) or not is_definite(answer.code):
                 self.make_void(message, excludes=True)
 
     def _has_letters(self, source: TopicPartition, offset: int) -> bool:

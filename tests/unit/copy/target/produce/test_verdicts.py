@@ -78,6 +78,15 @@ def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() 
     assert verdicts.void is None
 
 
+@pytest.mark.parametrize("code", [-1, -32768, 9999])
+def test_what_a_code_of_no_meaning_is_given_for_may_be_in_the_transaction(code: int) -> None:
+    verdicts = Verdicts(None)
+    judge(verdicts, refused(code), a_converted_batch(start=40))
+    assert verdicts.failures[RANGE.source].offset == 40
+    assert verdicts.void is not None
+    assert verdicts.void.excludes
+
+
 def test_what_is_written_again_ends_at_the_refused_offset_even_within_a_batch() -> None:
     verdicts = Verdicts(None)
     judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))

@@ -31,7 +31,7 @@ class RangeClaim(NamedTuple):
         start: first source offset.
         end: source offset after the last one.
         preserved: whether the records kept their offsets.
-        producer_id: of the producer that wrote them; None where the ledger names none.
+        producer_id: of the producer that wrote them; None where it is not known.
         is_first: whether a mirror with preserved offsets begins with it, so that no record may be
             before it.
         is_adopted: whether another mirror has written it, whose batches may hold other records besides.
@@ -51,16 +51,26 @@ class RangeClaim(NamedTuple):
     is_boundary: bool = False
 
     @classmethod
-    def of(cls, copied: CopiedRange, *, is_first: bool = False) -> RangeClaim:
-        """The claim of the ledger's entry ``copied``."""
+    def of(cls, copied: CopiedRange, *, writer: int = -1, is_first: bool = False) -> RangeClaim:
+        """The claim of the ledger's entry ``copied``.
+
+        Args:
+            copied: the entry.
+            writer: the producer of the ledger's record, and so of all in its transaction; -1 where it is not known.
+            is_first: whether a mirror with preserved offsets begins with it.
+        """
+        is_adopted = copied.adopted > 0 and not copied.preserved
+        producer = copied.producer.producer_id if copied.producer else None
+        if writer >= 0 and not (copied.preserved or is_adopted):
+            producer = writer
         return cls(
             copied.segments,
             copied.start,
             copied.end,
             copied.preserved,
-            copied.producer.producer_id if copied.producer else None,
+            producer,
             is_first,
-            copied.adopted > 0 and not copied.preserved,
+            is_adopted,
             copied.compared,
         )
 

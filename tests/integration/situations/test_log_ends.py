@@ -15,21 +15,24 @@ from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.runs.takeover.takeover import Takeover
+from kafka_ferry.runs.verify.verify import read_back
 from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.own_brokers import own_pair
 from tests.support.brokers.segments import base_offset, cut_log, read_batches, write_log
+from tests.support.records.batches import a_batch
 from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
 from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import verified
+from tests.support.runs.proof import NO_SPARK, verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 OFFSETS = "__consumer_offsets"
@@ -153,6 +156,74 @@ def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_
     gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
     with pytest.raises(VerificationFailed, match=gone):
         verified(flow, "run-3")
+
+
+@pytest.mark.long
+def test_no_cleaner_explains_records_in_whose_place_an_aborted_batch_lies_that_begins_before_them(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """An attempt that was given up lay before the copy; the log was cut below both, and has grown past them again."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("long"), own, unique("long"), cleanup_policy="compact")
+    topic, there = flow.topics[0], remote(flow, flow.topics[0])
+
+    def give_up(records: int) -> None:
+        given_up = keyed("given-up", records)
+        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
+
+    give_up(10)
+    produce(source.bootstrap, topic, keyed("second", 20))
+    assert failures(copy_now(flow, "run-2")) == []
+    assert isinstance(target, Broker)
+    target.kill()
+    cut_log(target, there, 31)
+    target.start().wait_ready()
+    give_up(60)
+
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothers(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("part"), own, unique("part"), cleanup_policy="compact")
+    produce(source.bootstrap, flow.topics[0], keyed("second", 20))
+    assert failures(copy_now(flow, "run-2")) == []
+    there = remote(flow, flow.topics[0])
+    before = [it for it in read_batches(target, there) if base_offset(it) < 31]
+    assert isinstance(target, Broker)
+    target.kill()
+    left = a_batch(10, at=31, deltas=range(0, 20, 2), last_offset_delta=20)
+    write_log(target, there, [*before, left])
+    target.start().wait_ready()
+
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_what_was_read_back_does_not_count_where_its_log_was_cut_and_has_grown_past_it_since(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """The step ``mirror`` had read all of it; the log's end tells nothing of what came after that."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("since"), own, unique("since"))
+    produce(source.bootstrap, flow.topics[0], keyed("second", 20))
+    assert failures(copy_now(flow, "run-2")) == []
+    read_back(NO_SPARK, Run(flow, "run-2")._context, None)
+    there = remote(flow, flow.topics[0])
+    assert isinstance(target, Broker)
+    target.kill()
+    cut_log(target, there, 31)
+    target.start().wait_ready()
+    given_up = keyed("given-up", 60)
+    produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
+
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        verified(flow, "run-2")
 
 
 def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is_new(

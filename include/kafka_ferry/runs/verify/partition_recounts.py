@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.retry import retry_for
+from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.expiry import as_of
 from kafka_ferry.verify.recount import recount_each
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.epochs import epoch_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +55,8 @@ def recount_now(
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recount of each target partition, as its log is after the last of them was read.
 
-    What was read some time ago does not count where the log has lost its end since, or has no leader that says so.
+    What was read does not count where the log has lost its end since, also if it has grown again; nor, if it was read
+    some time ago, where no leader says so.
     """
     found = recount_partitions(spark, flow, stored, claims)
     names = sorted({tp.topic for tp in claims})
@@ -61,13 +64,34 @@ def recount_now(
         [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
     )
     ends = {tp: max(claim.target_end for claim in of_tp) for tp, of_tp in claims.items()}
-    doubtful = {tp: claims[tp] for tp in claims if tp not in logs or logs[tp].end < ends[tp]}
-    if stored and doubtful:
-        found |= recount_partitions(spark, flow, None, doubtful)
+    doubtful = _truncated_since(flow, ends, found)
+    doubtful |= {tp for tp in claims if (logs[tp].end < ends[tp] if tp in logs else bool(stored))}
+    if doubtful:
+        found |= recount_partitions(spark, flow, None, {tp: claims[tp] for tp in sorted(doubtful)})
     return {
         tp: as_of(logs[tp].start, claims[tp], of_tp) if tp in logs else of_tp
         for tp, of_tp in found.items()
     }
+
+
+def _truncated_since(
+    flow: Flow,
+    ends: Mapping[TopicPartition, int],
+    found: Mapping[TopicPartition, PartitionRecount],
+) -> set[TopicPartition]:
+    """The partitions whose logs have lost what was read of them, by its leader epoch (KIP-320).
+
+    Args:
+        flow: the flow.
+        ends: by *target* partition, up to where it was read.
+        found: what was found then.
+    """
+    epochs = {tp: it.epoch for tp, it in found.items() if it.epoch >= 0}
+    if not epochs:
+        return set()
+    with connected(flow.target) as cluster:
+        now = retry(lambda: epoch_ends(cluster, epochs))
+    return {tp for tp, there in now.items() if there.epoch != epochs[tp] or there.end < ends[tp]}
 
 
 def _recount_quickly(

@@ -163,8 +163,12 @@ def _claims(
     claims = {tp: [RangeClaim.boundary(end.offset)] for tp, end in boundaries.items()}
     for tp, entries in by_target.items():
         of_ranges = [
-            RangeClaim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
-            for copied in (entry.copied for entry in entries)
+            RangeClaim.of(
+                entry.copied,
+                writer=entry.producer_id,
+                is_first=first.get((tp, entry.copied.remote_topic_id)) == entry.copied.start,
+            )
+            for entry in entries
         ]
         claims.setdefault(tp, []).extend(without_overwritten(of_ranges))
     return claims

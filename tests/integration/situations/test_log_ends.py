@@ -226,6 +226,27 @@ def test_what_was_read_back_does_not_count_where_its_log_was_cut_and_has_grown_p
         verified(flow, "run-2")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [(30, "the marker of its last transaction is gone"), (0, "ends at 0, before 30, up to which")],
+    ids=["marker", "records"],
+)
+def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique, last: int, said: str
+) -> None:
+    target = own[1]
+    flow = flow_with_run(tmp_path / unique("idle"), own, unique("idle"))
+    assert failures(copy_now(flow, "run-2")) == []
+    assert isinstance(target, Broker)
+    target.kill()
+    cut_log(target, remote(flow, flow.topics[0]), last)
+    target.start().wait_ready()
+
+    with pytest.raises(VerificationFailed, match=said):
+        verified(flow, "run-2")
+
+
 def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:

@@ -90,6 +90,11 @@ class RangeClaim(NamedTuple):
             return self.end
         return max((target + records for _, target, records in self.segments), default=0)
 
+    @property
+    def log_end(self) -> int:
+        """Where the target's log ends at least: a marker follows what the flow has written in a transaction."""
+        return self.target_end + (not self.preserved and self.producer_id is not None)
+
     def beyond(self, log_end: int) -> int:
         """How many of the records would be at or after ``log_end`` on the target."""
         return sum(

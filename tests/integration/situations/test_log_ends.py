@@ -205,10 +205,17 @@ def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothe
 
 
 @pytest.mark.long
-def test_what_was_read_back_does_not_count_where_its_log_was_cut_and_has_grown_past_it_since(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+@pytest.mark.parametrize(
+    ("last", "others"), [(31, 60), (51, 0), (51, 60)], ids=["records", "marker", "marker-regrown"]
+)
+def test_what_was_read_back_does_not_count_where_its_log_was_cut_since(
+    tmp_path: Path,
+    own: tuple[KafkaCluster, KafkaCluster],
+    unique: Unique,
+    last: int,
+    others: int,
 ) -> None:
-    """The step ``mirror`` had read all of it; the log's end tells nothing of what came after that."""
+    """The step ``mirror`` had read all of it; where the log has grown again, its end tells nothing of that."""
     source, target = own
     flow = flow_with_run(tmp_path / unique("since"), own, unique("since"))
     produce(source.bootstrap, flow.topics[0], keyed("second", 20))
@@ -217,10 +224,11 @@ def test_what_was_read_back_does_not_count_where_its_log_was_cut_and_has_grown_p
     there = remote(flow, flow.topics[0])
     assert isinstance(target, Broker)
     target.kill()
-    cut_log(target, there, 31)
+    cut_log(target, there, last)
     target.start().wait_ready()
-    given_up = keyed("given-up", 60)
-    produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
+    if others:
+        given_up = keyed("given-up", others)
+        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
 
     with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
         verified(flow, "run-2")
@@ -244,6 +252,26 @@ def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
     target.start().wait_ready()
 
     with pytest.raises(VerificationFailed, match=said):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_a_log_that_has_grown_and_does_not_show_its_end_is_not_proved(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """What its broker gives nothing of may be another producer's; here the file of the log's end was emptied."""
+    target = own[1]
+    flow = flow_with_run(tmp_path / unique("end"), own, unique("end"))
+    there = remote(flow, flow.topics[0])
+    batches = read_batches(target, there)
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, there, [*batches, a_batch(4, at=31)])
+    (target.log_folder(there, 0) / f"{40:020}.log").touch()
+    target.start().wait_ready()
+    assert failures(copy_now(flow, "run-2")) == []
+
+    with pytest.raises(VerificationFailed, match="it was not read on the target"):
         verified(flow, "run-2")
 
 

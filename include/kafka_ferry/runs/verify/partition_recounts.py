@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.retry import retry, retry_for
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify.claim import RangeClaim
 
-log = logging.getLogger(__name__)
 # So long the end of a log is asked for records that it may not have any more.
 _TAIL_S: Final = 5.0
 
@@ -63,7 +61,7 @@ def recount_now(
     logs = target.log_bounds(
         [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
     )
-    ends = {tp: max(claim.target_end for claim in of_tp) for tp, of_tp in claims.items()}
+    ends = {tp: max(claim.log_end for claim in of_tp) for tp, of_tp in claims.items()}
     doubtful = _truncated_since(flow, ends, found)
     doubtful |= {tp for tp in claims if (logs[tp].end < ends[tp] if tp in logs else bool(stored))}
     if doubtful:
@@ -83,7 +81,7 @@ def _truncated_since(
 
     Args:
         flow: the flow.
-        ends: by *target* partition, up to where it was read.
+        ends: by *target* partition, where its log ended then at least.
         found: what was found then.
     """
     epochs = {tp: it.epoch for tp, it in found.items() if it.epoch >= 0}
@@ -97,10 +95,9 @@ def _truncated_since(
 def _recount_quickly(
     flow: Flow, tp: TopicPartition, claims: Sequence[RangeClaim]
 ) -> dict[TopicPartition, PartitionRecount]:
-    """The recount of a partition to which the run has copied nothing; none where its log shows nothing there."""
+    """The recount of a partition to which the run has copied nothing; its log may not show all of what is there."""
     try:
         with retry_for(_TAIL_S):
             return dict(recount_each(flow.target, [(tp, claims, None)]))
     except Unanswered as error:
-        log.warning("What lies after the last proof is not known: %s", error)
-        return {tp: PartitionRecount((Recount(0, ""),) * len(claims), 0)}
+        return {tp: PartitionRecount((Recount(0, ""),) * len(claims), 0, unread=str(error))}

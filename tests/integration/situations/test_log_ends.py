@@ -236,15 +236,24 @@ def test_what_was_read_back_does_not_count_where_its_log_was_cut_since(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("last", "said"),
-    [(30, "the marker of its last transaction is gone"), (0, "ends at 0, before 30, up to which")],
-    ids=["marker", "records"],
+    ("offsets", "last", "said"),
+    [
+        ("translated", 30, "the marker of its last transaction is gone"),
+        ("translated", 0, "ends at 0, before 30, up to which"),
+        ("preserved", 0, "ends at 0, before 30, up to which"),
+    ],
 )
 def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
-    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique, last: int, said: str
+    tmp_path: Path,
+    own: tuple[KafkaCluster, KafkaCluster],
+    unique: Unique,
+    offsets: str,
+    last: int,
+    said: str,
 ) -> None:
     target = own[1]
-    flow = flow_with_run(tmp_path / unique("idle"), own, unique("idle"))
+    options = {"offsets": offsets}
+    flow = flow_with_run(tmp_path / unique("idle"), own, unique("idle"), options)
     assert failures(copy_now(flow, "run-2")) == []
     assert isinstance(target, Broker)
     target.kill()

@@ -11,7 +11,7 @@ from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan.backfill.separate_topic import separate_topic
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends, log_ends_and_leaderless
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
-from kafka_ferry.runs.provenance.preserved_ends import after_positions
+from kafka_ferry.runs.provenance.preserved_ends import after_positions, preserved_ends
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -115,13 +115,12 @@ def written_to(
     ends, leaderless = log_ends_and_leaderless(flow, target, ledger, topics)
     names = ledger.topics() if plan.remarks.refused else {}
     refused = {(names.get(it.topic), it.partition) for it in plan.remarks.refused}
-    looked_at = {
-        tp: end
-        for tp, end in ends.items()
-        # The plan has said what is wrong with the others, and the run fails for it.
+    # The plan has said what is wrong with the others, and the run fails for it.
+    unread = {
+        tp: why
+        for tp, why in _shortened(flow, target, ledger, topics, ends).items()
         if tp not in written and refused.isdisjoint({(tp.topic, tp.partition), (tp.topic, None)})
     }
-    unread = _shortened(flow, target, ledger, topics, looked_at)
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
         # Other flows write there, and prove what they write; or the target's own producers do.
         return Written(unread=unread)
@@ -152,6 +151,8 @@ def _shortened(
         asked = [it for it in topics if it.name in {tp.topic for tp in short}]
         now = log_ends(flow, target, ledger, asked)
         short = {tp: now[tp] for tp in short if tp in now and now[tp].lacks_end}
+    kept = preserved_ends(flow, target, ledger, topics)
+    short |= {tp: end for tp, end in kept.items() if end.is_cut}
     return {
         tp: f"its log {LogMismatch(end.ledger_end.offset, end.log.end).problem}."
         if end.is_cut

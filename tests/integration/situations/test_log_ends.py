@@ -284,6 +284,28 @@ def test_a_log_that_has_grown_and_does_not_show_its_end_is_not_proved(
         verified(flow, "run-2")
 
 
+@pytest.mark.long
+def test_no_group_is_ready_for_a_log_whose_last_marker_is_lost(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """Its consumers would wait for ever: with the source gone, no run ends the transaction again."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("ready"), own, unique("ready"))
+    topic = flow.topics[0]
+    commit_alone(source, topic, {TopicPartition(topic, 0): 7})
+    (group,) = failover(flow, dry_run=True).groups
+    assert group.state == "ready", group.reason
+    assert isinstance(target, Broker)
+    target.kill()
+    cut_log(target, remote(flow, topic), 30)
+    target.start().wait_ready()
+
+    (group,) = failover(flow).groups
+
+    assert group.state == "stuck"
+    assert f"an open transaction in {remote(flow, topic)}-0 on backup hides" in group.reason
+
+
 def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:

@@ -236,11 +236,13 @@ def test_what_was_read_back_does_not_count_where_its_log_was_cut_since(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("offsets", "last", "said"),
+    ("offsets", "last", "others", "said"),
     [
-        ("translated", 30, "the marker of its last transaction is gone"),
-        ("translated", 0, "ends at 0, before 30, up to which"),
-        ("preserved", 0, "ends at 0, before 30, up to which"),
+        ("translated", 30, 0, "the marker of its last transaction is gone"),
+        ("translated", 30, 60, "the last record that the ledger has there is gone, or hidden"),
+        ("translated", 0, 0, "ends at 0, before 30, up to which"),
+        ("translated", 0, 60, "the last record that the ledger has there is gone, or hidden"),
+        ("preserved", 0, 0, "ends at 0, before 30, up to which"),
     ],
 )
 def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
@@ -249,6 +251,7 @@ def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
     unique: Unique,
     offsets: str,
     last: int,
+    others: int,
     said: str,
 ) -> None:
     target = own[1]
@@ -257,8 +260,12 @@ def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
     assert failures(copy_now(flow, "run-2")) == []
     assert isinstance(target, Broker)
     target.kill()
-    cut_log(target, remote(flow, flow.topics[0]), last)
+    there = remote(flow, flow.topics[0])
+    cut_log(target, there, last)
     target.start().wait_ready()
+    if others:
+        given_up = keyed("given-up", others)
+        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
 
     with pytest.raises(VerificationFailed, match=said):
         verified(flow, "run-2")

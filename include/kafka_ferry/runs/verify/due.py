@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan.backfill.separate_topic import separate_topic
 from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends, log_ends_and_leaderless
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_ferry.control import ClusterControl
     from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerRange, LedgerTable
-    from kafka_ferry.model import Plan, Topic, TopicPartition
+    from kafka_ferry.model import Plan, Topic
     from kafka_ferry.runs.provenance.log_ends import LogEnds
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.verify.recount import Boundaries
@@ -100,10 +101,12 @@ class Written(NamedTuple):
     Attributes:
         after: those that may hold what the ledger has not, and from where on.
         unread: those of which nothing is proved, and why: they have no leader, or have lost what the ledger has.
+        refused: those that the plan has refused: it has said what is wrong, and the run fails for it.
     """
 
     after: Boundaries = MappingProxyType({})
     unread: Mapping[TopicPartition, str] = MappingProxyType({})
+    refused: frozenset[TopicPartition] = frozenset()
 
 
 def written_to(
@@ -114,16 +117,21 @@ def written_to(
     topics = due.topics.values()
     ends, leaderless = log_ends_and_leaderless(flow, target, ledger, topics)
     names = ledger.topics() if plan.remarks.refused else {}
-    refused = {(names.get(it.topic), it.partition) for it in plan.remarks.refused}
-    # The plan has said what is wrong with the others, and the run fails for it.
+    said = {(names.get(it.topic), it.partition) for it in plan.remarks.refused}
+    refused = frozenset(
+        TopicPartition(it.name, number)
+        for it in topics
+        for number in range(it.partitions)
+        if not said.isdisjoint({(it.name, number), (it.name, None)})
+    )
     unread = {
         tp: why
         for tp, why in _shortened(flow, target, ledger, topics, ends).items()
-        if tp not in written and refused.isdisjoint({(tp.topic, tp.partition), (tp.topic, None)})
+        if tp not in written and tp not in refused
     }
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
         # Other flows write there, and prove what they write; or the target's own producers do.
-        return Written(unread=unread)
+        return Written(unread=unread, refused=refused)
     after, others = after_positions(flow, target, ledger, topics)
     loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet} | after
     # A partition that has failed may hold what an attempt has left.
@@ -131,6 +139,7 @@ def written_to(
     return Written(
         {tp: end for tp, end in loud.items() if tp not in written},
         dict.fromkeys(leaderless | others, _NO_LEADER) | unread,
+        refused,
     )
 
 

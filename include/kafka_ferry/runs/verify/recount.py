@@ -49,11 +49,13 @@ class Recounted:
         present: those whose remote topic exists, or may exist.
         gone: those whose remote topic was deleted or given up.
         recounts: by *target* partition, what was found in it.
+        cut: the *target* partitions without ranges that do not show the last record that the ledger has there.
     """
 
     present: list[RangeRow]
     gone: list[RangeRow]
     recounts: Mapping[TopicPartition, PartitionRecount]
+    cut: frozenset[TopicPartition] = frozenset()
 
 
 def recount_ranges(
@@ -95,14 +97,16 @@ def recount_ranges(
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     accepted = accepted_ranges(ledger)
-    left = {(topic, number) for _, topic, number, _ in accepted}
+    compacted = {name for name, topic in topics.items() if topic.is_compacted}
+    names = ledger.topics() if accepted else {}
+    left = {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
     cut = {
         tp
-        for tp, entries in by_target.items()
-        if _is_cut(recounts[tp], claims[tp], boundaries.get(tp))
+        for tp, found in recounts.items()
+        if _is_cut(found, claims[tp], boundaries.get(tp))
         # A cleaner may have taken it, or a person has looked at what is missing and left it so.
-        and left.isdisjoint((it.copied.topic, it.copied.partition) for it in entries)
-        and (not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1))
+        and tp not in left
+        and not (tp.topic in compacted and not _is_hidden(flow, tp, boundaries[tp].offset - 1))
     }
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
@@ -110,6 +114,7 @@ def recount_ranges(
         _range_rows(by_target, recounts, topics, accepted, boundaries, cut) + unread,
         [_range_row(entry, None) for entry in gone],
         recounts,
+        frozenset(cut - by_target.keys()),
     )
 
 

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PAUSES_S: Final = (0.0, 0.2, 1.0)
+_LAST_IS_GONE: Final = (
+    "the last record that the ledger has there is gone, or hidden from consumers."
+)
 
 
 def verify_run(
@@ -188,7 +191,10 @@ def _read_due(
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
         unread = {tp: PartitionRecount((), 0, unread=why) for tp, why in written.unread.items()}
-        recounted = replace(recounted, recounts={**unread, **recounted.recounts})
+        recounts = {**unread, **recounted.recounts}
+        for tp in recounted.cut - written.refused:
+            recounts[tp] = recounts[tp]._replace(unread=_LAST_IS_GONE)
+        recounted = replace(recounted, recounts=recounts)
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     witnessed = ask_source(run, due.ranges)

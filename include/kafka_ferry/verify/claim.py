@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import CopiedRange
+
+FOR_EVER: Final = 2**62
+"""After every offset."""
 
 
 class ReadUntil(NamedTuple):
@@ -92,7 +95,12 @@ class RangeClaim(NamedTuple):
 
     @property
     def log_end(self) -> int:
-        """Where the target's log ends at least: a marker follows what the flow has written in a transaction."""
+        """Where the target's log ends at least: a marker follows what the flow has written in a transaction.
+
+        0 for a claim to everything after an offset.
+        """
+        if self.end >= FOR_EVER:
+            return 0
         return self.target_end + (not self.preserved and self.producer_id is not None)
 
     def beyond(self, log_end: int) -> int:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.verify.claim import RangeClaim, without_overwritten
+from kafka_ferry.verify.shared_topics import everything_after
 
 
 def claim(*segments: tuple[int, int, int]) -> RangeClaim:
@@ -30,6 +31,7 @@ def test_a_log_reaches_as_far_as_what_is_claimed_and_its_marker(
     more: dict[str, Any], log_end: int
 ) -> None:
     assert RangeClaim((Segment(0, 10, 5),), 0, 40, **more).log_end == log_end
+    assert everything_after(10).log_end == 0
 
 
 def test_a_truncated_log_holds_what_was_written_after_it_was_truncated() -> None:

@@ -52,9 +52,9 @@ def control(broker: KafkaCluster, alias: str) -> GroupControl:
 def move(source: GroupControl, target: GroupControl, watch: Stopwatch) -> int:
     """Carry all offsets over with the same numbers; how many there are."""
     groups = watch.time("list the source's groups", source.groups)
-    found = watch.time("read what they have committed", lambda: source.committed(groups))
+    found = watch.time("read what they have committed", lambda: source.committed_offsets(groups))
     names = [group.name for group in groups]
-    there = watch.time("look at the target's groups", lambda: target.described(names))
+    there = watch.time("look at the target's groups", lambda: target.describe(names))
     wanted = {}
     for group in groups:
         offsets, other = found[group.name], there[group.name]
@@ -62,7 +62,7 @@ def move(source: GroupControl, target: GroupControl, watch: Stopwatch) -> int:
             raise SystemExit(f"{group.name}: {offsets}, {other}")
         wanted[group] = offsets
     refused = watch.time("commit on the target", lambda: target.commit(wanted))
-    copied = watch.time("read that again", lambda: target.committed(groups))
+    copied = watch.time("read that again", lambda: target.committed_offsets(groups))
     if refused or copied != {group.name: offsets for group, offsets in wanted.items()}:
         raise SystemExit(f"{len(refused)} groups were refused, or the offsets differ.")
     return sum(map(len, wanted.values()))

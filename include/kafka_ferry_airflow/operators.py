@@ -126,7 +126,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         if self.shard is not None:
             await_other_runs(context)
         provide_connections(self.flow)
-        if self._done_without_spark(context):
+        if self._is_done_without_spark(context):
             return
         self.application_args = [*(self.application_args or ()), "--run-id", context["run_id"]]
         if self.step == "mirror":
@@ -174,7 +174,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         if self._hook:
             super().on_kill()
 
-    def _done_without_spark(self, context: Context) -> bool:
+    def _is_done_without_spark(self, context: Context) -> bool:
         """Executes the step in this process, unless there is work for Spark.
 
         Raises:
@@ -266,7 +266,7 @@ class AuditOperator(FerrySparkSubmitOperator):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(step="audit", **kwargs)
 
-    def _done_without_spark(self, context: Context) -> bool:
+    def _is_done_without_spark(self, context: Context) -> bool:
         audit = self._audit(context)
         with airflow_errors():
             if audit.needs_spark():

@@ -74,7 +74,7 @@ def with_spark(flow: Flow, name: str) -> list[str]:
 def late(flow: Flow, name: str) -> list[str]:
     """Copy what was planned long ago, if the plan is still there."""
     try:
-        plan = Run(flow, name).planned()
+        plan = Run(flow, name).stored_plan()
     except FerryError:
         return []
     return copy(flow, plan)

@@ -48,8 +48,8 @@ from kafka_ferry.config.client.pem import PemError, pem_key
 from kafka_ferry.errors import AccessDenied, CheckpointRefused, ClusterUnreachable, ConfigError
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     CONNECTOR,
-    copied_of,
     key_of,
+    offset_of,
     partition_of,
 )
 from kafka_ferry.groups.mirrormaker2.record_formats import (
@@ -317,7 +317,7 @@ DECODERS = {
         lambda content: partition_of(content, "primary"),
         [key_of(ORDERS, "primary"), f'["{CONNECTOR}",{{}}]'.encode()],
     ),
-    "values of Connect's offsets": Decoder(copied_of, [b'{"offset":41}']),
+    "values of Connect's offsets": Decoder(offset_of, [b'{"offset":41}']),
     "the ledger": Decoder(lambda it: decode(it, at="offset 1"), VALUES, (LedgerError,)),
     "positions": Decoder(
         lambda it: position_of(7, it.decode(errors="surrogateescape")),

@@ -335,5 +335,5 @@ def _code_of(answer: Any) -> int:
 
 
 def _batch(records: int) -> Any:
-    content = Content(b"key", b"value").encoded()
+    content = Content(b"key", b"value").encode()
     return dense_batch([(0, _AT_MS + at, b"\0", content) for at in range(records)], 0)

@@ -196,10 +196,10 @@ class Spark:
             raise SparkFailed("Another query uses the checkpoint.", advice="Run it again.")
         del self.planned[where]
 
-    def done_in_tasks(
+    def run_in_tasks(
         self, _: object, work: Callable[[Any], Any], items: Sequence[Any]
     ) -> list[Any]:
-        """See ``spark.jobs.done_in_tasks``."""
+        """See ``spark.jobs.run_in_tasks``."""
         world = Network.here.world
         driver = world.current.process
         results: list[Any] = [None] * len(items)
@@ -264,7 +264,7 @@ def judge_by_predicates(suites: Any, rows: Any, terms: Any, verdict: Any) -> Any
                     key=check.key,
                 )
             )
-    return verdict.joined_by(results)
+    return verdict.join(results)
 
 
 def _settings_of(cluster: Cluster) -> dict[str, Any]:
@@ -315,10 +315,10 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (control, "admin_config", _settings_of),
         (control, "admin_client", lambda cluster, config: WireAdmin(cluster.alias, config)),
         (query, "run_query", spark.run_query),
-        (query, "done_in_tasks", spark.done_in_tasks),
+        (query, "run_in_tasks", spark.run_in_tasks),
         (query, "envelope", lambda flow: flow),
         (query, "open_envelope", lambda flow: flow),
-        (kafka_ferry.spark.recount, "done_in_tasks", spark.done_in_tasks),
+        (kafka_ferry.spark.recount, "run_in_tasks", spark.run_in_tasks),
         (kafka_ferry.spark.recount, "envelope", lambda flow: flow),
         (kafka_ferry.spark.recount, "open_envelope", lambda flow: flow),
         (judge, "_judge", judge_by_predicates),

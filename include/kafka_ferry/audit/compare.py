@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from kafka_ferry.audit.comparison.compacted import keys_compared
+from kafka_ferry.audit.comparison.compacted import compare_keys
 from kafka_ferry.audit.comparison.entries import Hashes, Integers, chunks, locate_first
 from kafka_ferry.audit.comparison.unmatched import judge_unmatched
 from kafka_ferry.audit.comparison.unordered import Unordered, compare_unordered
@@ -116,7 +116,7 @@ class PairComparison:
         )
 
     def _by_keys(self, pair: AuditPair, source: WireLog, target: WireLog) -> PairOutcome:
-        found = keys_compared(
+        found = compare_keys(
             source,
             target,
             times=pair.times,

@@ -7,7 +7,7 @@ from typing import Final
 
 from kafka_ferry.audit.comparison.across_partitions import Elsewhere
 from kafka_ferry.audit.comparison.findings import Differing, Finding, runs
-from kafka_ferry.audit.comparison.unmatched import listed
+from kafka_ferry.audit.comparison.unmatched import as_findings
 from kafka_ferry.audit.comparison.unordered import Unordered
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.result import PairCounts, PartitionAudit
@@ -26,7 +26,7 @@ def elsewhere(outcomes: Iterable[PairOutcome]) -> Elsewhere:
     )
 
 
-def audited_in_order(outcomes: Sequence[PairOutcome], left: Elsewhere) -> list[PartitionAudit]:
+def results_in_order(outcomes: Sequence[PairOutcome], left: Elsewhere) -> list[PartitionAudit]:
     """The results for the pairs of a topic that were compared one by one.
 
     Args:
@@ -45,7 +45,7 @@ def _partition_audit(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
         *outcome.differing,
         *left.moved.get(number, ()),
         *left.doubled.get(number, ()),
-        *listed(left.missing[number], left.foreign[number]),
+        *as_findings(left.missing[number], left.foreign[number]),
     ]
     counts = PairCounts(
         source_records=outcome.source_records,
@@ -64,7 +64,7 @@ def _partition_audit(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
     )
 
 
-def audited_without_order(
+def results_without_order(
     pairs: Sequence[AuditPair], found: Unordered, seconds: float
 ) -> list[PartitionAudit]:
     """The results for the pairs of a topic that were compared all at once.

@@ -83,8 +83,8 @@ class WireLog:
         breaks = np.flatnonzero(np.diff(offsets) > _NEAR) + 1
         for group in np.split(offsets, breaks) if len(offsets) else ():
             for batch in self.batches(int(group[0])):
-                for records in self.opened(batch):
-                    with self.named():
+                for records in self.open(batch):
+                    with self.name_partition():
                         columns.add([record for record in records if record[0] in wanted])
                 if batch.header.next_offset > group[-1]:
                     break
@@ -104,9 +104,9 @@ class WireLog:
                 time.sleep(wait_s)
             yield batch
 
-    def opened(self, batch: Batch) -> Iterator[list[Record]]:
+    def open(self, batch: Batch) -> Iterator[list[Record]]:
         """The records of a batch that are compared, a mebibyte or so at a time if it is large."""
-        with self.named():
+        with self.name_partition():
             try:
                 found: Iterator[list[Record]] = iter([read_records(batch, _OPENED_AT_ONCE)])
             except TooLarge:
@@ -147,7 +147,7 @@ class WireLog:
         return (batch for batch in stored if not batch.header.is_control)
 
     @contextmanager
-    def named(self) -> Iterator[None]:
+    def name_partition(self) -> Iterator[None]:
         """Name the partition whose records cannot be read."""
         try:
             yield
@@ -171,9 +171,9 @@ class WireCursor:
             more = self._more()
             if more is None:
                 break
-            with self._log.named():
+            with self._log.name_partition():
                 columns.add(more)
-        found = Entries.joined([self._ready, columns.result()])
+        found = Entries.concat([self._ready, columns.result()])
         self._ready = found.at(slice(records, None))
         return found.at(slice(0, records))
 
@@ -191,7 +191,7 @@ class WireCursor:
             if self._log.counts_whole(batch, self._at) and batch.header.records <= left:
                 left -= batch.header.records
             else:
-                self._lists = self._log.opened(batch)
+                self._lists = self._log.open(batch)
         return records - left
 
     def _pass(self, opened: list[Record], left: int) -> int:
@@ -208,7 +208,7 @@ class WireCursor:
             batch = next(self._batches, None)
             if batch is None:
                 return None
-            self._lists = self._log.opened(batch)
+            self._lists = self._log.open(batch)
         if opened and opened[0][0] < self._at:
             return [record for record in opened if record[0] >= self._at]
         return opened

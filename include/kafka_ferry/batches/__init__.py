@@ -14,7 +14,7 @@ from kafka_ferry.batches.converted_batch import (
     Rebuilt,
     gap,
     left_out,
-    lost,
+    lost_batch,
 )
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.batches.empty_batches import empty_batch, empty_batches, is_empty_batch
@@ -86,7 +86,7 @@ __all__ = [
     "is_empty_batch",
     "key_value_of",
     "left_out",
-    "lost",
+    "lost_batch",
     "next_sequence",
     "offsets_at",
     "read_records",

@@ -97,7 +97,7 @@ class AbortFilter:
         if is_abort and first is not None:
             self.unlisted.append(AbortedTransaction(producer, first))
         if self._fates:
-            self._fates.ended(marker.header, is_abort=is_abort)
+            self._fates.note_end(marker.header, is_abort=is_abort)
 
 
 class TransactionFates:
@@ -118,7 +118,7 @@ class TransactionFates:
         self._aborted_at: dict[int, int] = {}
         self._known: dict[int, tuple[int, bool]] = {}
 
-    def judged(
+    def decide(
         self,
         listed: Iterable[AbortedTransaction],
         judge: Callable[[AbortFilter], _T],
@@ -157,7 +157,7 @@ class TransactionFates:
             self._bytes += header.size
             self._end = header.next_offset
 
-    def ended(self, marker: BatchHeader, *, is_abort: bool) -> None:
+    def note_end(self, marker: BatchHeader, *, is_abort: bool) -> None:
         """Note that a producer's transaction ends at ``marker``."""
         producer = marker.producer_id
         if is_abort:

@@ -99,7 +99,7 @@ def gap(start: int, end: int) -> ConvertedBatch:
     return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.COMPACTED),))
 
 
-def lost(start: int, end: int) -> ConvertedBatch:
+def lost_batch(start: int, end: int) -> ConvertedBatch:
     """The converted batch for offsets that the source deleted before they were copied."""
     return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.LOST),))
 
@@ -109,7 +109,7 @@ def left_out(absent: Absent) -> ConvertedBatch:
     return ConvertedBatch(absent.first, absent.end, absent=(absent,))
 
 
-def assembled(
+def assemble(
     start: int,
     end: int,
     pieces: Iterable[tuple[Batch, Runs]],

@@ -22,7 +22,7 @@ from kafka_ferry.batches.topic_limits import TopicLimits
 _MOST: Final = 1_000_000
 _NO_TIMESTAMP: Final = -1
 _BEFORE: Final = b"\0\0"  # attributes, and the time as it is in the batch's header
-_CONTENT: Final = Content(b"", None).encoded()
+_CONTENT: Final = Content(b"", None).encode()
 _SIZE: Final = len(_BEFORE) + len(_CONTENT)
 # So many deltas in a row differ only in the two lowest bytes of their varint.
 _BLOCK: Final = 2**13

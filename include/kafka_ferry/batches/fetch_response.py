@@ -27,7 +27,7 @@ from kafka_ferry.batches.converted_batch import (
     ConvertedBatch,
     Reason,
     Rebuilt,
-    assembled,
+    assemble,
     gap,
 )
 from kafka_ferry.batches.record_format.codecs import NONE, TooLarge
@@ -135,7 +135,7 @@ class _Passing:
         for batch_filter in self._filters:
             if isinstance(verdict, Reason):
                 break
-            wanted = wanted.filtered(batch_filter)
+            wanted = wanted.filter(batch_filter)
             verdict = judge(wanted.case)
         if header.leader_epoch != self._leader_epoch:
             yield from self.flush()
@@ -200,7 +200,7 @@ class _Passing:
         self._start = self.at = stop
         self._waiting, self._absent, self._bytes = [], [], 0
         self._codec = NONE
-        yield from assembled(
+        yield from assemble(
             start,
             stop,
             pieces,
@@ -246,7 +246,7 @@ class _Wanted:
         self._records: list[Record] | None = None
         self._is_large = False
 
-    def filtered(self, batch_filter: BatchFilter) -> _Wanted:
+    def filter(self, batch_filter: BatchFilter) -> _Wanted:
         """What a filter leaves of it."""
         case = self.case
         batch, start, end = case.batch, case.start, case.end

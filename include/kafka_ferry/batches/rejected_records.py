@@ -11,7 +11,7 @@ from kafka_ferry.batches.converted_batch import (
     ConvertedBatch,
     Reason,
     Rebuilt,
-    assembled,
+    assemble,
     within,
 )
 from kafka_ferry.batches.record_format.codecs import NONE, ZSTD
@@ -188,7 +188,7 @@ def by_runs(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
         (dense_batch(records, codec), runs_of(records))
         for records in split_at_gaps(records_of(converted))
     ]
-    yield from assembled(
+    yield from assemble(
         converted.start,
         converted.end,
         pieces,

@@ -47,20 +47,20 @@ class TimeWindow(BatchFilter):
             self._reach.append(max(span.end, self._reach[-1] if self._reach else span.end))
         self._whole_starts, self._whole_ends = self._whole()
 
-    def settled_to(self, offset: int) -> int:
+    def settled_end(self, offset: int) -> int:
         """The end of the offsets from ``offset`` on that are settled for the whole window."""
         at = bisect_right(self._whole_starts, offset) - 1
         return max(offset, self._whole_ends[at]) if at >= 0 else offset
 
     def left_out_from(self, offset: int) -> Absent | None:
         """See ``BatchFilter``."""
-        end = self.settled_to(offset)
+        end = self.settled_end(offset)
         return Absent(offset, end, Reason.COPIED_BEFORE) if end > offset else None
 
     def reason(self, batch: Batch, start: int, end: int) -> Reason | None:
         """See ``BatchFilter``."""
         header = batch.header
-        if self.settled_to(start) >= end:
+        if self.settled_end(start) >= end:
             return Reason.COPIED_BEFORE
         is_too_old = header.max_timestamp < self._since
         has_one_time = self._has_one_time(batch)

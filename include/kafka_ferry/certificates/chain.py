@@ -21,7 +21,7 @@ def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey |
         key: whose signature each has to have; None where signatures are not looked at.
     """
     found = [fault for one in certificates for fault in own_faults(one, key)]
-    pruned = pruned_until(certificates, key)
+    pruned = pruning_of(certificates, key)
     through = pruned.through if pruned else 0
     for earlier, later in itertools.pairwise(certificates):
         found += _broken_links(earlier, later, through)
@@ -43,9 +43,7 @@ def faults_of_present(
     return found + list(_wrong_pruning(certificates))
 
 
-def pruned_until(
-    certificates: Iterable[Certificate], key: Ed25519PublicKey | None
-) -> Pruned | None:
+def pruning_of(certificates: Iterable[Certificate], key: Ed25519PublicKey | None) -> Pruned | None:
     """Until where a chain was pruned, by those of its certificates that can be believed; None for not at all.
 
     Args:

@@ -126,7 +126,7 @@ class Certificate:
     at: str = "a new certificate"
 
     @classmethod
-    def issued(
+    def issue(
         cls, header: Header, range_lines: Sequence[bytes], key: Ed25519PrivateKey | None
     ) -> Certificate:
         """The certificate with these fields, signed where there is a key."""

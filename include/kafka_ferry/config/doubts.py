@@ -15,7 +15,7 @@ from kafka_ferry.config.client.property_names import ROLE_PREFIXES
 from kafka_ferry.config.flow import Flow
 from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.types.home import at_home
-from kafka_ferry.config.types.name_filter import meant_by_star
+from kafka_ferry.config.types.name_filter import star_expression
 from kafka_ferry.config.types.per_topic import EVERY, PerTopic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
 from kafka_ferry.config.types.topic_configs import read_topic_configs
@@ -40,7 +40,7 @@ _LISTS: Final = (
 def doubts(flow: Flow) -> Iterator[Problem]:
     """A doubt about each pattern that seems to be a shell's, each login that is never used, and empty lists."""
     for option, pattern in (*_lists(flow), *topic_patterns(flow)):
-        if whole := meant_by_star(pattern):
+        if whole := star_expression(pattern):
             reason = f"{pattern!r} is a regular expression, in which '*' repeats one letter"
             yield Problem(option, reason, f"Write {whole!r} if it stands for any text.")
     for cluster in (flow.source, flow.target):

@@ -15,7 +15,7 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
 from kafka_ferry.retry import retried, retry
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.access.acls import create_acls, delete_acls, describe_acls
 from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
 from kafka_ferry.wire.access.scram_users import change_user, describe_users
@@ -34,7 +34,7 @@ class AccessControl:
 
     def __init__(self, cluster: Cluster) -> None:
         self._connections = ExitStack()
-        self._wire = self._connections.enter_context(connected(cluster, "admin"))
+        self._wire = self._connections.enter_context(connect(cluster, "admin"))
 
     def __enter__(self) -> Self:
         return self

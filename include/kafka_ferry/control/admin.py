@@ -23,7 +23,7 @@ from kafka_ferry.control.clients import new_client
 from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import ClusterUnreachable, ConfigError
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import borrow
 from kafka_ferry.wire.connections.sockets import require_reachable
 
 _KNOCK_MS: Final = 5_000
@@ -155,7 +155,7 @@ def _knock(cluster: Cluster, settings: dict[str, Any]) -> None:
         require_reachable(cluster.alias, settings, option)
         return
     try:
-        with borrowed(cluster.alias, settings | {"request_timeout_ms": _KNOCK_MS}) as door:
+        with borrow(cluster.alias, settings | {"request_timeout_ms": _KNOCK_MS}) as door:
             door.any_connection()
     except ClusterUnreachable:
         # The first request reports a broker that accepts connections and is silent, and waits longer for it.

@@ -340,11 +340,11 @@ class ClusterControl:
             return self._each("deleting", "DELETE", futures, done=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
         errors = ask_in_portions(dict.fromkeys(topic_ids, 1), delete)
-        self._see_gone({name: id_ for name, id_ in topic_ids.items() if name not in errors})
+        self._await_deletion({name: id_ for name, id_ in topic_ids.items() if name not in errors})
         return errors
 
     @retried
-    def _see_gone(self, topic_ids: Mapping[str, str]) -> None:
+    def _await_deletion(self, topic_ids: Mapping[str, str]) -> None:
         """Brokers learn of a deletion a moment later."""
         left = dict(topic_ids.items() & self.topic_ids(topic_ids).items())
         if left:
@@ -358,7 +358,7 @@ class ClusterControl:
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
             )
-        topics, refused = self._known_answers("describing the topic", "READ", futures)
+        topics, refused = self._answers_of_existing("describing the topic", "READ", futures)
         described = {}
         for name, topic in topics.items():
             # librdkafka prints ids in plain base64, Kafka in the URL-safe alphabet.
@@ -382,9 +382,11 @@ class ClusterControl:
     ) -> tuple[dict[str, dict[str, Any]], dict[str, FerryError]]:
         """The configs of those topics that the broker knows; and errors, as ``_known_answers``."""
         futures = {resource.name: future for resource, future in asked.items()}
-        return self._known_answers("reading the configs of the topic", "DESCRIBE_CONFIGS", futures)
+        return self._answers_of_existing(
+            "reading the configs of the topic", "DESCRIBE_CONFIGS", futures
+        )
 
-    def _known_answers(
+    def _answers_of_existing(
         self, doing: str, operation: str, futures: Mapping[str, Future[Any]]
     ) -> tuple[dict[str, Any], dict[str, FerryError]]:
         """The answers about topics that exist; and by topic, an error that a retry does not help against."""

@@ -17,7 +17,7 @@ from kafka_ferry.errors import AccessDenied, FerryError, InputError
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry, retry_each
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
 from kafka_ferry.wire.groups.offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
 from kafka_ferry.wire.groups.share_groups import (
@@ -44,7 +44,7 @@ class GroupControl:
     def __init__(self, cluster: Cluster) -> None:
         self.alias = cluster.alias
         self._connections = ExitStack()
-        self._wire = self._connections.enter_context(connected(cluster, "admin"))
+        self._wire = self._connections.enter_context(connect(cluster, "admin"))
 
     def __enter__(self) -> Self:
         return self
@@ -73,20 +73,20 @@ class GroupControl:
         advice = did_you_mean(name, names) or "`kafka-consumer-groups.sh --list` shows its groups."
         return InputError(f"There is no group {name} on {self.alias}.", advice=advice)
 
-    def described(self, names: Collection[str]) -> dict[str, Group | FerryError]:
+    def describe(self, names: Collection[str]) -> dict[str, Group | FerryError]:
         """The groups' current states; needs DESCRIBE on each; a group that does not exist is ``Dead``."""
         if not names:
             return {}
-        seen: dict[str, Group | FerryError] = {**self._listed_of(names)}
+        seen: dict[str, Group | FerryError] = {**self._states_of(names)}
         # A listing leaves out groups that are unknown or hidden, and before Kafka 2.6 all states.
         rest = [name for name in names if name not in seen]
         seen |= retry_each(rest, lambda some: describe_groups(self._wire, some))
         # Only classic groups can be described by name: any other one whose coordinator changed between
         # the two requests would be treated as dead.
         dead = [name for name in rest if _is_dead(seen[name])]
-        return seen | self._listed_of(dead)
+        return seen | self._states_of(dead)
 
-    def committed(
+    def committed_offsets(
         self, groups: Collection[Group]
     ) -> dict[str, dict[TopicPartition, Committed] | FerryError]:
         """Groups' committed offsets; needs DESCRIBE on each.
@@ -148,7 +148,7 @@ class GroupControl:
         answers = retry_each(names, lambda some: delete_groups(self._wire, some))
         return {name: error for name, error in answers.items() if error}
 
-    def _listed_of(self, names: Collection[str]) -> dict[str, Group]:
+    def _states_of(self, names: Collection[str]) -> dict[str, Group]:
         """Those of some groups that are listed with a state."""
         listed = {group.name: group for group in self._list_all()} if names else {}
         return {name: listed[name] for name in names if name in listed and listed[name].state}
@@ -164,7 +164,7 @@ class GroupControl:
         self, partitions: Mapping[str, Collection[TopicPartition]]
     ) -> dict[str, Refused]:
         """Refusals for share groups' topics of which only a part is to be deleted: they delete whole topics."""
-        known = self.committed([Group(name, "share") for name in partitions])
+        known = self.committed_offsets([Group(name, "share") for name in partitions])
         refused: dict[str, Refused] = defaultdict(dict)
         for name, some in partitions.items():
             found = known[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_ferry.config import Cluster
 from kafka_ferry.model.positions import Position, position_group, position_of
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 
 
@@ -20,7 +20,7 @@ def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]
         AccessDenied: without READ on the flow's group.
         ClusterUnreachable: if the target does not answer for a minute.
     """
-    with connected(target) as cluster:
+    with connect(target) as cluster:
         return {
             tp: position_of(committed.offset, committed.metadata, committed.leader_epoch)
             for tp, committed in committed_offsets(

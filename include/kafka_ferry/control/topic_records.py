@@ -191,7 +191,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
     doing, needed = f"writing to {topic}", Right.topic("WRITE", topic)
     failed: list[KafkaError] = []
 
-    def delivered(error: KafkaError | None, _: Message) -> None:
+    def on_delivery(error: KafkaError | None, _: Message) -> None:
         if error:
             failed.append(error)
 
@@ -202,7 +202,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
             # The first error counts for all records that follow.
             if failed:
                 break
-            _queue(producer, topic, record, delivered)
+            _queue(producer, topic, record, on_delivery)
         left = producer.flush(timeout_s)
     if left and not failed:
         failed.append(KafkaError(KafkaError._TIMED_OUT))

@@ -33,13 +33,13 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import MetadataRequest
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.any_broker import TooOld, ask
 from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
 from kafka_ferry.wire.groups.groups import list_groups
 from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.by_leader import ask_leaders
-from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_listed
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, ask_offsets
 
 # Later versions no longer say what the principal may do on the cluster.
 _WITH_OPERATIONS: Final = 10
@@ -75,7 +75,7 @@ class WireAdmin:
         answer = self._metadata([], operations=include_authorized_operations)
         # kafka-python gives the bits as numbers.
         may = answer.authorized_operations if include_authorized_operations else ()
-        return _done(
+        return _as_future(
             SimpleNamespace(
                 cluster_id=answer.cluster_id,
                 nodes=[SimpleNamespace(id=it.node_id, rack=it.rack) for it in answer.brokers],
@@ -245,7 +245,7 @@ class WireAdmin:
         valid = [
             SimpleNamespace(group_id=it.name) for it in groups if it.protocol in ("consumer", "")
         ]
-        return _done(SimpleNamespace(valid=valid, errors=[]))
+        return _as_future(SimpleNamespace(valid=valid, errors=[]))
 
     def list_offsets(
         self,
@@ -263,7 +263,7 @@ class WireAdmin:
             answers = ask_leaders(
                 wire,
                 {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0},
-                lambda node, some: offsets_listed(
+                lambda node, some: ask_offsets(
                     wire, node, {tp: times[tp] for tp in some}, isolation_level.value
                 ),
                 _PARTITIONS_AT_ONCE,
@@ -293,7 +293,7 @@ class WireAdmin:
             return ask(wire, request, of_controller=True)
 
     def _connect(self) -> AbstractContextManager[WireCluster]:
-        return borrowed(self._alias, self._settings)
+        return borrow(self._alias, self._settings)
 
 
 def _future(code: int, message: str | None = None, result: Any = None) -> Future[Any]:
@@ -306,7 +306,7 @@ def _future(code: int, message: str | None = None, result: Any = None) -> Future
     return future
 
 
-def _done(result: Any) -> Future[Any]:
+def _as_future(result: Any) -> Future[Any]:
     return _future(0, result=result)
 
 

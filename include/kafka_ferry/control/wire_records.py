@@ -25,7 +25,7 @@ from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
@@ -90,7 +90,7 @@ def read_partition(
     Raises:
         FerryError: if they cannot be read for a minute.
     """
-    with connected(cluster) as wire:
+    with connect(cluster) as wire:
         log = retry(partial(partition_log, wire, partition))
         start = max(start, log.start)
 
@@ -113,13 +113,13 @@ def read_partition(
 
 def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
     """``topic_records.append_records``."""
-    with connected(cluster, "producer") as wire:
+    with connect(cluster, "producer") as wire:
         chosen: dict[int, list[Record]] = {}
         count = _partitions(wire, topic) if any(it.partition is None for it in records) else 0
         now = int(time.time() * 1000)
         for it in records:
-            number = _chosen(it.key, count) if it.partition is None else it.partition
-            content = Content(it.key, it.value).encoded()
+            number = _partition_of(it.key, count) if it.partition is None else it.partition
+            content = Content(it.key, it.value).encode()
             at = now if it.at is None else it.at
             chosen.setdefault(number, []).append((0, at, b"\0", content))
         for number, some in chosen.items():
@@ -153,6 +153,6 @@ def _metadata_of(topic: str) -> Any:
     return MetadataRequest(topics=[named], allow_auto_topic_creation=False)
 
 
-def _chosen(key: bytes, partitions: int) -> int:
+def _partition_of(key: bytes, partitions: int) -> int:
     """As Java's producer chooses: ``BuiltInPartitioner.partitionForKey``."""
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)

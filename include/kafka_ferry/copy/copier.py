@@ -312,7 +312,7 @@ class _Copy:
             if converted.batch:
                 self.rate.spend(converted.batch.header)
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
-            ages.written(converted)
+            ages.note_write(converted)
             with self._ask_since():
                 self.writer.write(read.range, converted)
             if self._is_full() or self.writer.must_commit:
@@ -357,6 +357,6 @@ class _Copy:
         self.committed.update(committed)
         self.hidden |= committed.keys() & self.writer.waiting
         for source in committed:
-            self.ages[source].committed()
+            self.ages[source].note_commit()
         self.uncommitted_since = self.outage.since = None
         self.voids = 0

@@ -30,12 +30,12 @@ class RangeAges:
                 times.add(converted.batch.header)
         self.read += times.ages(now_ms())
 
-    def written(self, converted: ConvertedBatch) -> None:
+    def note_write(self, converted: ConvertedBatch) -> None:
         """Record that a converted batch was handed to the writer."""
         if converted.batch:
             self._uncommitted.add(converted.batch.header)
 
-    def committed(self) -> None:
+    def note_commit(self) -> None:
         """Record that all that was handed to the writer is on the target now."""
         self.stored += self._uncommitted.ages(now_ms())
         self._uncommitted = Times()

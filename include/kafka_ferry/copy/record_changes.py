@@ -97,7 +97,7 @@ class ChangedRanges:
             )
         elif self._rules:
             # Nothing is read of an empty range, unless its position was set back since: never without the rule.
-            refused = dict.fromkeys(self._rules, _not_evaluated)
+            refused = dict.fromkeys(self._rules, _unevaluated)
             reader = ChangedReader(
                 reader, refused, limits_by_topic, "fail", WHAT_FAILS, _HOW_TO_PLAN_AGAIN
             )
@@ -123,9 +123,7 @@ class ChangedRanges:
         self._formats.close()
 
 
-def _not_evaluated(
-    converted: ConvertedBatch, _: TopicPartition, __: TopicLimits
-) -> TransformedBatch:
+def _unevaluated(converted: ConvertedBatch, _: TopicPartition, __: TopicLimits) -> TransformedBatch:
     why = "the run was planned without it, since the position on the target was further ahead then"
     return TransformedBatch((converted,), {converted.start: why})
 
@@ -139,7 +137,5 @@ def _functions(
         rule = flow.transform_of(topic)
         if rule and rule.function:
             function = functions[rule.function]
-            found[topic] = FunctionRule(
-                rule.function, function, dict(flow.transform_secrets)
-            ).applied
+            found[topic] = FunctionRule(rule.function, function, dict(flow.transform_secrets)).apply
     return found

@@ -69,7 +69,7 @@ class Runs(NamedTuple):
     image: Offsets
     length: Offsets
 
-    def turned(self) -> Runs:
+    def reverse(self) -> Runs:
         """The same, seen from the other side."""
         return Runs(self.image, self.start, self.length)
 
@@ -139,7 +139,7 @@ class History(NamedTuple):
     def around(self, hole: tuple[int, int]) -> tuple[int, int]:
         """The offsets on the other side between what was copied before and after a hole."""
         before, after = self.kept.start < hole[0], self.kept.start >= hole[1]
-        return self.kept.where(before).turned().end, self.kept.where(after).turned().first
+        return self.kept.where(before).reverse().end, self.kept.where(after).reverse().first
 
 
 def gaps(starts: Offsets, ends: Offsets) -> list[tuple[int, int]]:

@@ -186,7 +186,7 @@ def decide(
 
     moves = tuple(map(with_action, group.partitions))
     group = replace(group, partitions=moves)
-    stuck = _stuck_as_one(moves, preserved)
+    stuck = _why_stuck(moves, preserved)
     return left_alone(group, stuck) if stuck else group
 
 
@@ -233,7 +233,7 @@ def _going_back(
     return "held", f"{back}; on.source.group.reset: keep leaves {there} on the target."
 
 
-def _stuck_as_one(moves: Collection[PartitionMove], preserved: Collection[str]) -> str:
+def _why_stuck(moves: Collection[PartitionMove], preserved: Collection[str]) -> str:
     """Why a group that reads both kinds of topics is held as a whole, "" where it is not."""
     # Whatever happens to the others, a run leaves these where they are.
     moves = [move for move in moves if move.reason != FROM_TARGET]

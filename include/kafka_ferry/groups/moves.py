@@ -116,7 +116,7 @@ class GroupMoves(AsJson):
                     yield group, move
 
 
-def gone_since(earlier: GroupMoves, now: GroupMoves) -> tuple[GroupMove, ...]:
+def lost_since(earlier: GroupMoves, now: GroupMoves) -> tuple[GroupMove, ...]:
     """The offsets that ``earlier`` has and ``now`` has not: of each group, with the time when they were found.
 
     Brokers delete offsets with their topic, and those of a group without members after a while. After seven

@@ -272,7 +272,7 @@ def _partition(
     )
 
 
-def shown_key(key: bytes | None) -> str | None:
+def key_text(key: bytes | None) -> str | None:
     """A record's key as text that is safe for a terminal; in hexadecimal if it is not printable text."""
     if key is None:
         return None

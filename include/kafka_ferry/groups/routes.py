@@ -63,7 +63,7 @@ class _Key(NamedTuple):
         """The topic's names on the source and on the target."""
         return self.topic, self.remote_topic
 
-    def turned(self) -> _Key:
+    def reverse(self) -> _Key:
         """The same partitions, named as by the opposite flow."""
         return _Key(
             self.remote_topic, self.remote_topic_id, self.partition, self.topic, self.topic_id
@@ -96,7 +96,7 @@ def routes(
     returned: dict[_Key, tuple[int, RangeColumns]] = {}
     if opposite is not None:
         found = _columns(opposite, remote_ids, topic_ids, (), None)
-        returned = {key.turned(): columns for key, columns in found.items()}
+        returned = {key.reverse(): columns for key, columns in found.items()}
         if topics:
             returned = {key: columns for key, columns in returned.items() if key.topic in topics}
     made: dict[TopicPartition, Route] = {}
@@ -148,7 +148,7 @@ def _columns(
     before: int | None,
 ) -> dict[_Key, tuple[int, RangeColumns]]:
     """The ranges of each partition, with the ledger offset of the last one."""
-    gone = ledger.released()
+    gone = ledger.released_topics()
     wanted = copied_rows() & is_one_of("topic_id", topic_ids.values())
     wanted &= is_one_of("remote_topic_id", set(remote_ids.values()) - gone)
     if topics:

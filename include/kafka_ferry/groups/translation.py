@@ -172,7 +172,7 @@ class _Direction:
         self._unread, self._unknown = unread, unknown
         self._runs = disjoint(runs)
         self._least = least_from(self._runs.image)
-        self._last = runs.turned().end
+        self._last = runs.reverse().end
 
     @classmethod
     def of(
@@ -184,11 +184,11 @@ class _Direction:
         """
         accounted_for = None if back is None else back.end
         there, back = there or _nothing(), back or _nothing()
-        returned = back.kept.turned()
+        returned = back.kept.reverse()
         runs = there.kept
         if returned.start.size:
             runs = Runs(*map(np.concatenate, zip(runs, returned, strict=True)))
-        written = back.written.turned()
+        written = back.written.reverse()
         any_written = there.written.start.size or written.start.size
         return cls(
             runs,
@@ -237,7 +237,7 @@ class _Direction:
 
 def _first_unread(there: History, accounted_for: int | None) -> int:
     """The first offset there that is not a copy from here, nor accounted for by the flow to here."""
-    copies = there.written.turned()
+    copies = there.written.reverse()
     if accounted_for is None:
         return copies.end
     copied_to = copies.start + copies.length + marker_offsets(there.ranges)

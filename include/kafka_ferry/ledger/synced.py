@@ -52,7 +52,7 @@ def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
                     )
 
 
-def stored_to(folder: StateFolder) -> int:
+def stored_end(folder: StateFolder) -> int:
     """The ledger offset up to which all entries are in the stored file, 0 without one."""
     name = stored_name(folder)
     return int(name.removesuffix(_SUFFIX)) if name else 0
@@ -69,7 +69,7 @@ def stored_synced(folder: StateFolder) -> tuple[int, Synced]:
     Raises:
         pa.ArrowException, OSError: if it is damaged.
     """
-    while end := stored_to(folder):
+    while end := stored_end(folder):
         content = folder.read(_name(end))
         # Another run of the flow may have replaced it since it was listed.
         if content is not None:

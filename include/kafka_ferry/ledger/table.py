@@ -39,9 +39,9 @@ from kafka_ferry.ledger.synced import (
     Synced,
     fold_synced,
     store_synced,
+    stored_end,
     stored_name,
     stored_synced,
-    stored_to,
 )
 from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.ledger.topic import entries_with_producers, read_ledger
@@ -190,7 +190,7 @@ class LedgerTable:
 
     def _mend(self, parts: Sequence[TablePart]) -> bool:
         """Project the content of damaged files again; returns whether there were any."""
-        damaged = self._files.damaged(parts)
+        damaged = self._files.damaged_files(parts)
         if damaged:
             self._project_again(damaged)
         return bool(damaged)
@@ -325,7 +325,7 @@ class LedgerTable:
         rows = self.read(pc.field("type") == "transaction", ["topic", "remote_topic"])
         return dict(zip(rows["topic"].to_pylist(), rows["remote_topic"].to_pylist(), strict=True))
 
-    def backfilled(self) -> frozenset[str]:
+    def backfilled_topics(self) -> frozenset[str]:
         """The remote topics that backfills have written to."""
         rows = self.read(pc.field("type") == "backfill", ["remote_topic"])
         return frozenset(rows["remote_topic"].to_pylist())
@@ -347,17 +347,17 @@ class LedgerTable:
         rows = self.read(self._own("ownership"), [field.name for field in dataclasses.fields(Mark)])
         return {row["remote_topic"]: Mark(**row) for row in rows.to_pylist()}
 
-    def marked_at(self) -> dict[str, int]:
+    def mark_times(self) -> dict[str, int]:
         """By remote topic's id, when the flow has first marked it, in milliseconds since 1970."""
         rows = self.read(self._own("ownership"), ["remote_topic_id", "at"]).to_pylist()
         return {row["remote_topic_id"]: row["at"] for row in reversed(rows)}
 
-    def released(self) -> frozenset[str]:
+    def released_topics(self) -> frozenset[str]:
         """The ids of the remote topics that the flow has given up."""
         rows = self.read(self._own("release"), ["remote_topic_id"])
         return frozenset(rows["remote_topic_id"].to_pylist())
 
-    def first_marked(self) -> frozenset[str]:
+    def topics_of_first_run(self) -> frozenset[str]:
         """The ids of the remote topics that the flow's first run has marked."""
         rows = self.read(self._own("ownership"), ["run", "remote_topic_id"]).to_pylist()
         return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])
@@ -462,7 +462,7 @@ class LedgerTable:
     def _merge(self) -> None:
         names = self._files.names()
         # Folded entries are not read again, and may be most of the table.
-        folded = stored_to(self._folder)
+        folded = stored_end(self._folder)
         needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
         rows, end = self._rows_and_end(needed)
         merged = self._files.write(rows, 0, end)

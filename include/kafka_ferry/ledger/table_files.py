@@ -99,7 +99,7 @@ class TableFiles:
             return SCHEMA.empty_table().select(columns or SCHEMA.names)
         return pa.concat_tables(tables)
 
-    def damaged(self, parts: Iterable[TablePart]) -> list[str]:
+    def damaged_files(self, parts: Iterable[TablePart]) -> list[str]:
         """The files of ``parts`` that are damaged; one that is gone, or whose storage fails, is not."""
         return [part.name for part in parts if self._is_damaged(part.name)]
 

@@ -30,7 +30,7 @@ from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import MissingRecords, committed_records, stored_batches
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
@@ -132,7 +132,7 @@ def ledger_values(
     """
     partition = TopicPartition(topic, 0)
     # Not by librdkafka, which believes whatever a broker lists as aborted (``TransactionFates``).
-    with connected(cluster) as wire:
+    with connect(cluster) as wire:
         try:
             for header, at, value in committed_records(wire, partition, start, keeps_all=True):
                 if only in (value or b""):

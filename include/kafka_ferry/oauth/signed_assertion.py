@@ -31,7 +31,7 @@ from kafka_ferry.oauth.access_token import claims_of, is_token
 _PARTS: Final = ("header", "payload")
 
 
-def signed_assertion(assertion: Assertion, place: str) -> str:
+def sign_assertion(assertion: Assertion, place: str) -> str:
     """The assertion to send with the next request for a token, as a signed JWT.
 
     Args:

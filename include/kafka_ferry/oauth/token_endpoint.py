@@ -37,7 +37,7 @@ from kafka_ferry.config.client.oauth import CLIENT_ID, CLIENT_SECRET, ENDPOINT, 
 from kafka_ferry.config.client.tls import kafka_python_tls
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.oauth.access_token import NEVER, AccessToken, expiry_of, is_token
-from kafka_ferry.oauth.signed_assertion import signed_assertion
+from kafka_ferry.oauth.signed_assertion import sign_assertion
 from kafka_ferry.printable import excerpt
 from kafka_ferry.secret_values import MASK, without
 
@@ -108,7 +108,7 @@ def _form(login: OAuthLogin) -> dict[str, str]:
     """What says for whom the token is, as ``JwtBearerRequestFormatter`` and its siblings write it."""
     if not login.assertion:
         return {"grant_type": "client_credentials"}
-    assertion = signed_assertion(login.assertion, login.origin)
+    assertion = sign_assertion(login.assertion, login.origin)
     if login.is_jwt_bearer:
         grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
         return {"grant_type": grant, "assertion": assertion}

@@ -186,7 +186,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     astray = {
         skip.topic: refusal
         for skip in selection.skipped
-        if (refusal := gone_astray(flow, state.ledger.copied, skip))
+        if (refusal := lost_by_origin(flow, state.ledger.copied, skip))
     }
     yield from unused_options(flow, selection, astray)
     yield from unused_registries(flow)
@@ -213,7 +213,7 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
         yield from _judge_gone_topics(flow, state)
 
 
-def gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refusal | None:
+def lost_by_origin(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refusal | None:
     """Topics left out because of their origin that were copied before: refused, since a skip goes unnoticed."""
     is_named, _ = select_topics(flow, [skipped.topic])
     if not is_named or skipped.topic not in copied:
@@ -266,10 +266,10 @@ def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -
     unplaced = {step.partition for step in steps if isinstance(step, Refusal)}
     numbers = [number for number in range(topic.partitions) if number not in unplaced]
     yield from partition_steps(flow, state, pair, topic, numbers, at)
-    yield from _held_back(state, topic, at)
+    yield from _open_transaction_notes(state, topic, at)
 
 
-def _held_back(state: ClusterState, topic: Topic, at: int) -> Iterator[Note]:
+def _open_transaction_notes(state: ClusterState, topic: Topic, at: int) -> Iterator[Note]:
     """What is said of the topic's oldest open transaction, unless it has only just begun."""
     of_topic = [
         (held.since, tp.partition, held)

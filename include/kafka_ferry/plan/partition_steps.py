@@ -15,10 +15,10 @@ from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.offsets.start_offsets import (
     Start,
     begins_at_end,
+    fill_end,
     first_offset,
     next_start,
     start_of,
-    unfilled_to,
 )
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.plan.topics.provenance import origins_beyond
@@ -150,7 +150,7 @@ def _place(
     bounds, target = logs.bounds[source], TopicPartition(pair.remote_topic, source.partition)
     remote = state.target.bounds.get(target)
     # Until the target's log has been moved to its start, it ends below the position.
-    is_filled = pair.preserved and unfilled_to(position) < 0
+    is_filled = pair.preserved and fill_end(position) < 0
     begins_at = None
     if target in positions.unconfirmed:
         asked = flow.offsets_start.of(pair.topic) if pair.preserved else "log-start"

@@ -119,7 +119,7 @@ def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list
             held.append(step)
             continue
         kind = _kind_of(step)
-        created_for = _created_for(step, state) if kind else ""
+        created_for = _cluster_of_step(step, state) if kind else ""
         if kind is None or may_remove(flow, created_for, source_id):
             passed.append(step)
             continue
@@ -131,7 +131,7 @@ def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list
     waiting = [it.acl for it in withheld if isinstance(it, AclChange) and not it.widens]
     for step in sorted(needed_denials(passed, waiting), key=str):
         passed.remove(step)
-        kept.add("ACL", _name_of(step), _created_for(step, state))
+        kept.add("ACL", _name_of(step), _cluster_of_step(step, state))
     # A change of their other configs would say in the ledger that they are copies of this cluster's topics.
     left = (it for it in passed if not (_is_of_configs(it) and it.remote_topic in foreign))
     return [*left, *kept.notes(flow, source_id), *_held_notes(flow, source_id, held, others)]
@@ -310,7 +310,7 @@ def takes_away(plan: Plan) -> bool:
     return bool(plan.removals.offset_deletions) or any(map(_kind_of, steps))
 
 
-def held_back(plan: Plan) -> list[str]:
+def held_sentences(plan: Plan) -> list[str]:
     """A sentence for each kind of removals that wait for an approval."""
     return [f"Held back: {excess} {_APPROVE}" for excess in plan.removals.excesses]
 
@@ -346,7 +346,7 @@ def _name_of(step: object) -> str:
     return str(step)
 
 
-def _created_for(step: object, state: ClusterState) -> str:
+def _cluster_of_step(step: object, state: ClusterState) -> str:
     """The cluster for which the flow has created what a step takes away, "" where unknown."""
     applied = state.ledger.applied
     match step:
@@ -359,11 +359,11 @@ def _created_for(step: object, state: ClusterState) -> str:
         case Retirement():
             return applied.sources.get(step.remote_topic_id, "")
         case ConfigChange():
-            return _copied_from(step.remote_topic, state)
+            return _source_of(step.remote_topic, state)
     return ""
 
 
-def _copied_from(remote_topic: str, state: ClusterState) -> str:
+def _source_of(remote_topic: str, state: ClusterState) -> str:
     """The cluster whose configs a remote topic has; the present one's, if it has none of the flow's yet."""
     topic = state.target.topics.get(remote_topic)
     key = (topic.topic_id or topic.name) if topic else ""

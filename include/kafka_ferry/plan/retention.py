@@ -45,7 +45,7 @@ def is_deleted_from(topic: Topic) -> bool:
     return retention_ms(topic) is not None or retention_bytes(topic) is not None
 
 
-def kept_by(topic: Topic) -> Retention:
+def retention_of(topic: Topic) -> Retention:
     """How much a topic keeps."""
     ms, size = retention_ms(topic), retention_bytes(topic)
     return Retention(-1 if ms is None else ms, -1 if size is None else size)
@@ -62,7 +62,7 @@ def retention_notes(flow: Flow, pair: Pair, steps: Iterable[object]) -> Iterator
     changed = {step.name for step in steps if isinstance(step, ConfigChange)}
     if pair.source and pair.remote and not changed & _CONFIGS:
         chosen = flow.configs_of(pair.topic)
-        if note := shorter_retention(pair.topic, kept_by(pair.source), pair.remote, chosen):
+        if note := shorter_retention(pair.topic, retention_of(pair.source), pair.remote, chosen):
             yield note
 
 
@@ -79,7 +79,7 @@ def shorter_retention(
         remote: the remote topic, with its effective configs.
         chosen: the configs that the flow's ``topics.configs`` sets, which are meant.
     """
-    ours = kept_by(remote)
+    ours = retention_of(remote)
     by_time = "retention.ms" not in chosen and _is_less(ours.ms, source.ms)
     by_size = "retention.bytes" not in chosen and _is_less(ours.bytes, source.bytes)
     limits = []

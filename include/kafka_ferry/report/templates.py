@@ -21,7 +21,7 @@ def template(name: str) -> Template:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
-        finalize=_shown,
+        finalize=_clean,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -31,7 +31,7 @@ def template(name: str) -> Template:
     return environment.get_template(name)
 
 
-def _shown(value: object) -> object:
+def _clean(value: object) -> object:
     """A text without secrets and control characters; it is escaped after that. Markup of our own stays as it is."""
     return value if hasattr(value, "__html__") else printable(str(value))
 

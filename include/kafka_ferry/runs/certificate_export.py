@@ -122,7 +122,7 @@ def export_certificates(
     found = find_certificates(flow)
     if faults := list(faults_of(flow, found, key)):
         raise CertificateError(f"The certificates of {flow.name} do not hold:", details=faults)
-    export = _chosen(flow, window, found.all)
+    export = _choose(flow, window, found.all)
     if not export.certificates:
         raise InputError(
             f"No certificate of {flow.name} has a record of {window}.",
@@ -145,7 +145,7 @@ def _advice(window: Window) -> str:
     )
 
 
-def _chosen(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
+def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
     asked_at = now_ms()
     with step_time(flow):
         bounds, ids, gone = _source(flow)

@@ -17,7 +17,7 @@ from kafka_ferry.certificates.chain import (
     faults_of_chain,
     faults_of_present,
     in_order,
-    pruned_until,
+    pruning_of,
 )
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import create_compacted
@@ -91,7 +91,7 @@ def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
     """
     yield from faults_of_chain(found.all, key)
     there = {one.header.serial for one in found.on_target}
-    pruned = pruned_until(found.all, key)
+    pruned = pruning_of(found.all, key)
     for one in found.in_state:
         if one.header.flow != flow.name:
             yield f"{one.name} is in the state folder of {flow.name}."
@@ -140,7 +140,7 @@ def restore_certificates(
             details=faults,
             advice="Delete the one that is wrong: the file in the state folder, or the topic on the target.",
         )
-    pruned = pruned_until(found.all, key)
+    pruned = pruning_of(found.all, key)
     kept = [one for one in found.all if not pruned or one.header.serial > pruned.through]
     stored = stored_certificates(flow.target, flow.source.alias)
     taken = {one.header.serial for one in stored}

@@ -13,10 +13,10 @@ from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError, mask_errors
 from kafka_ferry.printable import Printable, printable
 from kafka_ferry.runs.mirror.spark_ui import note_application
-from kafka_ferry.runs.progress import progress_logged
+from kafka_ferry.runs.progress import log_progress
 from kafka_ferry.runs.run import Run
 from kafka_ferry.runs.state.run_folder import part_of
-from kafka_ferry.spark.session import SparkSource, submitted_spark
+from kafka_ferry.spark.session import SparkSource, spark_of_submission
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def mirror(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     def step(run: Run, spark: SparkSource) -> None:
-        with progress_logged(run, options.shard):
+        with log_progress(run, options.shard):
             run.mirror(spark, options.shard, expected=options.plan)
         try:
             log.info("Read back %d partitions", run.read_back(spark, options.shard))
@@ -66,7 +66,7 @@ def audit(arguments: Sequence[str] | None = None) -> int:
 
     def work(flow: Flow) -> None:
         this = ScheduledAudit(flow, options.run_id)
-        with submitted_spark(f"ferry audit {flow.name}") as spark:
+        with spark_of_submission(f"ferry audit {flow.name}") as spark:
             this.run(spark)
 
     return _main(options, work)
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 def _step(options: argparse.Namespace, name: str, step: _StepOfRun) -> int:
     def work(flow: Flow) -> None:
         run = Run(flow, options.run_id)
-        with submitted_spark(f"ferry {flow.name}") as spark:
+        with spark_of_submission(f"ferry {flow.name}") as spark:
             note_application(flow, run.run_id, name, spark())
             step(run, spark)
 

@@ -69,7 +69,7 @@ def progress_bar(
 
 
 @contextmanager
-def progress_logged(run: Run, shard: int | None = None) -> Iterator[None]:
+def log_progress(run: Run, shard: int | None = None) -> Iterator[None]:
     """Write lines to the log while the body copies, and at the end a table of the topics.
 
     Args:
@@ -77,7 +77,7 @@ def progress_logged(run: Run, shard: int | None = None) -> Iterator[None]:
         shard: which shard of it; None for all of it.
     """
     try:
-        plan = run.planned()
+        plan = run.stored_plan()
         tally = ProgressCounts(run.flow, plan, shard)
     except FerryError:
         # The step itself reports it.

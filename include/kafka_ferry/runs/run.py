@@ -61,7 +61,7 @@ class Run:
         self._has_waited = False
 
     @classmethod
-    def known(cls, flow: Flow, run_id: str) -> Run:
+    def reopen(cls, flow: Flow, run_id: str) -> Run:
         """The run of that id, which was planned before.
 
         Raises:
@@ -179,7 +179,7 @@ class Run:
             self._folder.save_plan(plan)
         return plan
 
-    def planned(self) -> Plan:
+    def stored_plan(self) -> Plan:
         """The plan that ``plan`` stored, with the changes of the steps since.
 
         Raises:
@@ -197,7 +197,7 @@ class Run:
         Raises:
             FerryError: another plan is stored now.
         """
-        if digest != self.planned().digest:
+        if digest != self.stored_plan().digest:
             raise FerryError(
                 f"{self.flow.name}, run {self.run_id}: {user} approved a plan that is not the stored one any more.",
                 advice="Clear the task plan, and approve what it plans.",
@@ -211,8 +211,10 @@ class Run:
             FerryError: nobody has.
         """
         approval = self.flow.approval
-        is_asked = approval == "always" or (approval == "changes" and bool(self.planned().changes))
-        if is_asked and not self._folder.approved_by():
+        is_asked = approval == "always" or (
+            approval == "changes" and bool(self.stored_plan().changes)
+        )
+        if is_asked and not self._folder.approver():
             raise FerryError(
                 f"{self.flow.name}, run {self.run_id}: nobody has approved the stored plan.",
                 advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, "
@@ -237,7 +239,7 @@ class Run:
                 expected one nor what an earlier attempt has made of it.
         """
         with self._folder.step("sync_topics"), self._retry_time():
-            plan = self._planned()
+            plan = self._copying_plan()
             if expected is not None and plan.digest != expected:
                 require_prepared(self._context, plan)
             if plan.is_idle_backfill:
@@ -275,7 +277,7 @@ class Run:
         if shard is None and (shards := self._shards()):
             return self._mirror_all(spark, shards, expected)
         with self._folder.step(part_of("mirror", shard)), self._retry_time():
-            plan = self._planned()
+            plan = self._copying_plan()
             if expected is not None:
                 require_same(self._context, plan, expected)
             work = plan.of_shard(shard) or plan.pins_of_shard(shard)
@@ -319,7 +321,7 @@ class Run:
         except FerryError:
             return 0
 
-    def _planned(self) -> Plan:
+    def _copying_plan(self) -> Plan:
         """The plan of a run that is not a dry run.
 
         Raises:
@@ -360,7 +362,7 @@ class Run:
         """
         from kafka_ferry.runs.verify.verify import needs_spark
 
-        plan = self._planned()
+        plan = self._copying_plan()
         if step == "mirror":
             return bool(plan.of_shard(shard))
         with self._retry_time():
@@ -385,7 +387,7 @@ class Run:
         from kafka_ferry.runs.verify.verify import verify_run
 
         with self._folder.step("verify"), self._retry_time():
-            whole = self._planned().options.verify_all or everything
+            whole = self._copying_plan().options.verify_all or everything
             return verify_run(spark, self._context, everything=whole, afresh=afresh)
 
     def sync_groups(self) -> GroupMoves:
@@ -398,7 +400,7 @@ class Run:
         from kafka_ferry.runs.sync_groups.sync import sync_groups
 
         with self._folder.step("sync_groups"), self._retry_time():
-            if self._planned().options.window:
+            if self._copying_plan().options.window:
                 # A backfill copies only records before those that groups have read.
                 return GroupMoves(now_ms())
             return sync_groups(self._context)
@@ -416,7 +418,7 @@ class Run:
 
         try:
             with self._folder.step("publish"), self._retry_time():
-                before, plan = STEPS[:-1], self._planned()
+                before, plan = STEPS[:-1], self._copying_plan()
                 report = publish_run(self._context, before)
                 for line in report_lines(report):
                     log.info("%s", line)

@@ -136,7 +136,7 @@ class FlowViews:
 
     def history(self) -> tuple[RunSummary, ...]:
         """The published runs, oldest first."""
-        found = SMALL.parsed(self._runs, HISTORY, _history)
+        found = SMALL.load(self._runs, HISTORY, _history)
         return self._history_of_reports() if found is None else found
 
     def partitions(self) -> tuple[PartitionView, ...]:
@@ -149,16 +149,16 @@ class FlowViews:
 
     def groups(self) -> tuple[GroupView, ...]:
         """The groups' partitions, as the last run that read groups found them."""
-        return LARGE.parsed(self._runs, GROUPS_SEEN, _groups) or ()
+        return LARGE.load(self._runs, GROUPS_SEEN, _groups) or ()
 
     def report(self, run: str) -> RunReport | None:
         """A run's report, None if it was not published."""
-        return LARGE.parsed(self._folder(run).files, REPORT_DATA, RunReport.from_json)
+        return LARGE.load(self._folder(run).files, REPORT_DATA, RunReport.from_json)
 
     def run(self, run: str) -> RunView | None:
         """A run, None if the flow has none of that id."""
         folder = self._folder(run)
-        plan = LARGE.parsed(folder.files, "plan.json", _options)
+        plan = LARGE.load(folder.files, "plan.json", _options)
         summary = next((one for one in reversed(self.history()) if one.run == run), None)
         steps = tuple(StepView(step, folder.step_record(step)) for step in STEPS)
         if plan is None and summary is None and not any(step.record for step in steps):
@@ -240,7 +240,7 @@ class FlowViews:
         views: list[tuple[PartitionView, ...]] = []
         for summary in reversed(self.history()):
             files = self._folder(summary.run).files
-            found = LARGE.parsed(files, REPORT_DATA, _partitions) or ()
+            found = LARGE.load(files, REPORT_DATA, _partitions) or ()
             views.insert(0, found)
             if (summary.scope.is_whole and found) or len(views) > _OVERLAID:
                 break
@@ -248,7 +248,7 @@ class FlowViews:
 
     def _history_of_reports(self) -> tuple[RunSummary, ...]:
         newest = self._runs.folders_with(REPORT_DATA)[-_UNREMEMBERED:]
-        found = [SMALL.parsed(self._runs.folder(name), REPORT_DATA, _summary) for name in newest]
+        found = [SMALL.load(self._runs.folder(name), REPORT_DATA, _summary) for name in newest]
         known = [summary for summary in found if summary]
         return tuple(sorted(known, key=lambda summary: summary.finished_at))
 

@@ -19,7 +19,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.runs.state.certificate_files import certificate_files
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 
@@ -236,7 +236,7 @@ def _as_read(
     ledger_offset = one.ledger_offset
     ranges = list(context.ledger.ranges_in_topic(ledger_offset, ledger_offset + 1))
     writers = {it.producer_id for it in ranges if _is_own_transaction(it.copied)}
-    with connected(context.flow.target) as cluster:
+    with connect(context.flow.target) as cluster:
         batch, is_aborted = retry(
             lambda: batch_and_fate_at(cluster, partition_log(cluster, one.target), at)
         )
@@ -278,7 +278,7 @@ def _source_batch(
     ids = ClusterControl(flow.source).topic_ids([source.topic])
     if one.topic_id and ids.get(source.topic) != one.topic_id:
         return None, False
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         return retry(lambda: batch_and_fate_at(cluster, partition_log(cluster, source), offset))
 
 

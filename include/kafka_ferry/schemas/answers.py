@@ -57,7 +57,7 @@ def limit_answers(client: Any, seconds: float) -> None:
     client.event_hooks = {"request": [ask_plain], "response": [bound]}
 
 
-def known_as(kind: type[_T], found: object, what: str) -> _T:
+def require_kind(kind: type[_T], found: object, what: str) -> _T:
     """A value of a kind, with ``what`` it is for the error."""
     if not isinstance(found, kind) or isinstance(found, bool):
         raise ValueError(f"its {what} is {found!r:.80}")
@@ -66,28 +66,28 @@ def known_as(kind: type[_T], found: object, what: str) -> _T:
 
 def id_of(found: object) -> int:
     """An id as records hold it, in four bytes."""
-    if not 0 <= known_as(int, found, "id") < 2**31:
+    if not 0 <= require_kind(int, found, "id") < 2**31:
         raise ValueError(f"its id is {found!r:.80}")
-    return known_as(int, found, "id")
+    return require_kind(int, found, "id")
 
 
 def list_of(kind: type[_T], found: object, what: str) -> list[_T]:
     """A list of values of a kind, ascending."""
     if not isinstance(found, list):
         raise ValueError(f"the list of {what}s is {found!r:.80}")
-    return sorted(known_as(kind, it, what) for it in found)
+    return sorted(require_kind(kind, it, what) for it in found)
 
 
 def version_of(found: Any) -> SchemaVersion:
     """Where a schema is."""
     return SchemaVersion(
-        known_as(str, found.subject, "subject"), known_as(int, found.version, "version")
+        require_kind(str, found.subject, "subject"), require_kind(int, found.version, "version")
     )
 
 
 def _guid_of(found: object) -> str:
     """A GUID as records hold it, in sixteen bytes; "" of any other text."""
-    guid = known_as(str, found or "", "GUID")
+    guid = require_kind(str, found or "", "GUID")
     try:
         return guid and str(uuid.UUID(guid))
     except ValueError:
@@ -111,10 +111,11 @@ def schema_of(at: SchemaVersion, schema_id: int, guid: object, schema: Any) -> R
     return RegisteredSchema(
         at=at,
         id=schema_id,
-        text=known_as(str, schema.schema_str, "schema"),
-        kind=known_as(str, schema.schema_type or "AVRO", "schema's type"),
+        text=require_kind(str, schema.schema_str, "schema"),
+        kind=require_kind(str, schema.schema_type or "AVRO", "schema's type"),
         references=tuple(
-            (known_as(str, it.name, "reference"), version_of(it)) for it in schema.references or ()
+            (require_kind(str, it.name, "reference"), version_of(it))
+            for it in schema.references or ()
         ),
         guid=_guid_of(guid),
         more=more,

@@ -17,9 +17,9 @@ from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.printable import LOOKED_AT, excerpt
 from kafka_ferry.schemas.answers import (
     id_of,
-    known_as,
     limit_answers,
     list_of,
+    require_kind,
     schema_of,
     version_of,
 )
@@ -200,7 +200,7 @@ class _ConfluentRegistry:
 
         def look() -> int:
             found = self._client.lookup_schema(subject, _request_body(schema))
-            return known_as(int, found.version, "version")
+            return require_kind(int, found.version, "version")
 
         version = self._ask_known(f"look for {schema.at} in it", look, None)
         return None if version is None else self.schema(SchemaVersion(subject, version))
@@ -211,13 +211,13 @@ class _ConfluentRegistry:
         subject = schema.at.subject
         self._ask(
             f"register {schema.at}",
-            lambda: known_as(int, self._client.register_schema(subject, written), "id"),
+            lambda: require_kind(int, self._client.register_schema(subject, written), "id"),
         )
 
     def level(self, subject: str) -> str:
         doing = f"read the compatibility level of {subject}"
         return self._find(
-            doing, lambda: known_as(str, self._client.get_compatibility(subject), "level"), ""
+            doing, lambda: require_kind(str, self._client.get_compatibility(subject), "level"), ""
         )
 
     def set_level(self, subject: str, level: str) -> None:
@@ -226,7 +226,9 @@ class _ConfluentRegistry:
 
     def mode(self, subject: str) -> str:
         doing = f"read the mode of {subject}"
-        return self._find(doing, lambda: known_as(str, self._client.get_mode(subject), "mode"), "")
+        return self._find(
+            doing, lambda: require_kind(str, self._client.get_mode(subject), "mode"), ""
+        )
 
     def set_mode(self, subject: str, mode: str) -> None:
         doing = f"set the mode of {subject} to {mode}"
@@ -234,7 +236,7 @@ class _ConfluentRegistry:
 
     def global_mode(self) -> str:
         return self._find(
-            "read its mode", lambda: known_as(str, self._client.get_global_mode(), "mode"), ""
+            "read its mode", lambda: require_kind(str, self._client.get_global_mode(), "mode"), ""
         )
 
     def _find(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
@@ -266,10 +268,10 @@ class _ConfluentRegistry:
             raise self._refusal(doing, error) from error
         except (HTTPError, OSError) as error:
             raise ClusterUnreachable(
-                f"To {doing}, {self._name} was asked and does not answer: {self._shown(error)}."
+                f"To {doing}, {self._name} was asked and does not answer: {self._masked(error)}."
             ) from error
         except OAuthTokenError as error:
-            told = self._shown(error)
+            told = self._masked(error)
             raise AccessDenied(f"There is no token for {self._name}: {told}.") from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             # What the client makes of an answer that it does not understand.
@@ -279,11 +281,11 @@ class _ConfluentRegistry:
         name = self._name[0].upper() + self._name[1:]
         return ClusterUnreachable(
             f"{name} was asked to {doing}, and does not answer as a schema registry does "
-            f"({self._shown(why)}).",
+            f"({self._masked(why)}).",
             advice="Check schema.registry.url, and what stands before the registry, such as a proxy.",
         )
 
-    def _shown(self, said: object) -> str:
+    def _masked(self, said: object) -> str:
         """What it says, which may send back what it was sent."""
         shown = without(str(said)[:LOOKED_AT], self._secrets)
         # The token of an endpoint, where no header can hold it, is in the client's own error.
@@ -294,7 +296,7 @@ class _ConfluentRegistry:
             # A redirect, which would take the login elsewhere.
             why = f"HTTP {error.http_status_code}, a redirect, which is not followed"
             return self._no_registry(doing, why)
-        told = self._shown(error.error_message)
+        told = self._masked(error.error_message)
         said = f"{self._name} does not {doing}: {told} ({error.http_status_code})."
         said = said[0].upper() + said[1:]
         if error.http_status_code in (401, 403):

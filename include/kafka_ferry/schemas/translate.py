@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rebuilt, TopicLimits
-from kafka_ferry.batches.converted_batch import assembled
+from kafka_ferry.batches.converted_batch import assemble
 from kafka_ferry.batches.record_format.codecs import decompress
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import fitting_batches, packed_batch
@@ -61,13 +61,13 @@ class IdBytes:
             return self.known[source]
         if self._unknown == MOST_UNKNOWN:
             return None
-        found = self._resolve(shown(source))
+        found = self._resolve(id_text(source))
         self._unknown += found is None
         self.known[source] = None if found is None else _as_bytes(found)
         return self.known[source]
 
 
-def shown(source: bytes) -> int | str:
+def id_text(source: bytes) -> int | str:
     """An id or a GUID as people write it."""
     if len(source) == _ID_BYTES:
         return int.from_bytes(source, "big")
@@ -121,7 +121,7 @@ def with_target_ids(
         ) from error
     indices = list(patches.unknown)
     unknown = dict(
-        zip(offsets_at(converted, indices), map(shown, patches.unknown.values()), strict=True)
+        zip(offsets_at(converted, indices), map(id_text, patches.unknown.values()), strict=True)
     )
     if patches.patched is None:
         return TranslatedBatch((converted,), unknown)
@@ -146,7 +146,7 @@ def _fit(
         yield whole
         return
     pieces = fitting_batches(records_of(whole), packed.header.codec, topic_limits.max_batch_bytes)
-    yield from assembled(
+    yield from assemble(
         converted.start,
         converted.end,
         pieces,

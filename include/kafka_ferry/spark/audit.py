@@ -13,10 +13,10 @@ from kafka_ferry.audit.comparison.entries import Hashes, Integers
 from kafka_ferry.audit.comparison.unordered import Unordered
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.terms import AuditPair, AuditTerms
-from kafka_ferry.spark.jobs import dealt, done_in_tasks
+from kafka_ferry.spark.jobs import dealt, run_in_tasks
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ class SparkComparison:
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
         """Compare pairs, or continue with them, for about so many seconds; in any order."""
         asked = dealt(outcomes, self._cores * _TASKS_PER_CORE)
-        found = self._done(
+        found = self._run(
             partial(_go_on_task, self._flow, self._terms, self._share, seconds), asked
         )
         return [outcome for of_task in found for outcome in of_task]
@@ -69,22 +69,22 @@ class SparkComparison:
     def locate(self, pairs: Sequence[AuditPair], wanted: Hashes) -> list[Integers]:
         """Where digests are in the source's partition of each pair, -1 for nowhere."""
         work = partial(_locate_task, self._flow, self._terms, self._share)
-        return self._done(work, [(pair, wanted) for pair in pairs])
+        return self._run(work, [(pair, wanted) for pair in pairs])
 
     def without_order(self, topics: Sequence[Sequence[AuditPair]]) -> list[Unordered]:
         """Compare topics, each with all of its pairs, without order."""
-        return self._done(partial(_topic_task, self._flow, self._terms, self._share), topics)
+        return self._run(partial(_topic_task, self._flow, self._terms, self._share), topics)
 
     @property
     def _share(self) -> float:
         return 1 / self._cores
 
-    def _done(self, work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    def _run(self, work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         with spark_failures(
             f"the audit of {self._name}",
             advice="What was compared is kept: --resume continues once both clusters answer.",
         ):
-            return done_in_tasks(self._spark, work, items)
+            return run_in_tasks(self._spark, work, items)
 
 
 def _go_on_task(
@@ -116,5 +116,5 @@ def _topic_task(
 @contextmanager
 def _comparison(flow: bytes, terms: AuditTerms, share: float) -> Iterator[PairComparison]:
     clusters = open_envelope(flow)
-    with connected(clusters.source) as source, connected(clusters.target) as target:
+    with connect(clusters.source) as source, connect(clusters.target) as target:
         yield PairComparison(source, target, terms, share)

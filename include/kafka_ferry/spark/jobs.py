@@ -15,7 +15,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def done_in_tasks(
+def run_in_tasks(
     spark: SparkSession, work: Callable[[_Item], _Result], items: Sequence[_Item]
 ) -> list[_Result]:
     """The results of ``work`` for each item, each in its own task, in the items' order.

@@ -38,7 +38,7 @@ class PackedChanges:
         """
         return cls(packed_schemas(schemas), packed_functions(flow))
 
-    def unpacked(self, evaluator: Evaluator | None = None) -> RecordChanges:
+    def unpack(self, evaluator: Evaluator | None = None) -> RecordChanges:
         """They, with what evaluates the rules in Spark SQL, if there are any."""
         functions = unpacked_functions(self.functions)
         return RecordChanges(evaluator, functions, unpacked_schemas(self.schemas))

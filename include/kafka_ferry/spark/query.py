@@ -23,9 +23,9 @@ from kafka_ferry.copy import Outcome, OutcomeFiles, RateLimit, copy_for_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.sharding import writers_of
-from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
+from kafka_ferry.plan.schedule.tasks import TaskRanges, plan_again, task_ranges
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
-from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.jobs import run_in_tasks
 from kafka_ferry.spark.packed_changes import PackedChanges
 from kafka_ferry.spark.security.callbacks import require_token
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
@@ -149,14 +149,14 @@ class _Batches:
         found: list[Outcome] = []
         if tasks := self._tasks([it for it in ranges if not self._needs_sql(it)]):
             copy = partial(_copy_task, envelope(self.flow), self.changes, self.plan.run)
-            for outcomes in done_in_tasks(self.spark, copy, tasks):
+            for outcomes in run_in_tasks(self.spark, copy, tasks):
                 found += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
         if tasks := self._tasks([it for it in ranges if self._needs_sql(it)]):
-            from kafka_ferry.spark.transforms import done_by_rules
+            from kafka_ferry.spark.transforms import run_by_rules
 
             copy_by_rules = partial(_copy_by_rules, self.changes, self.plan.run)
-            found += done_by_rules(self.spark, self.flow, tasks, copy_by_rules)
+            found += run_by_rules(self.spark, self.flow, tasks, copy_by_rules)
         OutcomeFiles(self.folder, self.start.attempt).write(number, found)
         self.outcomes |= {outcome.range.source: outcome for outcome in found}
 
@@ -183,7 +183,7 @@ class _Batches:
             for start in sorted(starts, key=attrgetter("at"))
             for range_ in start.ranges
         }
-        return planned_again(newest.values(), self.plan, self.shard)
+        return plan_again(newest.values(), self.plan, self.shard)
 
 
 def _readable(files: Iterable[str]) -> Iterator[StartRanges]:
@@ -235,14 +235,14 @@ def run_query(
 
 def _copy_task(flow: bytes, changes: PackedChanges, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    return _copy_ranges(open_envelope(flow), changes.unpacked(), run, task)
+    return _copy_ranges(open_envelope(flow), changes.unpack(), run, task)
 
 
 def _copy_by_rules(
     changes: PackedChanges, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
 ) -> list[Outcome]:
     """The same, by the flow's rules."""
-    return _copy_ranges(flow, changes.unpacked(evaluator), run, task)
+    return _copy_ranges(flow, changes.unpack(evaluator), run, task)
 
 
 def _copy_ranges(flow: Flow, changes: RecordChanges, run: str, task: TaskRanges) -> list[Outcome]:

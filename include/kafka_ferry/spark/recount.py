@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.spark.jobs import dealt, done_in_tasks
+from kafka_ferry.spark.jobs import dealt, run_in_tasks
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
@@ -49,7 +49,7 @@ def recount_all(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
-        found = done_in_tasks(spark, partial(_recount_task, envelope(flow)), asked)
+        found = run_in_tasks(spark, partial(_recount_task, envelope(flow)), asked)
     return dict(recounted for of_task in found for recounted in of_task)
 
 

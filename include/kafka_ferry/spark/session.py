@@ -103,7 +103,7 @@ class SparkOnDemand:
         self._starting.result().stop()
 
 
-def submitted_spark(name: str) -> SparkOnDemand:
+def spark_of_submission(name: str) -> SparkOnDemand:
     """The session of an application that was submitted."""
     return SparkOnDemand(partial(_session, name, {}))
 

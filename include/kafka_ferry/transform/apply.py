@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Absent, ConvertedBatch, Reason, Rebuilt, Record, TopicLimits
-from kafka_ferry.batches.converted_batch import assembled
+from kafka_ferry.batches.converted_batch import assemble
 from kafka_ferry.batches.record_format.content import (
     Header,
     divide_content,
@@ -200,7 +200,7 @@ def rebuilt(
         return
     codec = converted.batch.header.codec
     parts = split_at_gaps(kept) if topic_limits.offsets_kept else [kept]
-    yield from assembled(
+    yield from assemble(
         converted.start,
         converted.end,
         (

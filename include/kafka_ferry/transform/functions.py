@@ -88,7 +88,7 @@ def load_functions(flow: Flow) -> dict[str, TransformFunction]:
         # Also sys.exit, which would end this process without a word.
         except BaseException as error:
             file = flow.function_file(rule.function)
-            said = f"{file} cannot be imported: {_shown(error, _looked_up(flow))}"
+            said = f"{file} cannot be imported: {_error_text(error, _find_secrets(flow))}"
             raise ConfigError(flow.file, key, said) from None
         if not callable(function):
             raise ConfigError(flow.file, key, f"{rule.function} is not a function")
@@ -125,7 +125,7 @@ class FunctionRule:
     function: TransformFunction
     secrets: Mapping[str, str]
 
-    def applied(
+    def apply(
         self, converted: ConvertedBatch, partition: TopicPartition, topic_limits: TopicLimits
     ) -> TransformedBatch:
         """What the function leaves of a converted batch; a record for which it fails is left unchanged.
@@ -150,7 +150,7 @@ class FunctionRule:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                shown = _shown(error, self.secrets.values())
+                shown = _error_text(error, self.secrets.values())
                 errors[record[0]] = f"{self.name} failed: {shown}"
                 kept.append(record)
                 continue
@@ -165,7 +165,7 @@ class FunctionRule:
         return TransformedBatch(tuple(pieces), errors)
 
 
-def _shown(error: BaseException, secrets: Iterable[str]) -> str:
+def _error_text(error: BaseException, secrets: Iterable[str]) -> str:
     """An exception's text, without secrets; its kind alone if it has none, or cannot be printed."""
     try:
         text = str(error)
@@ -178,7 +178,7 @@ def _shown(error: BaseException, secrets: Iterable[str]) -> str:
     return told.encode(errors="backslashreplace").decode()
 
 
-def _looked_up(flow: Flow) -> Iterator[str]:
+def _find_secrets(flow: Flow) -> Iterator[str]:
     """The secrets of a flow's rules, as far as they can be looked up."""
     for name, _ in flow.transform_secrets:
         with suppress(ConfigError):
@@ -206,4 +206,4 @@ def _encode(record: TransformRecord) -> bytes:
     headers = tuple(
         (name.encode(errors="surrogateescape"), value) for name, value in record.headers
     )
-    return Content(record.key, record.value, headers).encoded()
+    return Content(record.key, record.value, headers).encode()

@@ -13,4 +13,4 @@ def look_up_secret(flow: Flow, name: str) -> str:
         ConfigError: its config provider does not have it.
     """
     reference = dict(flow.transform_secrets)[name]
-    return flow.target.looked_up(f"{TRANSFORM_SECRETS}.{name}", reference)
+    return flow.target.resolve_value(f"{TRANSFORM_SECRETS}.{name}", reference)

@@ -109,7 +109,7 @@ class RangeClaim(NamedTuple):
             min(max(target + records - log_end, 0), records) for _, target, records in self.segments
         )
 
-    def expired(self, log_start: int) -> int:
+    def count_expired(self, log_start: int) -> int:
         """How many of the records are below ``log_start`` on the target."""
         return sum(min(max(log_start - target, 0), records) for _, target, records in self.segments)
 

@@ -22,7 +22,7 @@ def as_of(
         found: what was read back of them, in the same order.
     """
     ranges = tuple(
-        _without(claim.expired(log_start), it)
+        _without(claim.count_expired(log_start), it)
         for claim, it in zip(claims, found.ranges, strict=True)
     )
     return found._replace(ranges=ranges)

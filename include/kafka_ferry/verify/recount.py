@@ -30,7 +30,7 @@ from kafka_ferry.verify.recount_by_offset import (
     within,
 )
 from kafka_ferry.verify.rows import PartitionRecount, Recount
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
@@ -79,7 +79,7 @@ class _Stretch(NamedTuple):
 
 def recount_here(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, PartitionRecount]]:
     """Recount partitions one after the other, in this process; errors as of ``recount``."""
-    with connected(target) as cluster:
+    with connect(target) as cluster:
         retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
         return [(tp, recount(cluster, tp, claims, until)) for tp, claims, until in asked]
 
@@ -90,7 +90,7 @@ def recount_each(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, Pa
     Raises:
         FerryError: as ``recount``, if it passes by itself.
     """
-    with connected(target) as cluster:
+    with connect(target) as cluster:
         retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
         return [(tp, recount_or_reason(cluster, tp, claims, until)) for tp, claims, until in asked]
 
@@ -197,7 +197,7 @@ def _recount(
             beyond += count
     return PartitionRecount(
         tuple(
-            found.result(claim.expired(first), claim.beyond(min(ends)))
+            found.result(claim.count_expired(first), claim.beyond(min(ends)))
             for found, claim in zip(counted, claims, strict=True)
         ),
         beyond,

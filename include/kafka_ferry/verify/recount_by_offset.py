@@ -151,7 +151,7 @@ class _Tally:
         if not is_own:
             self.foreign += inside
             return
-        claimed = sum(self._claimed_of(_clip(run, self.span)) for run in runs)
+        claimed = sum(self._count_claimed(_clip(run, self.span)) for run in runs)
         self.records += claimed
         self.foreign += inside - claimed
         self.rewritten += header.has_delete_horizon
@@ -160,7 +160,7 @@ class _Tally:
         else:
             self.across += 1
 
-    def _claimed_of(self, run: Span) -> int:
+    def _count_claimed(self, run: Span) -> int:
         at = max(bisect_right(self.claimed, run[0], key=itemgetter(0)) - 1, 0)
         found = 0
         while at < len(self.claimed) and self.claimed[at][0] < run[1]:
@@ -174,7 +174,7 @@ class _Tally:
             self.records,
             self.digest.hexdigest(),
             self.foreign,
-            self.claim.expired(log_start),
+            self.claim.count_expired(log_start),
             self.rewritten,
             self.across,
         )

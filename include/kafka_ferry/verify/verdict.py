@@ -123,7 +123,7 @@ class Verdict(AsJson):
             "ferry audit compares keys)"
         )
 
-    def joined_by(self, results: Iterable[ExpectationResult]) -> Verdict:
+    def join(self, results: Iterable[ExpectationResult]) -> Verdict:
         """The verdict with the results of other expectations, added later."""
         results = tuple(results)
         return replace(

@@ -7,12 +7,12 @@ from kafka_ferry.wire.partitions.fetch import (
     Expected,
     Fetched,
     PendingFetch,
-    answered,
+    await_answers,
     fetch,
     send_fetch,
 )
 from kafka_ferry.wire.partitions.list_offsets import log_start
-from kafka_ferry.wire.pool import borrowed, connected
+from kafka_ferry.wire.pool import borrow, connect
 
 __all__ = [
     "GROUP",
@@ -23,9 +23,9 @@ __all__ = [
     "PartitionLeader",
     "PendingFetch",
     "WireCluster",
-    "answered",
-    "borrowed",
-    "connected",
+    "await_answers",
+    "borrow",
+    "connect",
     "fetch",
     "log_start",
     "send_fetch",

@@ -428,10 +428,10 @@ class WireCluster:
             heed = partial(self._heed_silence, broker)
             made = Connection(*broker, settings, self.alias, heed)
         except ClusterUnreachable:
-            self._backoff.failed(broker)
+            self._backoff.note_failure(broker)
             self._silent_at[node] = time.monotonic()
             raise
-        self._backoff.succeeded(broker)
+        self._backoff.note_success(broker)
         self._silent_at.pop(node, None)
         self._connections[node, number] = made
         return made

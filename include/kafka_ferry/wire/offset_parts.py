@@ -62,7 +62,7 @@ def is_too_large(error: Exception) -> bool:
     return isinstance(error, BrokerError) and error.code in _TOO_LARGE
 
 
-def halved_if_too_large(
+def commit_in_halves(
     commit: Callable[[Part[_O]], Mapping[TopicPartition, _T]], part: Part[_O]
 ) -> dict[TopicPartition, _T]:
     """Commit a part, or each half of it where the broker does not take it whole, down to one partition.
@@ -81,4 +81,4 @@ def halved_if_too_large(
             raise
     items = iter(part.items())
     first = dict(islice(items, len(part) // 2))
-    return halved_if_too_large(commit, first) | halved_if_too_large(commit, dict(items))
+    return commit_in_halves(commit, first) | commit_in_halves(commit, dict(items))

@@ -70,7 +70,7 @@ os.register_at_fork(after_in_child=_POOL.forget)
 
 
 @contextmanager
-def borrowed(alias: str, settings: Mapping[str, Any]) -> Iterator[WireCluster]:
+def borrow(alias: str, settings: Mapping[str, Any]) -> Iterator[WireCluster]:
     """Connections to a cluster, those of an earlier borrower where there are some.
 
     After an error they are closed: answers may still be on their way.
@@ -93,10 +93,10 @@ def _hashable(value: Any) -> Hashable:
     return tuple(value) if isinstance(value, list) else value
 
 
-def connected(cluster: Cluster, role: Role = "consumer") -> AbstractContextManager[WireCluster]:
+def connect(cluster: Cluster, role: Role = "consumer") -> AbstractContextManager[WireCluster]:
     """Connections to a cluster of a flow, as they are configured for a kind of client.
 
     Raises:
         ConfigError: they cannot be configured.
     """
-    return borrowed(cluster.alias, kafka_python_config(cluster.client_properties(role)))
+    return borrow(cluster.alias, kafka_python_config(cluster.client_properties(role)))

@@ -57,7 +57,7 @@ class PlanApprovalOperator(ApprovalOperator):
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
         with airflow_errors():
-            plan = Run(self.flow, context["run_id"]).planned()
+            plan = Run(self.flow, context["run_id"]).stored_plan()
         if plan.options.dry_run:
             raise AirflowSkipException("No approval is needed: a dry run ends with its plan.")
         # Whoever writes in the state folder cannot write to XCom.

@@ -104,7 +104,7 @@ class SyncTopicsOperator(StepOperator):
 
         In a dry run it skips itself, and so all tasks after it.
         """
-        if run.planned().options.dry_run:
+        if run.stored_plan().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
         task, key = ("plan", PLANNED) if self.flow.approval == "never" else ("approve", APPROVED)
         # Who may edit XComs need not be allowed to answer.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, borrow
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.network.proxy import Proxy
 from tests.support.runs.pair import Pair
@@ -29,31 +29,31 @@ def asked(cluster: WireCluster) -> object:
 
 def test_the_next_one_gets_the_connections_of_the_last(proxy: Proxy) -> None:
     settings = {"bootstrap_servers": [proxy.bootstrap]}
-    with borrowed("kept", settings) as first:
+    with borrow("kept", settings) as first:
         connection = asked(first)
-        with borrowed("kept", settings) as meanwhile:
+        with borrow("kept", settings) as meanwhile:
             assert asked(meanwhile) is not connection
-    with borrowed("kept", settings) as second:
+    with borrow("kept", settings) as second:
         assert asked(second) is connection
-    with borrowed("kept", settings | {"client_id": "another"}) as other:
+    with borrow("kept", settings | {"client_id": "another"}) as other:
         assert asked(other) is not connection
 
 
 def test_after_an_error_nothing_is_kept(proxy: Proxy) -> None:
     settings = {"bootstrap_servers": [proxy.bootstrap]}
-    with pytest.raises(RuntimeError), borrowed("failed", settings) as first:
+    with pytest.raises(RuntimeError), borrow("failed", settings) as first:
         connection = asked(first)
         raise RuntimeError
-    with borrowed("failed", settings) as second:
+    with borrow("failed", settings) as second:
         assert asked(second) is not connection
 
 
 def test_a_connection_that_was_cut_meanwhile_is_not_used(proxy: Proxy) -> None:
     settings = {"bootstrap_servers": [proxy.bootstrap]}
-    with borrowed("cut", settings) as first:
+    with borrow("cut", settings) as first:
         first.any_connection()
     proxy.cut()
-    with borrowed("cut", settings) as second:
+    with borrow("cut", settings) as second:
         assert second.nodes()
 
 

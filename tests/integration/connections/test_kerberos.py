@@ -16,7 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import Connection, WireCluster, connected
+from kafka_ferry.wire import Connection, WireCluster, connect
 from kafka_sandbox.cluster import start_all
 from kafka_sandbox.logins.kdc import REALM, Kdc, KerberosBroker, missing_tools
 from tests.support.records.builders import read_all
@@ -158,9 +158,9 @@ def test_a_whole_run_is_proved_and_shows_no_key(folder: Path, realm: Realm, uniq
 def test_tasks_on_other_machines_need_no_key_tab(realm: Realm) -> None:
     key_tab = realm.kdc.key_tab("far")
     way = realm.from_source | {"sasl.jaas.config": realm.login("far", key_tab=key_tab)}
-    cluster = Cluster(alias="primary", properties=way).resolved()
+    cluster = Cluster(alias="primary", properties=way).resolve()
     key_tab.unlink()
-    with connected(cluster) as wire:
+    with connect(cluster) as wire:
         assert wire.nodes() == [1]
     assert str(key_tab) not in repr(cluster)
 

@@ -266,7 +266,7 @@ def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
     ]
     assert moves.failures == (said,)
     with GroupControl(run.flow.target) as control:
-        found = control.committed([Group("opened")])
+        found = control.committed_offsets([Group("opened")])
     assert found == {"opened": {there: Committed(10)}}
 
 

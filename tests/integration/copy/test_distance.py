@@ -14,7 +14,7 @@ import pytest
 from kafka_ferry.batches import BatchHeader
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import borrow
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.partitions import read_ahead, scan
 from kafka_ferry.wire.partitions.partition_log import partition_log
@@ -138,7 +138,7 @@ def test_whatever_is_guessed_the_copy_is_the_same(
     ):
         records = of_all_sizes(400)
         pair.produce(topic, records, transactional_id=transactional_id, abort=abort)
-    monkeypatch.setattr(Depth, "wanted", lambda *_: AHEAD)
+    monkeypatch.setattr(Depth, "request_count", lambda *_: AHEAD)
     flow = pair.flow([topic], fetch_max_bytes=3_000_000, writers=1)
     assert failures(copy_now(flow)) == []
     pair.assert_same(flow, topic)
@@ -158,7 +158,7 @@ def test_a_log_that_is_scanned_ahead_is_the_same(
     partition = TopicPartition(topic, 0)
 
     def scanned() -> tuple[list[BatchHeader], list[BatchHeader]]:
-        with borrowed("near", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
+        with borrow("near", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
             log = partition_log(cluster, partition)
             committed = scan.committed_batches(cluster, log, 0, max_bytes=3_000_000)
             stored = scan.stored_batches(cluster, log, 0, log.end, max_bytes=3_000_000)
@@ -166,7 +166,7 @@ def test_a_log_that_is_scanned_ahead_is_the_same(
 
     one_by_one = scanned()
     monkeypatch.setattr(read_ahead, "NEAR_S", 0.0)
-    monkeypatch.setattr(Depth, "wanted", lambda *_: AHEAD)
+    monkeypatch.setattr(Depth, "request_count", lambda *_: AHEAD)
     sent = []
     send = read_ahead.send_fetch
     monkeypatch.setattr(

@@ -76,14 +76,14 @@ def test_a_named_broker_that_gives_nothing_is_left_for_the_leader(
     pair: Pair, asked: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, named: int
 ) -> None:
     topic = a_topic(pair.backup, pair.unique("left"), 1)
-    found = ReadReplicas.found
+    found = ReadReplicas.note_leader
 
     def found_and_named(replicas: ReadReplicas, *args: Any) -> None:
         found(replicas, *args)
         if not replicas._left_until:
-            replicas.named(args[0], named)
+            replicas.note_replica(args[0], named)
 
-    monkeypatch.setattr(ReadReplicas, "found", found_and_named)
+    monkeypatch.setattr(ReadReplicas, "note_leader", found_and_named)
     flow = near(pair.folder, pair.backup, pair.primary, topic)
     assert failures(copy_now(flow)) == []
     assert_same(pair.backup, topic, pair.primary, remote(flow, topic))

@@ -290,10 +290,10 @@ def test_groups_of_an_old_broker_are_read_committed_and_deleted(
     offsets = {first: Committed(6, -1, "kept"), second: Committed(7)}
     with GroupControl(cluster_of(old)) as control, member(old, busy, topic):
         types = {group.name: group.type for group in control.groups()}
-        described = control.described([busy, simple, new])
-        found = control.committed([Group(busy), Group(simple), Group(new)])
+        described = control.describe([busy, simple, new])
+        found = control.committed_offsets([Group(busy), Group(simple), Group(new)])
         refused = control.commit({Group(busy): offsets, Group(new): offsets})
-        written = control.committed([Group(new)])
+        written = control.committed_offsets([Group(new)])
         kept = control.delete_offsets({new: [first]})
         left = control.delete([new])
         shared = control.commit({Group(unique("shared"), "share"): offsets})

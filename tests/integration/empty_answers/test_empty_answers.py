@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from kafka_ferry.batches import Reason, is_abort_marker
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry_for
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.first_record import first_record
 from kafka_ferry.wire.partitions.lookahead import fates_after
@@ -134,7 +134,7 @@ def test_every_reader_asks_again_and_concludes_nothing_from_silence(
     produce(primary.bootstrap, topic, some(20), transactional_id=unique("gone"), abort=True)
     produce(primary.bootstrap, topic, some(50))
     partition = TopicPartition(topic, 0)
-    with borrowed("read", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
+    with borrow("read", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
         plain = read(cluster, partition)
         assert plain
         with empty_answers(topic, seldom):

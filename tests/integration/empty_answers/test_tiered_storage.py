@@ -12,7 +12,7 @@ import pytest
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs import lag
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import borrow
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.scan import committed_values
 from kafka_sandbox.cluster import KafkaCluster
@@ -91,7 +91,7 @@ def test_a_reader_of_slow_remote_storage_concludes_nothing(
 ) -> None:
     topic = unique("read")
     tiered_topic(tiered, topic, RECORDS)
-    with borrowed("tiered", {"bootstrap_servers": [tiered.bootstrap]}) as cluster:
+    with borrow("tiered", {"bootstrap_servers": [tiered.bootstrap]}) as cluster:
         partition = TopicPartition(topic, 0)
         with tiered.slow(), retry_for(0.5), pytest.raises(Unanswered, match=topic):
             list(committed_values(cluster, partition, 0))

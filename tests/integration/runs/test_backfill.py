@@ -565,7 +565,7 @@ def test_a_proof_of_everything_is_not_that_of_the_backfill_which_ran_last(
     backfill(latest, EVER)
     for run in ("second", "backfill"):
         this = Run(latest, run)
-        this._copying().begin(this._planned())
+        this._copying().begin(this._copying_plan())
     assert Run.latest(latest).run_id == "backfill"
 
     whole = Run.latest(latest, whole=True)

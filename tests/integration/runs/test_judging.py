@@ -41,7 +41,7 @@ def planned(flow: Flow, run: str) -> Run:
 def mirror(run: Run) -> None:
     """The step without Spark."""
     with run._folder.step("mirror"):
-        copy_planned(run.flow, run.planned())
+        copy_planned(run.flow, run.stored_plan())
 
 
 def verified(flow: Flow, run: str) -> Run:

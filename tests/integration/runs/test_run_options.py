@@ -16,7 +16,7 @@ from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import Plan, RunOptions
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.progress import progress_logged
+from kafka_ferry.runs.progress import log_progress
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, delete_topic, produce
@@ -98,7 +98,7 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     this, plan = planned(flow, "run-1", topics=(orders[:-1] + ".",), max_bytes_per_s=150_000)
     this.sync_topics()
     with caplog.at_level(logging.INFO, logger="kafka_ferry"):
-        with progress_logged(this):
+        with log_progress(this):
             outcomes = this.mirror(spark)
         this.verify(spark)
         this.sync_groups()
@@ -236,6 +236,6 @@ def test_no_line_is_written_of_a_run_with_nothing_to_copy(
     assert not failures(copy_now(flow, "run-0"))
     this, plan = planned(flow, "run-1")
     assert not any(map(len, plan.ranges))
-    with caplog.at_level(logging.INFO, logger="kafka_ferry.runs.progress"), progress_logged(this):
+    with caplog.at_level(logging.INFO, logger="kafka_ferry.runs.progress"), log_progress(this):
         pass
     assert not [it for it in caplog.records if it.name == "kafka_ferry.runs.progress"]

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
-from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.jobs import run_in_tasks
 from kafka_ferry.spark.query import run_query
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.session import SparkSource, terminal_spark
@@ -61,7 +61,7 @@ def ports(
 
     def batch(rows: DataFrame, _: int) -> None:
         work = partial(_password, envelope(flow))
-        found.extend(done_in_tasks(rows.sparkSession, work, [0, 1]))
+        found.extend(run_in_tasks(rows.sparkSession, work, [0, 1]))
 
     checkpoint = QueryCheckpoint(StateFolder(str(tmp_path_factory.mktemp("checkpoint"))))
     run_query(spark(), "strangers", checkpoint, StartRanges("run", "one", 0, ()), batch)

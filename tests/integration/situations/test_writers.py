@@ -30,7 +30,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.takeover.hand_back import hand_back
-from kafka_ferry.wire import WireCluster, connected, fetch
+from kafka_ferry.wire import WireCluster, connect, fetch
 from kafka_ferry.wire.transactions.endings import last_ending
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -118,7 +118,7 @@ def test_a_writer_whose_transaction_has_timed_out_goes_on_and_does_not_blame_ano
     writer.take_over([range_])
     write_all(writer, flow, range_)
     name = writer._transaction.producer.transactional_id
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         wait_until(lambda: last_ending(cluster, name).partitions == frozenset(), 60)
 
     with pytest.raises(StartOver, match="open for longer than 1000 ms"):

@@ -79,7 +79,7 @@ def test_groups_are_listed_with_their_types_and_states(
     control.commit({Group(shared, "share"): {TopicPartition(topic, 0): Committed(3)}})
     with member(primary, classic, topic), member(primary, modern, topic, "consumer"):
         listed = {group.name: group for group in control.groups()}
-        described = control.described([classic, modern, simple, shared, "nobody's"])
+        described = control.describe([classic, modern, simple, shared, "nobody's"])
 
     expected = {
         classic: Group(classic, "classic", "Stable", "consumer"),
@@ -96,8 +96,8 @@ def test_a_group_is_idle_as_soon_as_its_last_member_has_left(
 ) -> None:
     group = unique("leaving")
     with member(primary, group, topic):
-        before = control.described([group])[group]
-    after = control.described([group])[group]
+        before = control.describe([group])[group]
+    after = control.describe([group])[group]
 
     assert isinstance(before, Group)
     assert isinstance(after, Group)
@@ -113,15 +113,15 @@ def test_what_a_consumer_has_committed_is_read(
         consumer.consume(RECORDS // 2, timeout=10)
         offset = ConfluentPartition(topic, 1, 7, metadata="bäckup", leader_epoch=0)
         consumer.commit(offsets=[offset], asynchronous=False)
-        found = control.committed([Group(group)])
+        found = control.committed_offsets([Group(group)])
 
     # confluent-kafka commits the end of a C string too, and that is kept.
     assert found == {group: {TopicPartition(topic, 1): Committed(7, 0, "bäckup\0")}}
 
 
 def test_a_group_without_offsets_has_none(control: GroupControl) -> None:
-    assert control.committed([Group("nobody's")]) == {"nobody's": {}}
-    assert control.committed([]) == {}
+    assert control.committed_offsets([Group("nobody's")]) == {"nobody's": {}}
+    assert control.committed_offsets([]) == {}
 
 
 def test_what_a_transaction_has_pending_is_not_committed(
@@ -136,13 +136,13 @@ def test_what_a_transaction_has_pending_is_not_committed(
         offsets = [ConfluentPartition(topic, 0, 9)]
         producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())
 
-        pending = control.committed([Group(group)])
+        pending = control.committed_offsets([Group(group)])
         producer.commit_transaction()
 
     assert pending == {group: {place: Committed(3)}}
     # Its marker reaches the group's partition after the producer is told that it has committed.
-    wait_until(lambda: control.committed([Group(group)])[group][place].offset == 9)
-    assert control.committed([Group(group)])[group] == seen(primary, group)
+    wait_until(lambda: control.committed_offsets([Group(group)])[group][place].offset == 9)
+    assert control.committed_offsets([Group(group)])[group] == seen(primary, group)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -221,7 +221,7 @@ def test_offsets_and_groups_are_deleted_and_may_be_gone_already(
         assert control.delete([group]) == {}
     assert control.delete_offsets({group: [second]}) == {}
 
-    assert control.described([group])[group] == Group(group, "classic", "Dead")
+    assert control.describe([group])[group] == Group(group, "classic", "Dead")
     assert seen(primary, other) == offsets
 
 
@@ -239,10 +239,12 @@ def test_many_groups_are_asked_in_few_requests_and_none_is_mixed_up(
 
     assert control.commit(offsets) == {}
 
-    assert control.committed(offsets) == {group.name: some for group, some in offsets.items()}
+    assert control.committed_offsets(offsets) == {
+        group.name: some for group, some in offsets.items()
+    }
     names = {group.name for group in control.groups() if group.name.startswith(prefix)}
     assert names == {group.name for group in offsets}
-    assert all(isinstance(g, Group) and g.idle for g in control.described(names).values())
+    assert all(isinstance(g, Group) and g.idle for g in control.describe(names).values())
     assert control.delete(names) == {}
 
 
@@ -256,7 +258,7 @@ def test_offsets_that_fit_into_no_record_batch_are_committed_in_parts(
 
     assert control.commit({Group(group): offsets}) == {}
 
-    assert control.committed([Group(group)]) == {group: offsets}
+    assert control.committed_offsets([Group(group)]) == {group: offsets}
 
 
 @pytest.mark.long
@@ -269,7 +271,7 @@ def test_a_streams_application_begins_where_was_committed_for_it(
 
     assert run_java("StreamsGroup", primary.bootstrap, group.name, topic, 7).split() == ["0", "13"]
 
-    described = control.described([group.name])[group.name]
+    described = control.describe([group.name])[group.name]
     assert described == Group(group.name, "streams", "Empty", "streams")
     assert seen(primary, group.name)[first].offset == 20
     # What Kafka Streams keeps beside an offset (the stream's time) is no text of ours to judge.
@@ -288,7 +290,7 @@ def test_a_share_group_begins_where_was_committed_for_it(
 
     assert control.commit({group: {first: Committed(15), second: Committed(20)}}) == {}
 
-    assert control.committed([group]) == {
+    assert control.committed_offsets([group]) == {
         group.name: {first: Committed(15, 0), second: Committed(20, 0)}
     }
     read = read_shared(primary, group.name, topic, 5)
@@ -296,7 +298,7 @@ def test_a_share_group_begins_where_was_committed_for_it(
     # A broker stores how far all is done with when it hears of what comes next.
     produce(primary.bootstrap, topic, [Record(b"next", partition=0)])
     assert read_shared(primary, group.name, topic, 1) == {(0, 20)}
-    assert control.committed([group]) == {
+    assert control.committed_offsets([group]) == {
         group.name: {first: Committed(20, 0), second: Committed(20, 0)}
     }
 
@@ -311,7 +313,7 @@ def test_a_share_group_forgets_whole_topics_only(
     error = only(control.delete_offsets({group.name: [first]}))
     assert f"{second} is to stay" in str(error)
     assert control.delete_offsets({group.name: [first, second]}) == {}
-    assert control.committed([group]) == {group.name: {}}
+    assert control.committed_offsets([group]) == {group.name: {}}
     assert control.delete([group.name]) == {}
 
 
@@ -347,8 +349,8 @@ def test_a_group_without_a_right_is_named_and_the_others_are_read_and_committed(
         control.commit({Group(name): offsets for name in (hidden, guarded, free)})
         deny(strict, f"group {hidden}", "DESCRIBE")
         deny(strict, f"group {guarded}", "READ")
-        found = control.committed([Group(hidden), Group(guarded), Group(free)])
-        described = control.described([hidden, free])
+        found = control.committed_offsets([Group(hidden), Group(guarded), Group(free)])
+        described = control.describe([hidden, free])
         refused = control.commit(
             {Group(name): {TopicPartition(topic, 1): Committed(1)} for name in (guarded, free)}
         )
@@ -392,8 +394,8 @@ def test_what_may_not_be_seen_is_left_out_of_a_listing_and_denied_when_asked_for
         deny(strict, f"group {hidden}", "DESCRIBE")
         deny(strict, "cluster kafka-cluster", "DESCRIBE")
         listed = {group.name for group in control.groups()}
-        described = control.described([hidden, free])
-        found = control.committed([Group(free)])
+        described = control.describe([hidden, free])
+        found = control.committed_offsets([Group(free)])
 
     assert (hidden in listed, free in listed) == (False, True)
     assert isinstance(described[hidden], AccessDenied)
@@ -413,7 +415,7 @@ def test_a_cluster_that_comes_back_is_waited_for(
         coming = threading.Timer(0.5, strict.start)
         coming.start()
 
-        assert control.committed([group]) == {group.name: offsets}
+        assert control.committed_offsets([group]) == {group.name: offsets}
         assert control.commit({group: {TopicPartition(topic, 1): Committed(7)}}) == {}
     coming.join()
     assert seen(strict, group.name)[TopicPartition(topic, 1)] == Committed(7)
@@ -424,8 +426,8 @@ def test_a_cluster_that_is_away_is_an_error_of_the_whole(strict: KafkaCluster) -
     with GroupControl(away) as control, retry_for(0):
         for ask in (
             control.groups,
-            lambda: control.described(["g"]),
-            lambda: control.committed([Group("g")]),
+            lambda: control.describe(["g"]),
+            lambda: control.committed_offsets([Group("g")]),
             lambda: control.delete(["g"]),
         ):
             with pytest.raises(ClusterUnreachable, match="there"):

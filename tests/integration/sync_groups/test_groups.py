@@ -201,7 +201,7 @@ def test_a_share_group_begins_where_it_had_begun(
 
     there = Partition(remote(flow, topic), 1)
     with GroupControl(flow.target) as control:
-        (found,) = control.committed([shared]).values()
+        (found,) = control.committed_offsets([shared]).values()
     assert not isinstance(found, FerryError)
     assert {tp: was.offset for tp, was in found.items()} == {there: 6}
 
@@ -224,7 +224,7 @@ def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
         with monkeypatch.context() as before:
             # The group was looked at before it had members.
             idle = {group: Group(group, state="Empty")}
-            before.setattr(GroupControl, "described", lambda *_: idle)
+            before.setattr(GroupControl, "describe", lambda *_: idle)
             late = first.sync_groups()
 
     assert only(moves).action == only(late).action == "held"
@@ -519,7 +519,7 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
     forget(flow, group)
     assert {one.action for _, one in this.sync_groups().partitions()} == {"held"}
     this = copied(flow, "run-2")
-    assert this.planned().removals.offset_deletions == (
+    assert this.stored_plan().removals.offset_deletions == (
         OffsetDeletion(group, remote(flow, topic), (0, 1)),
     )
 
@@ -529,7 +529,7 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
     assert group not in groups_of(backup)
     # Nothing of it is left to delete, and a new one of its name begins again.
     assert this.sync_groups().groups == ()
-    assert copied(flow, "run-3").planned().changes == {}
+    assert copied(flow, "run-3").stored_plan().changes == {}
     commit(primary, group, {(topic, 0): 2})
     assert only(this.sync_groups()).action == "written"
     assert committed(backup, group) == {(remote(flow, topic), 0): 2}
@@ -548,7 +548,7 @@ def test_offsets_are_not_deleted_by_a_plan_that_another_hand_has_changed(
     this = copied(flow, "run-1")
     this.sync_groups()
     forget(flow, group)
-    planned, due = this.planned(), OffsetDeletion(group, remote(flow, topic), (0,))
+    planned, due = this.stored_plan(), OffsetDeletion(group, remote(flow, topic), (0,))
     removals = replace(planned.removals, offset_deletions=(due,))
     save_plan(flow_state(flow).folder("runs/run-1"), replace(planned, removals=removals))
 

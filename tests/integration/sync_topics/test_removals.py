@@ -61,10 +61,10 @@ def synced(flow: Flow, run: str) -> str:
     """What the plan of a run says that copies, verifies and moves groups; it succeeds."""
     this = Run(flow, run)
     assert not failures(copy_now(flow, run))
-    text = "\n".join(line.text for line in plan_text(this.planned()))
+    text = "\n".join(line.text for line in plan_text(this.stored_plan()))
     this.verify(NO_SPARK)
     this.sync_groups()
-    assert not this.planned().remarks.unapplied
+    assert not this.stored_plan().remarks.unapplied
     return text
 
 
@@ -166,10 +166,10 @@ def test_more_than_removals_max_goes_only_with_an_approval(pair: Pair, how: str)
     else:
         this.plan()
         with pytest.raises(FerryError, match="not the stored one"):
-            this.approve("Ada", Run(flow, "run-2").planned().digest)
-        this.approve("Ada", this.planned().digest)
-        approved = this.planned().digest
+            this.approve("Ada", Run(flow, "run-2").stored_plan().digest)
+        this.approve("Ada", this.stored_plan().digest)
+        approved = this.stored_plan().digest
         with pytest.raises(FerryError, match="not the one that was approved"):
-            this.sync_topics(Run(flow, "run-2").planned().digest)
+            this.sync_topics(Run(flow, "run-2").stored_plan().digest)
     assert not this.sync_topics(approved).remarks.unapplied
     wait_until(lambda: not copied & acls_of(pair.backup))

@@ -54,7 +54,7 @@ def lines(plan: Plan, word: str) -> list[str]:
 def planned_only(flow: Flow, run: str) -> Plan:
     this = Run(flow, run)
     this.plan()
-    return this.planned()
+    return this.stored_plan()
 
 
 def test_partitions_are_created_and_added_on_the_racks_that_the_flow_says(pair: Pair) -> None:

@@ -119,7 +119,7 @@ def wait_idle(flow: Flow, group: str) -> None:
 
     def is_idle() -> bool:
         with GroupControl(flow.target) as control:
-            found = control.described([group])[group]
+            found = control.describe([group])[group]
         return isinstance(found, Group) and found.idle
 
     wait_until(is_idle)

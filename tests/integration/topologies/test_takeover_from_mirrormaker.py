@@ -348,13 +348,13 @@ def test_a_topic_that_still_grows_is_not_taken_over(
 ) -> None:
     topic = pair.unique("grows")
     flow = left_by_mirrormaker_2(pair, topic, 5, 3)
-    look_again = takeover.raise_if_moved
+    look_again = takeover.require_still
 
     def grows_meanwhile(*args: Any) -> None:
         produce(pair.backup.bootstrap, remote(flow, topic), [Record(value=b"more")])
         look_again(*args)
 
-    monkeypatch.setattr(takeover, "raise_if_moved", grows_meanwhile)
+    monkeypatch.setattr(takeover, "require_still", grows_meanwhile)
 
     with pytest.raises(FerryError, match=f"{remote(flow, topic)}-0 on backup grew"):
         Takeover(flow, settle_s=0).from_mirrormaker2()

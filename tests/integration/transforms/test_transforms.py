@@ -255,12 +255,12 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
 
     second = run_all(changed, "run-2", spark)
 
-    (change,) = first.planned().rules
+    (change,) = first.stored_plan().rules
     assert (change.rule, change.before) == (1, None)
-    assert not first.planned().changes.keys() & {"transform rules to change"}
-    (change,) = second.planned().rules
+    assert not first.stored_plan().changes.keys() & {"transform rules to change"}
+    (change,) = second.stored_plan().rules
     assert (change.rule, change.before) == (0, flow.transform[0].fingerprint())
-    assert second.planned().changes == {"transform rules to change": 1}
+    assert second.stored_plan().changes == {"transform rules to change": 1}
     assert [it.key for it in pair.copied(flow, topic)[0]] == [
         b"a",
         b"a",
@@ -461,8 +461,8 @@ def test_a_topic_with_a_rule_and_nothing_new_does_not_stop_the_flow(
 
     second = run_all(flow, "run-2", spark)
 
-    assert {(it.topic, len(it)) for it in first.planned().ranges} == {(topic, 20), (empty, 0)}
-    assert {(it.topic, len(it)) for it in second.planned().ranges} == {(topic, 0), (empty, 0)}
+    assert {(it.topic, len(it)) for it in first.stored_plan().ranges} == {(topic, 20), (empty, 0)}
+    assert {(it.topic, len(it)) for it in second.stored_plan().ranges} == {(topic, 0), (empty, 0)}
     assert [it.key for it in pair.copied(flow, topic)[0]] == [b"6", b"7", b"8", b"9"]
 
 

@@ -101,7 +101,7 @@ def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaClu
     produce(primary.bootstrap, topic, [Record(value=b"1")])
     assert not failures(copy_now(flow, "run-1"))
     first_run = Run(flow, "run-1")
-    first_run.approve("Ada", first_run.planned().digest)
+    first_run.approve("Ada", first_run.stored_plan().digest)
     verified(flow, "run-1")
     certified(flow, primary, "run-2")
 

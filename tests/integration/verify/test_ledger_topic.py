@@ -15,7 +15,7 @@ from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.model import ranges
 from kafka_ferry.runs.repair.ledger_records import LedgerRecords
 from kafka_ferry.state import StateFolder
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.scan import committed_values
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
@@ -116,7 +116,7 @@ def test_what_an_unreadable_record_hides_is_shown(pair: Pair, number: int) -> No
         pair.produce(topic, named(run, 10))
         copy_now(flow, run)
     ledger = ledger_topic(flow.source.alias)
-    with connected(flow.target) as wire:
+    with connect(flow.target) as wire:
         values = [
             value or b"" for _, value in committed_values(wire, ranges.TopicPartition(ledger, 0), 0)
         ]

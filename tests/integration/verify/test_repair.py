@@ -319,7 +319,7 @@ def test_killed_between_release_and_deletion_it_is_finished(
         patch.setattr(ClusterControl, "delete_topics", dies)
         with pytest.raises(Killed):
             repaired(copy)
-    assert ledger_of(copy.flow).released() == {copy.id_of(copy.remote)}
+    assert ledger_of(copy.flow).released_topics() == {copy.id_of(copy.remote)}
     assert copy.look().problem == "it was given up, and still exists."
 
     # A run meanwhile leaves it alone, and is proved for the others.

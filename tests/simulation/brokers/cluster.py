@@ -236,7 +236,7 @@ class SimCluster:
         """
         log, now = self.topics[tp.topic].logs[tp.partition], self.now_ms()
         records = [
-            (at, now + at, b"\0", Content(key, value).encoded())
+            (at, now + at, b"\0", Content(key, value).encode())
             for at, (key, value) in enumerate(values)
         ]
         batch = dense_batch(records, codec)

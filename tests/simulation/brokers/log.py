@@ -138,7 +138,7 @@ class Log:
         if coordinator_epoch < known.coordinator_epoch:
             return COORDINATOR_FENCED
         key = struct.pack(">hh", 0, int(commit))
-        content = Content(key, struct.pack(">hi", 0, coordinator_epoch)).encoded()
+        content = Content(key, struct.pack(">hi", 0, coordinator_epoch)).encode()
         batch = dense_batch([(0, now_ms, b"\0", content)], 0)
         header = batch.header._replace(
             attributes=_CONTROL, producer_id=producer_id, producer_epoch=epoch, base_sequence=-1

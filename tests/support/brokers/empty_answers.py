@@ -21,7 +21,7 @@ def empty_answers(topic: str, is_empty: Callable[[int], bool] = lambda _: True) 
         topic: the topic.
         is_empty: whether the answer of this number about it has none, counted from 0.
     """
-    fetched, numbers = PendingFetch._fetched_of, count()
+    fetched, numbers = PendingFetch._parse_partition, count()
 
     def emptied(pending: PendingFetch, partition: TopicPartition, data: Any) -> Fetched:
         answer = fetched(pending, partition, data)
@@ -29,14 +29,14 @@ def empty_answers(topic: str, is_empty: Callable[[int], bool] = lambda _: True) 
             return replace(answer, records=b"", aborted=())
         return answer
 
-    with mock.patch.object(PendingFetch, "_fetched_of", emptied):
+    with mock.patch.object(PendingFetch, "_parse_partition", emptied):
         yield
 
 
 @contextmanager
 def failing_answers(topic: str, code: int, times: int) -> Iterator[None]:
     """Answer the first so many fetches of a topic with an error, in this process."""
-    fetched, numbers = PendingFetch._fetched_of, count()
+    fetched, numbers = PendingFetch._parse_partition, count()
 
     def failed(pending: PendingFetch, partition: TopicPartition, data: Any) -> Fetched:
         answer = fetched(pending, partition, data)
@@ -44,5 +44,5 @@ def failing_answers(topic: str, code: int, times: int) -> Iterator[None]:
             return replace(answer, records=b"", aborted=(), error=code, end=-1)
         return answer
 
-    with mock.patch.object(PendingFetch, "_fetched_of", failed):
+    with mock.patch.object(PendingFetch, "_parse_partition", failed):
         yield

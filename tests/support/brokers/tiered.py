@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import borrow
 from kafka_ferry.wire.partitions.list_offsets import EARLIEST_LOCAL, log_offsets
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.java.jars import KAFKA
@@ -96,7 +96,7 @@ def tiered_topic(broker: Broker, topic: str, records: list[Record]) -> int:
 def local_start(broker: Broker, topic: str) -> int:
     """The first offset of a topic's partition 0 that the broker has itself."""
     partition = TopicPartition(topic, 0)
-    with borrowed("tiered", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
+    with borrow("tiered", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
         node = cluster.leaders([partition])[partition].node
         (start,) = log_offsets(cluster, {partition: node}, (EARLIEST_LOCAL,))[partition]
         return start

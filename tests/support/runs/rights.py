@@ -163,8 +163,10 @@ class Scene:
         rejected = read_all(target.bootstrap, self.flow.dead_letter_name)
         assert [len(record.value or b"") for record in rejected[0]] == [_LARGE]
         with GroupControl(self._plain("target")) as groups:
-            moved = groups.committed([Group(self.called("billing"))])[self.called("billing")]
-            states = groups.described([self.called("leaver")])
+            moved = groups.committed_offsets([Group(self.called("billing"))])[
+                self.called("billing")
+            ]
+            states = groups.describe([self.called("leaver")])
         assert not isinstance(moved, FerryError)
         # The transaction with the rejected record was written twice.
         ((at, committed),) = moved.items()

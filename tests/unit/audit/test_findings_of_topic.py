@@ -6,7 +6,7 @@ import pytest
 
 from kafka_ferry.audit import findings_of_topic
 from kafka_ferry.audit.comparison.findings import Differing
-from kafka_ferry.audit.findings_of_topic import audited_in_order, elsewhere
+from kafka_ferry.audit.findings_of_topic import elsewhere, results_in_order
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.terms import AuditPair, LogExtent
 
@@ -28,7 +28,7 @@ def an_outcome(partition: int, *differing: Differing, failure: str = "") -> Pair
 def test_each_difference_is_counted_by_its_kind_and_listed() -> None:
     altered = [Differing("altered", at, at, ("value",)) for at in (3, 4)]
     outcome = an_outcome(0, *altered, Differing("reordered", 9, 8))
-    (audited,) = audited_in_order([outcome], elsewhere([outcome]))
+    (audited,) = results_in_order([outcome], elsewhere([outcome]))
     assert (audited.counts.altered, audited.counts.reordered, audited.counts.found) == (2, 1, 3)
     assert [finding.records for finding in audited.findings] == [1, 2]
     assert (audited.state, audited.unlisted) == ("differs", 0)
@@ -36,7 +36,7 @@ def test_each_difference_is_counted_by_its_kind_and_listed() -> None:
 
 def test_a_partition_that_could_not_be_read_has_the_reason_and_no_counts() -> None:
     read, unread = an_outcome(0), an_outcome(1, failure="the source denies READ.")
-    first, second = audited_in_order([read, unread], elsewhere([read, unread]))
+    first, second = results_in_order([read, unread], elsewhere([read, unread]))
     assert first.state == "same"
     assert (second.state, second.reason) == ("not compared", "the source denies READ.")
     assert second.counts.source_records == 0
@@ -47,5 +47,5 @@ def test_findings_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) 
     # Every other record, so that each is a finding; and the last three are one.
     places = [0, 2, 4, 5, 6]
     outcome = an_outcome(0, *(Differing("altered", at, at, ("key",)) for at in places))
-    (audited,) = audited_in_order([outcome], elsewhere([outcome]))
+    (audited,) = results_in_order([outcome], elsewhere([outcome]))
     assert (len(audited.findings), audited.unlisted, audited.counts.altered) == (2, 3, 5)

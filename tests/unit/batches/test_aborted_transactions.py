@@ -136,7 +136,7 @@ class Reader:
                 if aborted.is_aborted(it) and it.header.records
             }
 
-        return self._fates.judged(listed, judge, self._look_ahead)
+        return self._fates.decide(listed, judge, self._look_ahead)
 
     def _look_ahead(self, start: int, undecided: Mapping[int, int]) -> dict[int, bool]:
         self.looked_ahead.append((start, dict(undecided)))

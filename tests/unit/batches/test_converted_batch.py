@@ -1,4 +1,4 @@
-from kafka_ferry.batches import Absent, ConvertedBatch, Reason, gap, lost
+from kafka_ferry.batches import Absent, ConvertedBatch, Reason, gap, lost_batch
 
 
 def test_a_gap_is_nothing_but_compacted_offsets() -> None:
@@ -7,7 +7,7 @@ def test_a_gap_is_nothing_but_compacted_offsets() -> None:
 
 
 def test_lost_offsets_are_nothing_but_lost() -> None:
-    assert lost(3, 8) == ConvertedBatch(3, 8, absent=(Absent(3, 8, Reason.LOST),))
+    assert lost_batch(3, 8) == ConvertedBatch(3, 8, absent=(Absent(3, 8, Reason.LOST),))
 
 
 def test_the_offsets_without_a_record_are_counted_by_reason() -> None:

@@ -141,4 +141,4 @@ def test_settled_offsets_are_passed_over_only_where_that_holds_for_the_whole_win
     window = TimeWindow(
         0, 10, [SettledSpan(0, 5, 0, 10), SettledSpan(5, 9, 0, 20), SettledSpan(9, 12, 0, 9)]
     )
-    assert [window.settled_to(at) for at in (0, 4, 8, 9, 12)] == [9, 9, 9, 9, 12]
+    assert [window.settled_end(at) for at in (0, 4, 8, 9, 12)] == [9, 9, 9, 9, 12]

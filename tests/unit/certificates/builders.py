@@ -70,7 +70,7 @@ def a_certificate(
         reasons=reasons,
         root=merkle_root(lines),
     )
-    return Certificate.issued(header, lines, key)
+    return Certificate.issue(header, lines, key)
 
 
 def a_chain(length: int) -> list[Certificate]:

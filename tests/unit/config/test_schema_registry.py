@@ -56,9 +56,9 @@ def test_its_secrets_come_from_config_providers_and_are_never_shown(
     flow = loaded(tmp_path, {"schema.registry": registry}, config_providers="env")
 
     assert flow.source.registry_properties()["basic.auth.user.info"] == "me:5ecret"
-    for shown in (flow, flow.source.resolved(), flow.source.registry_properties()):
+    for shown in (flow, flow.source.resolve(), flow.source.registry_properties()):
         assert "5ecret" not in repr(shown)
-    assert "5ecret" not in flow.source.resolved().model_dump_json()
+    assert "5ecret" not in flow.source.resolve().model_dump_json()
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_coordinator_that_loads_or_moves_is_asked_again(
 ) -> None:
     talk = Talk(broker, (FETCHED, [failing(FETCHED, code)] * 3 + [truth(broker, FETCHED)]))
 
-    assert control.committed([Group(GROUP)]) == {GROUP: {PLACE: Committed(1, 1, "orders")}}
+    assert control.committed_offsets([Group(GROUP)]) == {GROUP: {PLACE: Committed(1, 1, "orders")}}
     assert talk.asked.count(FETCHED) == 4
 
 
@@ -131,11 +131,11 @@ def test_a_group_that_a_listing_missed_while_it_moved_is_not_dead(
     entry = sample(DESCRIBED.response[None].DescribedGroup, 5, group_state="Dead", error_code=0)
     dead = answer(DESCRIBED, groups=[entry])
     Talk(broker, (LISTED, [listed(), listed(modern)]), (DESCRIBED, [dead]))
-    assert control.described([GROUP]) == {GROUP: modern}
+    assert control.describe([GROUP]) == {GROUP: modern}
 
 
 def test_nothing_to_ask_is_not_asked(broker: ScriptedBroker, control: GroupControl) -> None:
     talk = Talk(broker)
-    assert control.described([]) == control.committed([]) == control.commit({}) == {}
+    assert control.describe([]) == control.committed_offsets([]) == control.commit({}) == {}
     assert control.delete_offsets({}) == control.delete([]) == {}
     assert talk.asked == []

@@ -46,22 +46,22 @@ def test_records_age_until_they_are_committed(now: Now) -> None:
     ages = RangeAges()
     for at in (converted(0, 900, records=2), gap(2, 5), converted(5, 950)):
         ages.came([at])
-        ages.written(at)
+        ages.note_write(at)
     now.ms = 1_500
-    ages.committed()
+    ages.note_commit()
     assert ages.read == Spread(3, 50, 100, 250, 50)
     assert ages.stored == Spread(3, 550, 600, 1_750, 550)
 
 
 def test_what_is_void_is_not_stored_until_it_is_written_again(now: Now) -> None:
     ages = RangeAges()
-    ages.written(converted(0, 900))
+    ages.note_write(converted(0, 900))
     ages.void()
-    ages.committed()
+    ages.note_commit()
     assert ages.stored == NO_AGES
-    ages.written(converted(0, 900))
+    ages.note_write(converted(0, 900))
     now.ms = 2_000
-    ages.committed()
+    ages.note_commit()
     assert ages.stored == Spread(1, 1_100, 1_100, 1_100, 1_100)
 
 

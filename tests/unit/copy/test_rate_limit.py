@@ -109,7 +109,7 @@ def sized_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setattr(
             "tests.unit.copy.fakes.gap", lambda start, end: replace(gap(start, end), batch=batch)
         )
-        for name in ("came", "written"):
+        for name in ("came", "note_write"):
             monkeypatch.setattr(f"kafka_ferry.copy.latency.RangeAges.{name}", lambda *_: None)
 
     return sized

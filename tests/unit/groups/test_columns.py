@@ -56,7 +56,7 @@ def test_runs_know_their_first_offset_and_the_one_after_their_last(
     runs: list[tuple[int, int, int]], first: int, end: int
 ) -> None:
     assert (runs_of(runs).first, runs_of(runs).end) == (first, end)
-    assert pairs(runs_of(runs).turned()) == [(image, at) for at, image in pairs(runs_of(runs))]
+    assert pairs(runs_of(runs).reverse()) == [(image, at) for at, image in pairs(runs_of(runs))]
 
 
 def test_the_least_from_each_place_on() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, gone_since
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, lost_since
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -34,11 +34,11 @@ def test_what_is_gone_is_kept_with_the_time_when_it_was_found(
     now: list[GroupMove], gone: list[GroupMove]
 ) -> None:
     earlier = GroupMoves(5, (found(0, ORDERS, STOCK),))
-    assert gone_since(earlier, GroupMoves(9, tuple(now))) == tuple(gone)
+    assert lost_since(earlier, GroupMoves(9, tuple(now))) == tuple(gone)
 
 
 def test_for_seven_days_unless_it_is_there_again() -> None:
     earlier = GroupMoves(5, (found(5, ORDERS),), gone=(found(3, STOCK), found(3, OTHER)))
     now = GroupMoves(3 + 7 * DAY_MS, (found(0, ORDERS, STOCK),))
-    assert gone_since(earlier, now) == (found(3, OTHER),)
-    assert gone_since(earlier, GroupMoves(now.at + 1, now.groups)) == ()
+    assert lost_since(earlier, now) == (found(3, OTHER),)
+    assert lost_since(earlier, GroupMoves(now.at + 1, now.groups)) == ()

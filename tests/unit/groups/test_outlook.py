@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_ferry.groups.moves import GroupMove, PartitionMove
-from kafka_ferry.groups.outlook import GroupOutlook, Outlook, outlook_of, shown_key
+from kafka_ferry.groups.outlook import GroupOutlook, Outlook, key_text, outlook_of
 from kafka_ferry.model import LogBounds
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
@@ -151,7 +151,7 @@ def test_what_came_from_the_other_cluster_and_an_empty_log_have_nothing_to_copy(
     ],
 )
 def test_a_key_does_a_terminal_no_harm(key: bytes | None, shown: str | None) -> None:
-    assert shown_key(key) == shown
+    assert key_text(key) == shown
 
 
 def report(*groups: GroupOutlook, **more: object) -> Outlook:

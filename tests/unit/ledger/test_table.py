@@ -546,7 +546,7 @@ def test_the_newest_remote_topic_of_each_source_topic_is_known(
 
 
 def test_what_the_flow_has_given_up_is_known_by_its_id(table: LedgerTable, ledger: Topic) -> None:
-    assert table.released() == frozenset()
+    assert table.released_topics() == frozenset()
     releases = [
         (18, a_release("primary.orders", "primary.payments")),
         (20, a_release("primary.others", flow=OTHER)),
@@ -554,7 +554,7 @@ def test_what_the_flow_has_given_up_is_known_by_its_id(table: LedgerTable, ledge
     ]
     project(table, ledger, [*LEDGER, *releases])
 
-    assert table.released() == {
+    assert table.released_topics() == {
         "id of primary.orders",
         "id of primary.payments",
         "id of primary.again",

@@ -75,7 +75,7 @@ def test_a_file_that_spreads_to_many_times_its_size_is_damaged(
     with pytest.raises(pa.ArrowInvalid, match="which no run has written"):
         files.read(files.parts())
 
-    assert files.damaged(files.parts()) == [name]
+    assert files.damaged_files(files.parts()) == [name]
 
 
 def test_what_another_run_wrote_under_the_same_name_is_read(

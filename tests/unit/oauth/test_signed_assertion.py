@@ -29,7 +29,7 @@ from kafka_ferry.config.client.login_values import LoginFile
 from kafka_ferry.config.client.oauth import OAuthLogin
 from kafka_ferry.errors import AccessDenied, ConfigError
 from kafka_ferry.oauth import token_for
-from kafka_ferry.oauth.signed_assertion import signed_assertion
+from kafka_ferry.oauth.signed_assertion import sign_assertion
 from kafka_ferry.oauth.token_endpoint import fetch_token
 from tests.support.servers.identity_provider import (
     BY_JWT,
@@ -81,7 +81,7 @@ def login(provider: IdentityProvider, assertion: Assertion, **changes: Any) -> O
 def test_header_claims_and_signature_are_kafkas(kind: str, is_locked: bool, tmp_path: Path) -> None:
     pem, public = private_key(kind)
     phrase = PHRASE if is_locked else ""
-    text = signed_assertion(
+    text = sign_assertion(
         by_key(
             tmp_path,
             locked(pem, PHRASE) if is_locked else pem,
@@ -105,14 +105,14 @@ def test_a_template_wins_over_properties_and_what_is_made_now_over_both(tmp_path
         "payload": {"iss": "template", "roles": ["a"], "exp": 1, "jti": "fixed"},
     }
     made = by_key(tmp_path, private_key("RS256")[0], template=template(tmp_path, told))
-    header, claims = read_jwt(signed_assertion(made, PLACE))
+    header, claims = read_jwt(sign_assertion(made, PLACE))
     assert header == {"kid": "k1", "alg": "RS256", "typ": "JWT"}
     assert claims["exp"] == claims["iat"] + 300
     del claims["exp"], claims["iat"], claims["nbf"]
     assert claims == {"aud": "id", "iss": "template", "sub": "me", "roles": ["a"], "jti": "fixed"}
 
     with_ids = replace(made, has_id=True, life_s=10, back_s=5)
-    found = [read_jwt(signed_assertion(with_ids, PLACE))[1] for _ in range(2)]
+    found = [read_jwt(sign_assertion(with_ids, PLACE))[1] for _ in range(2)]
     assert len({"fixed", *(claims["jti"] for claims in found)}) == 3
     assert [claims["exp"] - claims["nbf"] for claims in found] == [15, 15]
 
@@ -121,7 +121,7 @@ def test_a_template_wins_over_properties_and_what_is_made_now_over_both(tmp_path
 def test_a_template_may_have_one_part_only(half: dict[str, Any], tmp_path: Path) -> None:
     made = by_key(tmp_path, private_key("ES256")[0], algorithm="ES256")
     made = replace(made, template=template(tmp_path, half))
-    header, claims = read_jwt(signed_assertion(made, PLACE))
+    header, claims = read_jwt(sign_assertion(made, PLACE))
     assert header.get("kid") == half.get("header", {}).get("kid")
     assert claims["iss"] == half.get("payload", {}).get("iss", "ferry")
 
@@ -229,7 +229,7 @@ def test_files_that_give_no_assertion_are_refused_by_their_key(
     if pem is None:
         (tmp_path / "key.pem").unlink()
     with pytest.raises(ConfigError) as caught:
-        signed_assertion(made, PLACE)
+        sign_assertion(made, PLACE)
     assert (caught.value.file, caught.value.key) == (PLACE, key)
     assert said in str(caught.value)
     assert "wr0ng" not in str(caught.value)
@@ -240,5 +240,5 @@ def test_a_file_without_an_assertion_is_refused(content: str, tmp_path: Path) ->
     (tmp_path / "file").write_text(content)
     prepared = LoginFile(str(tmp_path / "file"), ASSERTION_FILE)
     with pytest.raises(ConfigError, match="holds no JWT") as caught:
-        signed_assertion(Assertion(prepared=prepared), PLACE)
+        sign_assertion(Assertion(prepared=prepared), PLACE)
     assert caught.value.key == ASSERTION_FILE

@@ -11,7 +11,7 @@ from kafka_ferry.model import Mark, Plan, Position, Topic, TopicPartition
 from kafka_ferry.model.changes import Acl, Entity
 from kafka_ferry.model.cluster_state import Access, ClusterState, FlowPositions
 from kafka_ferry.model.removals import Excess, RemovalKind
-from kafka_ferry.plan.removals import excess_of, held_back, may_remove, withhold
+from kafka_ferry.plan.removals import excess_of, held_sentences, may_remove, withhold
 from tests.unit.plan.builders import a_flow, a_source, a_state, applied_here, planned, said
 
 KEY, SHA = "consumer_byte_rate", "SCRAM-SHA-512"
@@ -160,7 +160,7 @@ def test_all_that_a_source_lacks_that_has_no_topic_any_more_that_was_copied_need
     assert kinds == {"ACL", "client quota", "SCRAM user", "topic"}
     assert plan.removals.emptied
     assert removed(withhold(plan)) == [0] * 5
-    assert "primary has none of the 2 topics any more that were copied" in held_back(plan)[0]
+    assert "primary has none of the 2 topics any more that were copied" in held_sentences(plan)[0]
     allowed = plan_of(copied_before(emptied(2), "rebuilt", "rebuilt"), removals_max=1.0)
     assert allowed.removals.excesses == ()
 
@@ -264,7 +264,7 @@ def test_without_an_approval_nothing_of_the_kind_goes_and_each_kind_is_named() -
         get_args(RemovalKind)
     )
     assert withhold(left) == left
-    sentences = held_back(left)
+    sentences = held_sentences(left)
     assert len(sentences) == 5
     assert "6 ACLs of the 20" in sentences[0]
     assert "removals.max allows 5" in sentences[0]

@@ -15,7 +15,7 @@ RULE = {"fingerprint": "f", "topics": ["users"], "set": {"value.email": "sha2(va
 def a_certificate_of(*rules: dict[str, object]) -> Certificate:
     header = a_certificate().header
     ruled = header.model_copy(update={"rules": {**header.rules, "transform": json.dumps(rules)}})
-    return Certificate.issued(ruled, [], None)
+    return Certificate.issue(ruled, [], None)
 
 
 def test_each_rule_that_changes_records_is_told_once() -> None:

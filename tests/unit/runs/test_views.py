@@ -136,19 +136,19 @@ def test_a_file_is_parsed_once_for_each_of_its_versions(tmp_path: Path) -> None:
         return len(content)
 
     folder.write("a", "1")
-    assert [made.parsed(folder, "a", parse) for _ in range(3)] == [1, 1, 1]
+    assert [made.load(folder, "a", parse) for _ in range(3)] == [1, 1, 1]
     folder.write("a", "22")
-    assert made.parsed(folder, "a", parse) == 2
+    assert made.load(folder, "a", parse) == 2
     assert parsed == [b"1", b"22"]
 
 
 def test_a_file_of_the_same_size_is_known_by_its_time(tmp_path: Path) -> None:
     folder, made = StateFolder(str(tmp_path)), FileCache(keep=2)
     folder.write("a", "1")
-    assert made.parsed(folder, "a", bytes.decode) == "1"
+    assert made.load(folder, "a", bytes.decode) == "1"
     folder.write("a", "2")
     os.utime(tmp_path / "a", (2_000_000_000, 2_000_000_000))
-    assert made.parsed(folder, "a", bytes.decode) == "2"
+    assert made.load(folder, "a", bytes.decode) == "2"
 
 
 def test_what_was_not_asked_for_the_longest_is_forgotten_first(tmp_path: Path) -> None:
@@ -162,9 +162,9 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_first(tmp_path: Path) -
     for name in "abc":
         folder.write(name, name)
     for name in "abacab":
-        made.parsed(folder, name, parse)
+        made.load(folder, name, parse)
     assert parsed == [b"a", b"b", b"c", b"b"]
 
 
 def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
-    assert FileCache(keep=2).parsed(StateFolder(str(tmp_path)), "a", bytes.decode) is None
+    assert FileCache(keep=2).load(StateFolder(str(tmp_path)), "a", bytes.decode) is None

@@ -123,7 +123,7 @@ def test_certificates_may_be_files_or_text_and_no_other_is_trusted(tmp_path: Pat
         for trust in ({"ssl_ca_location": str(file)}, {"ssl_ca_pem": authority.pem}):
             cluster = a_cluster(**named(server.url, **trust))
             # As on its way to a task, which has no files.
-            for it in (cluster, cluster.resolved()):
+            for it in (cluster, cluster.resolve()):
                 with open_registry(it) as registry:
                     assert registry.subjects() == []
         other = a_cluster(**named(server.url, ssl_ca_pem=Authority("other").pem))

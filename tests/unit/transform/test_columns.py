@@ -24,7 +24,7 @@ OWN: list[frozenset[Column]] = [
 
 def records_with(*headers: tuple[Header, ...]) -> list[Record]:
     return [
-        (10 + place, 1_000 + place, b"\0", Content(b"k%d" % place, b"v%d" % place, it).encoded())
+        (10 + place, 1_000 + place, b"\0", Content(b"k%d" % place, b"v%d" % place, it).encode())
         for place, it in enumerate(headers)
     ]
 

@@ -64,7 +64,7 @@ def applied(
     function: TransformFunction, converted: ConvertedBatch | None = None
 ) -> TransformedBatch:
     rule = FunctionRule("masks.f", function, SECRETS)
-    return rule.applied(converted or a_converted(), PARTITION, TopicLimits())
+    return rule.apply(converted or a_converted(), PARTITION, TopicLimits())
 
 
 def contents(batch: TransformedBatch) -> dict[int, Any]:

@@ -12,7 +12,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka_ferry.config import Cluster
 from kafka_ferry.errors import BrokerError, ClusterUnreachable
 from kafka_ferry.retry import retry_for
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, borrow
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_ferry.wire.connections import connection as connection_module
 from kafka_ferry.wire.connections.connection import Connection
@@ -123,12 +123,12 @@ def test_who_borrows_connections_later_looks_coordinators_up_again(
     brokers = {1: start(), 2: start()}
     settings = {"bootstrap_servers": [f"{HOST}:{brokers[1].port}"], "request_timeout_ms": 1000}
     say_where(brokers, coordinator=1)
-    with borrowed("backup", settings) as cluster:
+    with borrow("backup", settings) as cluster:
         cluster.coordinator("readers", GROUP)
     say_where(brokers, coordinator=2)
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + later_s)
-    with borrowed("backup", settings) as again:
+    with borrow("backup", settings) as again:
         assert again is cluster
         assert again.coordinator_node("readers", GROUP) == known
 

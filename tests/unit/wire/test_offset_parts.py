@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.error_codes import fault
-from kafka_ferry.wire.offset_parts import PART_BYTES, halved_if_too_large, parts_of
+from kafka_ferry.wire.offset_parts import PART_BYTES, commit_in_halves, parts_of
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
@@ -56,7 +56,7 @@ def test_what_a_broker_does_not_take_whole_is_halved_until_it_does(
 
     many = offsets_of(count)
 
-    refused = halved_if_too_large(commit, many)
+    refused = commit_in_halves(commit, many)
 
     assert taken == list(many)
     assert refused == {tp: 3 for tp, offset in many.items() if offset.offset == 1}
@@ -71,7 +71,7 @@ def test_an_error_that_is_not_about_the_size_is_raised_soon(code: int, asked: in
         raise fault(code, "Committing")
 
     with pytest.raises(FerryError):
-        halved_if_too_large(commit, offsets_of(8))
+        commit_in_halves(commit, offsets_of(8))
     assert len(sizes) == asked
 
 
@@ -80,4 +80,4 @@ def test_a_single_offset_that_is_refused_is_not_tried_again() -> None:
         raise fault(-1, "Committing")
 
     with pytest.raises(BrokerError, match="UNKNOWN_SERVER_ERROR"):
-        halved_if_too_large(commit, offsets_of(1))
+        commit_in_halves(commit, offsets_of(1))

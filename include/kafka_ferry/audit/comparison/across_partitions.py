@@ -70,7 +70,7 @@ class Elsewhere:
         """The digests of the foreign records, to be located in all partitions of the source."""
         return np.unique(_digests(self.foreign.values()))
 
-    def located(self, offsets: Mapping[int, Integers]) -> None:
+    def locate(self, offsets: Mapping[int, Integers]) -> None:
         """Tell which foreign records are copies of records in other partitions.
 
         Args:

@@ -29,7 +29,7 @@ from kafka_ferry.audit.comparison.entries import (
     most_deleted,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
-from kafka_ferry.audit.comparison.keyless import KeylessRecords, have_no_key, keyless_compared
+from kafka_ferry.audit.comparison.keyless import KeylessRecords, compare_keyless, have_no_key
 
 MOST_KEYS: Final = 500_000
 """So many keys of a side are held at a time, some 40 MB while they are sorted."""
@@ -88,7 +88,7 @@ def _split(offsets: list[Integers], most: int) -> tuple[Integers, Integers]:
     return ascending[:most], ascending[most:]
 
 
-def keys_compared(
+def compare_keys(
     source: AuditedLog,
     target: AuditedLog,
     *,
@@ -162,7 +162,7 @@ def _compare_keyless(
     recent: Times | None,
     source_compacts: bool,
 ) -> None:
-    compared = keyless_compared(ours, theirs)
+    compared = compare_keyless(ours, theirs)
     found.matched += compared.matched
     if source_compacts:
         found.superseded += int(ours.counts.sum() + theirs.counts.sum()) - 2 * compared.matched
@@ -283,7 +283,7 @@ def _latest(log: AuditedLog, number: int, passes: int, most_keys: int) -> tuple[
     """The latest record of each key of a pass, by ascending key digest."""
     latest, seen = Entries.of(), _Seen()
     for some in _of_pass(log, number, passes, seen):
-        both = Entries.joined([latest, some])
+        both = Entries.concat([latest, some])
         # The first one of each key in the reversed order.
         _, first = np.unique(both.keys[::-1], return_index=True)
         latest = both.at(len(both) - 1 - first)

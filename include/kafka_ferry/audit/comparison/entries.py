@@ -60,7 +60,7 @@ class Entries:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Entries]) -> Entries:
+    def concat(cls, parts: Sequence[Entries]) -> Entries:
         """All of ``parts``, one after the other."""
         if len(parts) == 1:
             return parts[0]
@@ -180,11 +180,11 @@ class Unmatched:
     gaps: Integers
 
     @classmethod
-    def joined(cls, parts: Sequence[Unmatched]) -> Unmatched:
+    def concat(cls, parts: Sequence[Unmatched]) -> Unmatched:
         """All of ``parts``, one after the other."""
         gaps = [part.gaps for part in parts]
         return cls(
-            Entries.joined([part.entries for part in parts]),
+            Entries.concat([part.entries for part in parts]),
             np.concatenate(gaps) if gaps else _integers(),
         )
 

@@ -40,7 +40,7 @@ class KeylessRecords:
         """These and later ones."""
         if not len(more):
             return self
-        both = Entries.joined([self.entries, more])
+        both = Entries.concat([self.entries, more])
         counts = np.concatenate([self.counts, np.ones(len(more), np.int64)])
         _, last, which = np.unique(both.digests[::-1], return_index=True, return_inverse=True)
         sums = np.bincount(which, weights=counts[::-1]).astype(np.int64)
@@ -66,7 +66,7 @@ class KeylessCompared:
     foreign: Entries
 
 
-def keyless_compared(ours: KeylessRecords, theirs: KeylessRecords) -> KeylessCompared:
+def compare_keyless(ours: KeylessRecords, theirs: KeylessRecords) -> KeylessCompared:
     """Compare the source's records without a key with the target's."""
     _, i, j = np.intersect1d(
         ours.entries.digests, theirs.entries.digests, assume_unique=True, return_indices=True

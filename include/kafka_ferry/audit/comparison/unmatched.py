@@ -77,7 +77,7 @@ def judge_unmatched(
             milliseconds since 1970; None if everything should have been.
     """
     ours, theirs = state.source_unmatched, state.target_unmatched
-    ours, removed = _without_removed(ours, target, state)
+    ours, removed = _drop_removed(ours, target, state)
     differing: list[Differing] = []
     moved = _pair_moves(ours, theirs)
     for i, j in zip(moved.reordered_source.tolist(), moved.reordered_target.tolist(), strict=True):
@@ -107,7 +107,7 @@ def judge_unmatched(
     )
 
 
-def listed(missing: Entries, foreign: Entries) -> Iterator[Differing]:
+def as_findings(missing: Entries, foreign: Entries) -> Iterator[Differing]:
     """The findings that missing and foreign records are."""
     for offset in missing.offsets.tolist():
         yield Differing("missing", offset, NO_OFFSET)
@@ -115,9 +115,7 @@ def listed(missing: Entries, foreign: Entries) -> Iterator[Differing]:
         yield Differing("foreign", NO_OFFSET, offset)
 
 
-def _without_removed(
-    ours: Unmatched, target: AuditedLog, state: WalkState
-) -> tuple[Unmatched, int]:
+def _drop_removed(ours: Unmatched, target: AuditedLog, state: WalkState) -> tuple[Unmatched, int]:
     """The source's unmatched records without those that the target has deleted, and how many these are.
 
     If the target has records before the first one on both sides, it reaches further back than the source.

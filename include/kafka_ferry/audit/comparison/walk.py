@@ -79,8 +79,8 @@ class WalkState:
     removed_records: int = 0
     is_over: bool = False
     is_lost: bool = False
-    source_unmatched: Unmatched = field(default_factory=lambda: Unmatched.joined([]))
-    target_unmatched: Unmatched = field(default_factory=lambda: Unmatched.joined([]))
+    source_unmatched: Unmatched = field(default_factory=lambda: Unmatched.concat([]))
+    target_unmatched: Unmatched = field(default_factory=lambda: Unmatched.concat([]))
 
     @property
     def passed(self) -> int:
@@ -134,8 +134,8 @@ class LogWalk:
                 self._in_full = max(0, self._in_full - 1)
         state.source_at, state.target_at = self._source.at, self._target.at
         ours, theirs = self._unmatched
-        state.source_unmatched = Unmatched.joined([state.source_unmatched, *ours])
-        state.target_unmatched = Unmatched.joined([state.target_unmatched, *theirs])
+        state.source_unmatched = Unmatched.concat([state.source_unmatched, *ours])
+        state.target_unmatched = Unmatched.concat([state.target_unmatched, *theirs])
         self._unmatched = ([], [])
 
     def _step(self) -> bool:
@@ -273,7 +273,7 @@ class _Side:
         """The next records, at most so many; fewer only at the end."""
         if len(self._ready) < records:
             more = self._cursor.take(records - len(self._ready))
-            self._ready = Entries.joined([self._ready, more])
+            self._ready = Entries.concat([self._ready, more])
         return self._ready.at(slice(0, records))
 
     def drop(self, records: int) -> Entries:

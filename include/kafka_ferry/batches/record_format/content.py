@@ -25,7 +25,7 @@ class Content(NamedTuple):
     value: bytes | None
     headers: tuple[Header, ...] = ()
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """The content as it stands in a record."""
         return join_content(self.key, self.value, encoded_headers(self.headers))
 

@@ -98,7 +98,7 @@ def _message_at(plain: bytes, at: int) -> bytes:
 def _record(message: bytes) -> Record:
     decoded = _decode(message)
     timestamp = -1 if decoded.timestamp is None else decoded.timestamp
-    return decoded.offset, timestamp, b"\0", Content(decoded.key, decoded.value).encoded()
+    return decoded.offset, timestamp, b"\0", Content(decoded.key, decoded.value).encode()
 
 
 def _unwrap(wrapper: bytes, magic: int, codec: int) -> list[Record]:

@@ -346,4 +346,4 @@ def _divide(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]]
 
 def single_record(key: bytes, value: bytes | None, timestamp_ms: int) -> Batch:
     """A batch of one gzipped record without headers; a tombstone where it has no value."""
-    return dense_batch([(0, timestamp_ms, b"\0", Content(key, value).encoded())], GZIP)
+    return dense_batch([(0, timestamp_ms, b"\0", Content(key, value).encode())], GZIP)

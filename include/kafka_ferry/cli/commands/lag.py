@@ -63,7 +63,7 @@ def lag(
     several = len(flows) > 1
     refused: list[FerryError] = []
 
-    def told(flow: Flow) -> object:
+    def answer(flow: Flow) -> object:
         if several and not as_json:
             out.print(flow.name, style="bold")
         with step_time(flow):
@@ -76,7 +76,7 @@ def lag(
         # The rows of a single flow need not name it.
         return {"flow": flow.name, key: listed} if several else listed
 
-    attempts = for_each(flows, told)
+    attempts = for_each(flows, answer)
     if as_json:
         show_json(attempts.results, several=several)
     attempts.raise_failures()

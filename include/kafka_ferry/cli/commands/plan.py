@@ -45,14 +45,14 @@ def plan(
     options = run_options(topics)
     flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
 
-    def planned(flow: Flow) -> Plan:
+    def answer(flow: Flow) -> Plan:
         with terminal_spark(f"rules of {flow.name}", 1) as spark:
             found = Run(flow, "plan").plan(options, save=False, spark=spark)
         if not as_json:
             show_plan(found, verbose=verbose)
         return found
 
-    attempts = for_each(flows, planned)
+    attempts = for_each(flows, answer)
     if as_json:
         show_json([plan_json(found) for found in attempts.results], several=len(flows) > 1)
     attempts.raise_failures()

@@ -50,7 +50,7 @@ def rights(
         raise typer.BadParameter("A principal is TYPE:NAME, such as User:ferry.")
     flows = flows_of(config, flow, clusters)
 
-    def told(flow: Flow) -> object:
+    def answer(flow: Flow) -> object:
         needed = needed_rights(flow)
         if not as_json:
             for cluster, side in ((flow.source, "source"), (flow.target, "target")):
@@ -62,7 +62,7 @@ def rights(
         listed = [_as_json(flow, it) for it in needed]
         return {"flow": flow.name, "rights": listed} if len(flows) > 1 else listed
 
-    attempts = for_each(flows, told)
+    attempts = for_each(flows, answer)
     if as_json:
         show_json(attempts.results, several=len(flows) > 1)
     attempts.raise_failures()

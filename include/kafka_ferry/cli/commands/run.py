@@ -75,7 +75,7 @@ def require_known(flows: Sequence[Flow], run_id: str | None) -> None:
     unknown: InputError | None = None
     for flow in flows if run_id else ():
         try:
-            Run.known(flow, run_id or "")
+            Run.reopen(flow, run_id or "")
         except InputError as error:
             unknown = unknown or error
         else:

@@ -59,7 +59,7 @@ def takeover(
         topics = (
             hand_back(chosen, dry_run=dry_run, positions_topic=positions_topic)
             if to
-            else _taken_over(chosen, group, positions_topic, dry_run=dry_run)
+            else _take_over(chosen, group, positions_topic, dry_run=dry_run)
         )
     if as_json:
         show_json([[asdict(topic) for topic in topics]], several=False)
@@ -69,7 +69,7 @@ def takeover(
         raise typer.Exit(REFUSED)
 
 
-def _taken_over(
+def _take_over(
     flow: Flow, group: str | None, positions_topic: str, *, dry_run: bool
 ) -> list[TopicHandover]:
     from kafka_ferry.runs.takeover.takeover import Takeover

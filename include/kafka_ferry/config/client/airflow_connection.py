@@ -208,11 +208,11 @@ def _keys(settings: Mapping[str, str]) -> dict[str, str]:
     if "ssl.keystore.location" in settings:
         return {"ssl.keystore.type": "PKCS12"}
 
-    def given(what: str) -> str:
+    def require(what: str) -> str:
         location = settings.get(f"ssl.{what}.location")
         return _text_of(Path(location)) if location else settings.get(f"ssl.{what}.pem", "")
 
-    key, chain = given("key"), given("certificate")
+    key, chain = require("key"), require("certificate")
     if not key and not chain:
         return {}
     pair = {"ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain}

@@ -126,9 +126,9 @@ class ClientProperties(Mapping[str, str]):
         return hash(frozenset(self._values.items()))
 
     def __repr__(self) -> str:
-        return repr(self.masked())
+        return repr(self.mask())
 
-    def masked(self) -> dict[str, str]:
+    def mask(self) -> dict[str, str]:
         """The properties with the values of secret ones replaced."""
         return {key: MASK if is_secret(key) else value for key, value in self._values.items()}
 
@@ -137,7 +137,7 @@ class ClientProperties(Mapping[str, str]):
         return core_schema.no_info_after_validator_function(
             cls,
             handler.generate_schema(dict[str, str]),
-            serialization=core_schema.plain_serializer_function_ser_schema(cls.masked),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.mask),
         )
 
 
@@ -250,7 +250,7 @@ class Cluster(BaseModel):
     @classmethod
     def _right_values(cls, properties: ClientProperties, info: ValidationInfo) -> ClientProperties:
         """Refuses what no client could use; a reference is only checked when its client is created."""
-        providers = Providers.declared(dict(info.data.get("providers", ())), [])
+        providers = Providers.declare(dict(info.data.get("providers", ())), [])
         told = [
             problem
             for problem in _wrong_values(properties)
@@ -296,7 +296,7 @@ class Cluster(BaseModel):
             for key, value in self.properties.items()
             if key.startswith(own)
         }
-        own_properties = self._looked_up(shared | special)
+        own_properties = self._resolve(shared | special)
         self._check(own_properties)
         found = ClientProperties(
             self._connection_settings(own_properties) | own_properties, self.origin
@@ -343,7 +343,7 @@ class Cluster(BaseModel):
             ConfigError: a reference cannot be resolved, or a file cannot be read.
         """
         own = {name: it for name, it in self.properties.items() if name in REGISTRY_NAMES}
-        resolved = {name: self.looked_up(name, value) for name, value in own.items()}
+        resolved = {name: self.resolve_value(name, value) for name, value in own.items()}
         self._check(resolved)
         if problems := list(wrong_registry(resolved)):
             raise config_error(self.origin, *problems)
@@ -351,7 +351,7 @@ class Cluster(BaseModel):
         remember(secret_values({REGISTRY_PREFIX + key: value for key, value in found.items()}))
         return ClientProperties(found, self.origin)
 
-    def resolved(self) -> Cluster:
+    def resolve(self) -> Cluster:
         """The same cluster for processes that have neither its files nor its environment.
 
         Key and trust stores are PEM text in it, and an Airflow connection's settings are its own: it
@@ -378,7 +378,7 @@ class Cluster(BaseModel):
             is_resolved=True,
         )
 
-    def looked_up(self, key: str, value: str) -> str:
+    def resolve_value(self, key: str, value: str) -> str:
         """A value of the same file with its references resolved.
 
         Args:
@@ -389,18 +389,18 @@ class Cluster(BaseModel):
             ConfigError: a reference cannot be resolved.
         """
         problems: list[Problem] = []
-        found = Providers.declared(dict(self.providers), problems).resolve(key, value, problems)
+        found = Providers.declare(dict(self.providers), problems).resolve(key, value, problems)
         if problems:
             raise config_error(self.file or self.alias, *problems)
         remember(secret_values({key: found}))
         return found
 
-    def _looked_up(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def _resolve(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties with their references resolved."""
         if not self.providers:
             return dict(properties)
         problems: list[Problem] = []
-        providers = Providers.declared(dict(self.providers), problems)
+        providers = Providers.declare(dict(self.providers), problems)
         found = {key: providers.resolve(key, it, problems) for key, it in properties.items()}
         if not problems:
             at_hand = {AIRFLOW_CONNECTION: self.airflow_connection or "", **found}

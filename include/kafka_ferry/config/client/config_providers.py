@@ -51,7 +51,7 @@ class _Allowed:
     paths: tuple[Path, ...] | None = None
 
     @classmethod
-    def told(cls, text: str) -> _Allowed:
+    def parse(cls, text: str) -> _Allowed:
         # org.apache.kafka.common.config.internals.AllowedPaths
         paths = [Path(os.path.normpath(item)) for item in split_list(text)]
         for path in paths:
@@ -176,7 +176,7 @@ _Provider = _File | _Directory | _Environment
 
 
 def _paths(make: Callable[[_Allowed], _Provider]) -> Callable[[Mapping[str, str]], _Provider]:
-    return lambda told: make(_Allowed.told(told.get("allowed.paths", "")))
+    return lambda told: make(_Allowed.parse(told.get("allowed.paths", "")))
 
 
 def _environment(told: Mapping[str, str]) -> _Provider:
@@ -211,7 +211,7 @@ class Providers:
         self._yaml = yaml
 
     @property
-    def told(self) -> tuple[tuple[str, str], ...]:
+    def parse(self) -> tuple[tuple[str, str], ...]:
         """Their whole declaration, from which ``declared`` makes the same providers."""
         usual = {
             f"{PROVIDERS}.{name}.class": kind
@@ -221,7 +221,7 @@ class Providers:
         return tuple(sorted({**usual, **self._told}.items())) if self._providers else ()
 
     @classmethod
-    def declared(
+    def declare(
         cls, told: Mapping[str, str], problems: list[Problem], *, yaml: bool = False
     ) -> Providers:
         """The providers that a file declares; errors in them are added to ``problems``.
@@ -309,7 +309,7 @@ class Providers:
     def resolve(self, key: str, value: str, problems: list[Problem]) -> str:
         """The value with its references resolved; those that cannot be resolved are added as problems."""
 
-        def replaced(found: ProviderReference) -> str:
+        def replace(found: ProviderReference) -> str:
             provider = self._providers.get(found.provider)
             if provider is None:
                 return found.text
@@ -323,7 +323,7 @@ class Providers:
 
         pieces, at = [], 0
         for found in references(value):
-            pieces += [value[at : found.start], replaced(found)]
+            pieces += [value[at : found.start], replace(found)]
             at = found.start + len(found.text)
         text = "".join([*pieces, value[at:]])
         # A file's last line break is not part of its value, as for Kafka's own types.

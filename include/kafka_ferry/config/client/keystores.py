@@ -198,7 +198,7 @@ class _Store:
             raise self.error("location", f"{self.location} is neither PKCS12 nor JKS", _CONVERT)
         return data
 
-    def locked(self, what: str = "password") -> ConfigError:
+    def locked_error(self, what: str = "password") -> ConfigError:
         return self.error(what, f"does not open {self.location}, or that file is damaged")
 
 
@@ -212,7 +212,7 @@ def _jks_entries(store: _Store, data: bytes) -> list[JksEntry]:
     try:
         return [entry for entry in read_jks(data, store.password) if entry.certificates]
     except WrongPassword:
-        raise store.locked() from None
+        raise store.locked_error() from None
     except JksError as error:
         raise PemError(f"cannot be read: {error}") from None
 
@@ -227,7 +227,7 @@ def _jks_key(store: _Store, data: bytes) -> tuple[Any, list[x509.Certificate]]:
             try:
                 key = load_der_private_key(entry.key(password or ""), None)
             except WrongPassword:
-                raise store.locked(_KEY_PASSWORD if own else "password") from None
+                raise store.locked_error(_KEY_PASSWORD if own else "password") from None
             except UNREADABLE:
                 raise PemError("holds a private key that cannot be read") from None
             return key, [_certificate(der) for der in entry.certificates]
@@ -245,7 +245,7 @@ def _pkcs12(store: _Store, data: bytes) -> pkcs12.PKCS12KeyAndCertificates:
         reason = f"{store.location} is encrypted in a way that is no longer supported"
         raise store.error("location", reason, _CONVERT) from None
     except UNREADABLE:
-        raise store.locked() from None
+        raise store.locked_error() from None
 
 
 def _pkcs12_certificates(content: pkcs12.PKCS12KeyAndCertificates) -> list[x509.Certificate]:

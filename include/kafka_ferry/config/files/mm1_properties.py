@@ -169,7 +169,7 @@ def _read(path: str | Path) -> dict[str, str]:
     # As the Java clients do since 2.4 (KIP-421).
     problems: list[Problem] = []
     told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
-    providers = Providers.declared(told, problems)
+    providers = Providers.declare(told, problems)
     for key, value in raw.items():
         if wrong := providers.wrong(key, value, of_client=key not in _READ):
             problems.append(wrong)

@@ -86,7 +86,7 @@ def parse_flows(
     if problem := unknown_target(targets, aliases):
         raise config_error(file, problem)
     settings, unknown = sort_by_scope(raw, aliases)
-    unknown = [_ended_early(problem, raw) for problem in unknown]
+    unknown = [_explain_blank(problem, raw) for problem in unknown]
     problems += unknown
     settings.ignored[""] += properties_twins(content)
     for twin in sorted(it for it, many in Counter(split_list(raw["clusters"])).items() if many > 1):
@@ -97,7 +97,7 @@ def parse_flows(
         settings.ignored[""].append((f"the second {twin} in clusters", "it is one cluster"))
     reader = _Reader(file, settings, providers, problems)
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
-    pairs = [pair for pair in pairs if reader.enabled(*pair)]
+    pairs = [pair for pair in pairs if reader.is_enabled(*pair)]
     named = [pair for pair in pairs if name in names_of(*pair)]
     flows = [reader.flow(*pair) for pair in named or pairs]
     if problems:
@@ -105,7 +105,7 @@ def parse_flows(
     return tuple(flow for flow in flows if flow)
 
 
-def _ended_early(problem: Problem, raw: Mapping[str, str]) -> Problem:
+def _explain_blank(problem: Problem, raw: Mapping[str, str]) -> Problem:
     """The problem with a key that its own blank has ended, such as ``a -> b.topics``: as for Java."""
     rest = raw.get(problem.key, "")
     if not rest.startswith("->"):
@@ -144,7 +144,7 @@ def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
 
 def _providers(raw: Mapping[str, str], problems: list[Problem]) -> Providers:
     told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
-    return Providers.declared(told, problems)
+    return Providers.declare(told, problems)
 
 
 def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[str]:
@@ -211,7 +211,7 @@ class _Reader:
                     self._broken.add(scope)
         return self._raw[scope]
 
-    def enabled(self, source: str, target: str) -> bool:
+    def is_enabled(self, source: str, target: str) -> bool:
         """Whether the flow exists by ``MirrorMakerConfig.clusterPairs`` and ``connectorBaseConfig``."""
         flow = f"{source}->{target}."
         own, shared = (self._truth(place, "enabled") for place in (flow, ""))
@@ -268,7 +268,7 @@ class _Reader:
                 "alias": alias,
                 "properties": clusters[side],
                 "file": self.file,
-                "providers": self._providers.told,
+                "providers": self._providers.parse,
             }
         data["file"] = self.file
         data["policy_settings"] = self._policy_settings(places, data, key_of)

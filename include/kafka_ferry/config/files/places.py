@@ -184,13 +184,13 @@ def _locate(problem: Problem, places: KeyPlaces) -> Problem:
     if is_own and _DEMAND.match(reason) and _may_show(problem.key) and place.value:
         reason += "" if place.value in reason else f", and not {place.value}"
         value = place.value.strip("'")
-        near = did_you_mean(value, [it for it in _values_named(problem.reason) if it != value])
+        near = did_you_mean(value, [it for it in _listed_values(problem.reason) if it != value])
         if near and "Did you mean" not in reason:
             return problem._replace(reason=reason, advice=problem.advice or near, line=place.line)
     return problem._replace(reason=reason, line=place.line)
 
 
-def _values_named(reason: str) -> list[str]:
+def _listed_values(reason: str) -> list[str]:
     """The values that a reason lists: in quotes, or after "one of"."""
     _, _, listed = reason.partition("must be one of ")
     return [*_IN_QUOTES.findall(reason), *split_list(listed.partition(", or ")[0])]

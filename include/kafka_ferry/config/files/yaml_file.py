@@ -98,7 +98,7 @@ def _alias(cluster: object) -> object:
 def _providers(data: Mapping[object, object], problems: list[Problem]) -> Providers:
     keys = [key for key in data if str(key).startswith(PROVIDERS)]
     told = {str(key): _java_text(data[key]) or "" for key in keys}
-    return Providers.declared(told, problems, yaml=True)
+    return Providers.declare(told, problems, yaml=True)
 
 
 def _wrong_references(data: Mapping[object, object], providers: Providers) -> Iterator[Problem]:
@@ -237,7 +237,7 @@ def _cluster(
         "properties": properties,
         "file": file,
         "section": side,
-        "providers": providers.told,
+        "providers": providers.parse,
     }
 
 

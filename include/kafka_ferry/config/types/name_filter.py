@@ -194,7 +194,7 @@ def _escapes(any_text: bool, said: str) -> str:
     return f" (in a group's id, {said})" if any_text else ""
 
 
-def meant_by_star(pattern: str) -> str:
+def star_expression(pattern: str) -> str:
     """The expression that is meant where a pattern seems to be a shell's, such as ``order*``; "" elsewhere."""
     whole = _LETTER_STAR.sub(".*", pattern)
     return "" if whole == pattern or _NOT_LITERAL.search(pattern) else whole
@@ -266,11 +266,11 @@ class NameFilter:
             listed = split_list(patterns) if isinstance(patterns, str) else tuple(patterns)
             object.__setattr__(self, name, listed)
             try:
-                object.__setattr__(self, compiled, self._compiled_of(listed) if listed else None)
+                object.__setattr__(self, compiled, self._compile(listed) if listed else None)
             except PatternError as error:
                 raise ConfigError(file, key, str(error)) from None
 
-    def _compiled_of(self, patterns: Sequence[str]) -> NamePatterns:
+    def _compile(self, patterns: Sequence[str]) -> NamePatterns:
         # First as they are, for an error is to quote what the file says.
         compiled = compile_patterns(patterns)
         if self.any_text:
@@ -293,7 +293,7 @@ class NameFilter:
     def _excluding_pattern(self, name: str) -> str:
         for pattern in self.exclude:
             try:
-                if _matches(self._compiled_of([pattern]), name):
+                if _matches(self._compile([pattern]), name):
                     return pattern
             except PatternError:
                 continue  # valid only together with its neighbours

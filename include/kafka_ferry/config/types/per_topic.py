@@ -33,10 +33,10 @@ class PerTopic(Generic[_T]):
 
     def of(self, topic: str) -> _T:
         """The topic's value."""
-        said = self.said_of(topic)
+        said = self.explicit_value(topic)
         return self.default if said is None else said
 
-    def said_of(self, topic: str) -> _T | None:
+    def explicit_value(self, topic: str) -> _T | None:
         """The topic's value, None where the file does not say any."""
         for pattern, value in self.rules:
             if _compile(pattern).fullmatch(topic):

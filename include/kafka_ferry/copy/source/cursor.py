@@ -177,4 +177,4 @@ class Cursor:
 
         if not rules.committed:
             return convert(AbortFilter(()))
-        return self.fates.judged(fetched.aborted, convert, look_ahead)
+        return self.fates.decide(fetched.aborted, convert, look_ahead)

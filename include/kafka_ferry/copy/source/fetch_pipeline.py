@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import PendingFetch, WireCluster, answered
+from kafka_ferry.wire import PendingFetch, WireCluster, await_answers
 from kafka_ferry.wire.connections.connection import SILENCE_S
 
 
@@ -61,14 +61,14 @@ class PendingRequests:
         _wait_from_now(sent)
         self._by_node.setdefault(sent.fetch.node, deque()).append(sent)
 
-    def answered(self, timeout_s: float) -> list[SentFetch]:
+    def take_answers(self, timeout_s: float) -> list[SentFetch]:
         """Take answered requests, and those whose broker has disconnected; waits at most so long for one."""
         if not self._by_node:
             return []
-        ready = answered([sent[0].fetch for sent in self._by_node.values()], timeout_s)
+        ready = await_answers([sent[0].fetch for sent in self._by_node.values()], timeout_s)
         return [self._take(fetch.node) for fetch in ready]
 
-    def given_up(self) -> list[tuple[list[SentFetch], str]]:
+    def take_overdue(self) -> list[tuple[list[SentFetch], str]]:
         """Take overdue requests, and those of silent brokers whose partitions have other leaders by now.
 
         Returns:
@@ -77,7 +77,7 @@ class PendingRequests:
         now = time.monotonic()
         due = [sent[0].fetch for sent in self._by_node.values() if now >= sent[0].next_look]
         # Answers may have arrived while the reader waited for the writer.
-        came = {fetch.node for fetch in answered(due, 0)} if due else set()
+        came = {fetch.node for fetch in await_answers(due, 0)} if due else set()
         given_up = []
         for node, sent in list(self._by_node.items()):
             if now >= sent[0].next_look and node not in came:

@@ -15,7 +15,7 @@ from kafka_ferry.batches import (
     ConvertedBatch,
     gap,
     left_out,
-    lost,
+    lost_batch,
 )
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.clock import now_ms
@@ -137,14 +137,14 @@ class RangeFetcher:
             self._ask()
             if not self._pending:
                 stopped.wait(self._pause())
-            for sent in self._pending.answered(min(self._pause(), _LONGEST_PAUSE_S)):
+            for sent in self._pending.take_answers(min(self._pause(), _LONGEST_PAUSE_S)):
                 began = time.monotonic()
                 if reads := self._receive(sent):
                     yield reads
                     self._depth.took(time.monotonic() - began)
-            for requests, why in self._pending.given_up():
+            for requests, why in self._pending.take_overdue():
                 unanswered = [cursor for sent in requests for cursor in self._cursors_of(sent)]
-                self._failed_transiently(unanswered, why, began=requests[0].since)
+                self._try_again(unanswered, why, began=requests[0].since)
             if jumps := self._jumps():
                 yield jumps
             if self._failed:
@@ -160,7 +160,7 @@ class RangeFetcher:
         self._cluster.open({it.node for it in by_replica})
         for replica, cursors in by_replica.items():
             round_trip_s = self._round_trips.get(replica.node, 0.0)
-            wanted = self._depth.wanted(round_trip_s, len(by_replica))
+            wanted = self._depth.request_count(round_trip_s, len(by_replica))
             at_a_time = max(1, len(cursors) // wanted)
             while len(self._pending.of(replica.node)) < wanted:
                 was_alone = replica.node in self._asked_alone
@@ -205,7 +205,7 @@ class RangeFetcher:
                 leaders = self._leaders_of([cursor.range.source for cursor in lost_sight])
             except ClusterUnreachable as error:
                 leaders = {}
-                self._failed_transiently(lost_sight, error.message, began=began)
+                self._try_again(lost_sight, error.message, began=began)
             for cursor in lost_sight:
                 if leader := leaders.get(cursor.range.source):
                     self._meet(cursor, leader)
@@ -240,7 +240,7 @@ class RangeFetcher:
             )
             self._fail(cursor, message, transient=False)
         elif leader.node >= 0:
-            self._replicas.found(range_.source, leader.node)
+            self._replicas.note_leader(range_.source, leader.node)
         elif (
             leader.error == UNKNOWN_TOPIC_OR_PARTITION and cursor.transient_failures >= _MAX_UNKNOWN
         ):
@@ -321,7 +321,7 @@ class RangeFetcher:
     def _retry_or_raise(self, cursors: Sequence[Cursor], error: FerryError, began: float) -> None:
         if not error.transient:
             raise error
-        self._failed_transiently(cursors, error.message, began=began)
+        self._try_again(cursors, error.message, began=began)
 
     def _judge(
         self, cursor: Cursor, fetched: Fetched, sent: SentFetch, room: int
@@ -334,7 +334,7 @@ class RangeFetcher:
         found: list[ConvertedBatch] = []
         source = cursor.range.source
         if fetched.preferred_replica >= 0:
-            self._replicas.named(source, fetched.preferred_replica)
+            self._replicas.note_replica(source, fetched.preferred_replica)
         elif fetched.is_silent and self._replicas.leave(source):
             pass  # The leader is asked next.
         elif fetched.error == OFFSET_OUT_OF_RANGE:
@@ -346,7 +346,7 @@ class RangeFetcher:
         elif cursor.at < cursor.range.end:
             found, malformed = self._judge_batches(cursor, fetched, sent, room)
         if found:
-            self._remote_reads.recovered(cursor, sent.fetch.node)
+            self._remote_reads.note_recovery(cursor, sent.fetch.node)
             self._move(cursor, found[-1])
         if malformed:
             self._fail(cursor, f"the source sent {malformed}.", transient=False)
@@ -362,7 +362,7 @@ class RangeFetcher:
         if why := cursor.why_another_log(fetched):
             if not self._replicas.leave(source):
                 why = f"{why}: was the topic deleted and recreated?"
-                self._failed_transiently([cursor], why)
+                self._try_again([cursor], why)
             return [], ""
         node, topic_id = sent.fetch.node, cursor.range.topic_id
         look_ahead = partial(fates_after, self._aside, node, source, topic_id=topic_id)
@@ -386,7 +386,7 @@ class RangeFetcher:
             # Another partition may have filled the response: only an answer for this one alone says so.
             cursor.must_be_alone = True
         elif fetched.end < cursor.range.end:
-            self._failed_transiently([cursor], f"the source's log ends at {fetched.end} for now")
+            self._try_again([cursor], f"the source's log ends at {fetched.end} for now")
         elif (
             empty_to := next_batch(self._aside, node, source, cursor.at, cursor.expected)
         ) > cursor.at:
@@ -394,7 +394,7 @@ class RangeFetcher:
         else:
             wait_s = self._remote_reads.wait_s(cursor, node)
             why = silence(source, cursor.at, fetched.end, cursor.remote_to)
-            self._failed_transiently([cursor], why, wait_s)
+            self._try_again([cursor], why, wait_s)
         return []
 
     def _judge_out_of_range(self, cursor: Cursor, node: int) -> list[ConvertedBatch]:
@@ -411,7 +411,7 @@ class RangeFetcher:
             )
             self._fail(cursor, message, transient=False)
         elif self._rules.skip_lost:
-            return [lost(at, min(first, end))]
+            return [lost_batch(at, min(first, end))]
         else:
             message = (
                 f"offsets [{at}, {first}) were deleted on the source before they were copied. "
@@ -446,13 +446,13 @@ class RangeFetcher:
         """Retry or give up, depending on ``code``."""
         self._replicas.forget(cursor.range.source)
         if is_transient_read(code):
-            self._failed_transiently([cursor], f"the source kept answering {error_name(code)}")
+            self._try_again([cursor], f"the source kept answering {error_name(code)}")
         else:
             source = cursor.range.source
             error = read_fault(code, f"Reading {source}", source.topic)
             self._fail(cursor, str(error), transient=False)
 
-    def _failed_transiently(
+    def _try_again(
         self,
         cursors: Iterable[Cursor],
         why: str,

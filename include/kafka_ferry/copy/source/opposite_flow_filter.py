@@ -29,7 +29,7 @@ from kafka_ferry.ledger.topic import entries_with_producers, require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at, stored_batches
 
@@ -104,7 +104,7 @@ class ReturnedRecords:
         if not last:
             return found
         source = self._flow.source
-        with connected(source) as cluster:
+        with connect(source) as cluster:
             for tp, copied in last.items():
                 assert copied.producer is not None
                 found[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))
@@ -121,7 +121,7 @@ def _writer_of(copied: CopiedRange, producer_id: int) -> int:
 
 def _is_by(source: Cluster, partition: TopicPartition, offset: int, producer_id: int) -> bool:
     """Whether the batch at an offset is by a producer; not where the log has none there, or cannot be asked."""
-    with suppress(FerryError), connected(source) as cluster:
+    with suppress(FerryError), connect(source) as cluster:
         batch = batch_at(cluster, retry(partial(partition_log, cluster, partition)), offset)
         return batch is not None and batch.header.producer_id == producer_id
     return False

@@ -20,7 +20,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry_for
-from kafka_ferry.wire import PartitionLeader, borrowed
+from kafka_ferry.wire import PartitionLeader, borrow
 
 _AHEAD: Final = 1
 
@@ -57,7 +57,7 @@ class SourceOpening:
             with (
                 contextlib.suppress(FerryError),
                 retry_for(self._wait_s),
-                borrowed(self._alias, self._settings) as cluster,
+                borrow(self._alias, self._settings) as cluster,
             ):
                 self._leaders = cluster.leaders(self._partitions)
 
@@ -84,7 +84,7 @@ class RangeReader:
         self._connections = ExitStack()
         # The second one has no connection as long as it is not needed.
         cluster, aside = (
-            self._connections.enter_context(borrowed(alias, settings)) for _ in range(2)
+            self._connections.enter_context(borrow(alias, settings)) for _ in range(2)
         )
         rack = str(settings.get("client_rack", ""))
         self._fetcher = RangeFetcher(cluster, aside, starts, rules, rack, leaders)

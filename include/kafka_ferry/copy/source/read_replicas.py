@@ -40,11 +40,11 @@ class ReadReplicas:
         """Whether the leader is known."""
         return partition in self._leaders
 
-    def found(self, partition: TopicPartition, leader: int) -> None:
+    def note_leader(self, partition: TopicPartition, leader: int) -> None:
         """Store who leads a partition."""
         self._leaders[partition] = leader
 
-    def named(self, partition: TopicPartition, replica: int) -> None:
+    def note_replica(self, partition: TopicPartition, replica: int) -> None:
         """Store which replica a partition's leader has named."""
         self._named[partition] = replica, time.monotonic() + _NAMED_S
 

@@ -27,7 +27,7 @@ class RemoteReads:
         self._aside, self._wait_s = aside, wait_s
         self._recovered_at: dict[int, float] = defaultdict(float)
 
-    def recovered(self, cursor: Cursor, node: int) -> None:
+    def note_recovery(self, cursor: Cursor, node: int) -> None:
         """A broker has given records of a partition: note it if it had none for a while."""
         if cursor.must_be_alone and cursor.transient_failures:
             self._recovered_at[node] = time.monotonic()

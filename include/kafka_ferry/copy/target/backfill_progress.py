@@ -84,7 +84,7 @@ class Backfilled:
                     entries[source].append((entry, copied))
         self._entries = dict(entries)
 
-    def reached(self, range_: Range) -> int:
+    def next_offset(self, range_: Range) -> int:
         """How far this run has come in ``range_`` without a gap: the next offset to look at."""
         at = range_.start
         for entry, copied in self._entries.get(range_.source, ()):
@@ -159,7 +159,7 @@ class BackfillProgress:
             position = ordinary.get(target)
             if position and is_of_topics(position, range_.topic_id, remote_id):
                 _require_below(range_, position, verdicts)
-            at = self._backfilled.reached(range_)
+            at = self._backfilled.next_offset(range_)
             if at > range_.start:
                 reached[target] = Position(at, range_.topic_id, remote_id)
         return reached

@@ -20,7 +20,7 @@ from kafka_ferry.model.positions import Position, PositionMetadata, position_gro
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
@@ -62,7 +62,7 @@ def fence_writers(flow: Flow, writers: int) -> None:
     Call this before the number of writers changes: a partition then belongs to another writer, whose
     start does not fence the old one.
     """
-    with connected(flow.target, "producer") as cluster:
+    with connect(flow.target, "producer") as cluster:
         for number, preserved in product(range(writers), (False, True)):
             _take_over(cluster, flow, number, preserved=preserved)
 
@@ -77,7 +77,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
     """
     group = position_group(flow.name)
     offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
-    with connected(flow.target, "producer") as cluster:
+    with connect(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, 0)
         producer.add_group(group)
         for tp, code in producer.commit_offsets(group, offsets).items():
@@ -106,7 +106,7 @@ def commit_adopted(
     group = position_group(flow.name)
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
-    with connected(flow.target, "producer") as cluster:
+    with connect(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, _WRITER)
         for code in producer.add_partitions([ledger], group).values():
             doing = f"Writing to the ledger {ledger.topic} on {flow.target.alias}"

@@ -35,5 +35,5 @@ class RecordWriter(Protocol):
     def drain(self) -> None:
         """Write all that was accepted, and check what is about to be committed."""
 
-    def committed(self, reached: Mapping[TopicPartition, int]) -> None:
+    def after_commit(self, reached: Mapping[TopicPartition, int]) -> None:
         """Do what follows a commit, which has moved the positions of these *source* partitions."""

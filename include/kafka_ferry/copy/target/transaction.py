@@ -54,7 +54,7 @@ from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.wire import PartitionLeader, borrowed
+from kafka_ferry.wire import PartitionLeader, borrow
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     error_name,
@@ -100,7 +100,7 @@ class Transaction:
         self._connections = ExitStack()
         # A process that has copied another writer's ranges has connections already.
         self.data, self.coordination = (
-            self._connections.enter_context(borrowed(settings.alias, settings.client))
+            self._connections.enter_context(borrow(settings.alias, settings.client))
             for _ in range(2)
         )
         name = transactional_id(settings.flow, settings.number, preserved=preserved)
@@ -330,12 +330,12 @@ class Transaction:
         reached, copied = {}, []
         for tp, queue in self.queues.items():
             if queue.range and queue.tally:
-                position = queue.reached()
+                position = queue.position_after()
                 positions[tp] = queue.range, position
                 reached[queue.range.source] = position.offset
-                copied.append(self._with_letters(queue.copied()))
+                copied.append(self._with_letters(queue.copied_range()))
         left = self._commit(tuple(copied), positions, waits)
-        self.verdicts.committed(reached)
+        self.verdicts.after_commit(reached)
         hidden = {tp: range_ for tp in left if (range_ := self.queues[tp].range)}
         self._forget()
         self._set_aside(hidden, reached)
@@ -442,7 +442,7 @@ class Transaction:
         """
         connection = self.data.connection(self.queues[self._ledger].node)
         first = next(parts_of(group, offsets))
-        question = self.producer.offsets_committed(group, first, connection)
+        question = self.producer.ask_to_commit(group, first, connection)
         connection.send(question.request)
         self._pipeline.receive_all()
         committed: set[TopicPartition] = set()

@@ -89,7 +89,7 @@ class TransactionalWriter:
         with self._void_unless_known():
             self._records.drain()
             reached = self._transaction.commit(waits)
-            self._records.committed(reached)
+            self._records.after_commit(reached)
         return reached
 
     def close(self) -> None:

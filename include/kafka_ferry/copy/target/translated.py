@@ -69,5 +69,5 @@ class TranslatedRecords:
         """See ``RecordWriter``: foreign records in between are not in the transaction, and do no harm."""
         self._transaction.drain()
 
-    def committed(self, reached: Mapping[TopicPartition, int]) -> None:
+    def after_commit(self, reached: Mapping[TopicPartition, int]) -> None:
         """See ``RecordWriter``: nothing follows."""

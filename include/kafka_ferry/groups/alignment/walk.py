@@ -213,7 +213,7 @@ class Walk:
             Misaligned: records that should be on the target are not.
         """
         source = self._source
-        again = self._outdated()
+        again = self._first_outdated()
         if again is not None:
             # What comes from there on is copied once more, whatever is there of it.
             self._first, self._next, position = min(self._first, again), again, None
@@ -253,7 +253,7 @@ class Walk:
             leader_epoch=int(everything.leader_epochs[inside.stop - 1]) if inside.stop else -1,
         )
 
-    def _outdated(self) -> int | None:
+    def _first_outdated(self) -> int | None:
         """Where on the source the first record is that is not the newest of its key on a compacted target.
 
         An older one follows it there after a replay that did not catch up; or an aborted one, which the source may no

@@ -76,7 +76,7 @@ def partition_of(key: bytes, source_alias: str) -> TopicPartition | None:
     return TopicPartition(topic, partition) if _is_number(partition, 2**31) else None
 
 
-def copied_of(value: bytes | None) -> int | None:
+def offset_of(value: bytes | None) -> int | None:
     """The offset in a record's value; None for a tombstone, or where it has none."""
     if value is None:
         return None

@@ -182,7 +182,7 @@ class _Names:
         """The remote topics of all topics that the flow copies."""
         return sorted(self._selected[topic] for topic in self._selected.keys() & self._known)
 
-    def covered(self, acl: Acl) -> list[str]:
+    def covered_names(self, acl: Acl) -> list[str]:
         """The names on the target of the topics that an ACL of the source covers.
 
         For one that allows, those to which the flow copies; for others, also those to which it did.
@@ -269,7 +269,7 @@ def _read_only(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
     if by_pattern and (acl.principal, acl.operation) == (EVERYBODY, "WRITE"):
         # Producers that are shut out of the source: here none may write but the flow.
         return
-    remote_names = names.covered(acl)
+    remote_names = names.covered_names(acl)
     if not remote_names:
         return
     if _is_inexpressible(acl):
@@ -289,7 +289,7 @@ def _exact(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
     is_denied = acl.permission == "DENY" and acl.principal != EVERYBODY
     if not of_topics and acl.name.startswith(_OWN) and not is_denied:
         return
-    remote_names = names.covered(acl) if of_topics else [acl.name]
+    remote_names = names.covered_names(acl) if of_topics else [acl.name]
     if not remote_names:
         return
     if _is_inexpressible(acl):

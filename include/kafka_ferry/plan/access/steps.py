@@ -58,10 +58,10 @@ def _acl_steps(
     revokes = (state.ledger.applied.acls - wanted.acls) & access.target_acls
     yield from (AclChange(acl, "grant") for acl in sorted(grants))
     yield from (AclChange(acl, "revoke") for acl in sorted(revokes))
-    yield from _relied_on(wanted.acls & access.target_acls, grants, revokes)
+    yield from _needed_denials(wanted.acls & access.target_acls, grants, revokes)
 
 
-def _relied_on(
+def _needed_denials(
     standing: Iterable[Acl], grants: Iterable[Acl], revokes: Iterable[Acl]
 ) -> Iterator[Acl]:
     """The ACLs that deny on the target already, and without which a change would widen rights."""
@@ -77,16 +77,16 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
     if wanted.on_every_topic:
         yield (
             f"ACLs of {source} that allow something on all topics (*) are not synced: "
-            f"{listed(wanted.on_every_topic)}. acls.mode: exact syncs them."
+            f"{list_some(wanted.on_every_topic)}. acls.mode: exact syncs them."
         )
     if wanted.by_prefix:
         yield (
             f"ACLs of {source} that allow something by prefix are not synced: "
-            f"{listed(wanted.by_prefix)}. acls.mode: exact syncs them."
+            f"{list_some(wanted.by_prefix)}. acls.mode: exact syncs them."
         )
     if wanted.unmapped:
         yield (
-            f"No rule of acls.principals matches {listed(wanted.unmapped)}: what {source} allows "
+            f"No rule of acls.principals matches {list_some(wanted.unmapped)}: what {source} allows "
             f"them is not synced, and what it denies them only, under the same name, where {target} "
             "allows it to all principals (User:*)."
         )
@@ -104,12 +104,12 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
         }
         yield (
             f"ACLs of {source} about operations that Kafka Ferry does not know are not synced: "
-            f"{listed(resources)}. Set them on {target} by hand."
+            f"{list_some(resources)}. Set them on {target} by hand."
         )
     if wanted.against_the_flow:
         yield (
             f"ACLs of {source} that would take rights on {target} from the flow itself are not "
-            f"synced: {listed(wanted.against_the_flow)}."
+            f"synced: {list_some(wanted.against_the_flow)}."
         )
     for acl, topic in sorted(wanted.too_wide):
         yield (
@@ -129,7 +129,7 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
     if against_all:
         yield (
             f"ACLs that deny to all principals also apply to the flow itself on {target}, unless it is a "
-            f"super user there: {listed(against_all)}."
+            f"super user there: {list_some(against_all)}."
         )
 
 
@@ -149,13 +149,13 @@ def _foreign_writers(
         if choice.preserved and writers:
             yield Note(
                 choice.topic,
-                f"ACLs as on the source let {listed(writers)} write to "
+                f"ACLs as on the source let {list_some(writers)} write to "
                 f"{choice.remote_topic}, whose offsets are preserved: a single record of theirs takes "
                 "the offset of one of the source's, and the flow stops there.",
             )
 
 
-def listed(things: Iterable[Acl | str]) -> str:
+def list_some(things: Iterable[Acl | str]) -> str:
     """The first few items as text, and how many more there are."""
     texts = sorted(map(str, things))
     more = len(texts) - _AT_MOST_NAMED

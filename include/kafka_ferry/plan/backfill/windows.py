@@ -52,7 +52,7 @@ class Accounted:
     is_rewind: bool = False
 
 
-def settled_by(ranges: Iterable[Accounted]) -> list[Settled]:
+def settled_spans(ranges: Iterable[Accounted]) -> list[Settled]:
     """What ``ranges``, of one partition and in the ledger's order, have settled."""
     found: list[Settled] = []
     for range_ in ranges:

@@ -19,7 +19,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.model.cluster_state import LogBounds, Mark, Topic
 from kafka_ferry.model.positions import Position
 from kafka_ferry.plan.offsets.producer_sequence import Trail
-from kafka_ferry.plan.offsets.start_offsets import unfilled_to
+from kafka_ferry.plan.offsets.start_offsets import fill_end
 
 
 class LogTail(NamedTuple):
@@ -239,9 +239,9 @@ class Copy:
         return ""
 
 
-def looked_at_from(position: Position) -> int:
+def first_unaccounted(position: Position) -> int:
     """The first offset that the position does not account for."""
-    return max(position.offset if unfilled_to(position) < 0 else 0, unfilled_to(position))
+    return max(position.offset if fill_end(position) < 0 else 0, fill_end(position))
 
 
 def log_tail(
@@ -255,7 +255,7 @@ def log_tail(
         log_start: where the log starts.
         is_compacted: whether log compaction may have removed records since.
     """
-    producer, start = position.producer, looked_at_from(position)
+    producer, start = position.producer, first_unaccounted(position)
     assert producer is not None
     trail = Trail(producer, start, log_start, is_compacted=is_compacted)
     start, records = max(start, log_start), 0
@@ -292,7 +292,7 @@ def partition_state(
         return replace(state, offset=at, problem=problem) if log.end else state
     if position.producer is None or not _is_as_marked(copy, position):
         at, problem = position.offset, "its position is not one of preserved offsets."
-    elif unfilled_to(position) < 0 and log.end < position.offset:
+    elif fill_end(position) < 0 and log.end < position.offset:
         at = log.end
         problem = (
             f"its log ends before the position {position.offset}: records that were copied are "

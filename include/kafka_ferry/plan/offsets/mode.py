@@ -17,7 +17,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.offsets.start_offsets import rest_of
-from kafka_ferry.plan.retention import Retention, kept_by
+from kafka_ferry.plan.retention import Retention, retention_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -47,7 +47,7 @@ def choose_offsets(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice
             "positions are of translated ones.",
             f"`ferry repair --topic {pair.remote_topic}` shows what is lost if it is given up.",
         )
-    choice = _mode_so_far(flow, pair) or _chosen(flow, pair, state)
+    choice = _mode_so_far(flow, pair) or _choose(flow, pair, state)
     if isinstance(choice, Refusal) or not choice.preserved:
         return choice
     if flow.isolation_level != "read_committed":
@@ -69,7 +69,7 @@ def with_costs(
         f"filling {costs.offsets_to_fill} would take about {costs.fill_ms / 1000:,.1f} s, more than "
         "fill.max.ms allows."
     )
-    begun = was_preserved(pair)
+    begun = has_preserved_offsets(pair)
     if flow.on_fill_limit == "translate" and not begun:
         return _choice(pair, False, reason)
     ways = ["fill.max.ms higher"]
@@ -80,7 +80,7 @@ def with_costs(
     return Refusal(pair.topic, reason, f"Set {', '.join(ways)}.")
 
 
-def was_preserved(pair: Pair) -> bool | None:
+def has_preserved_offsets(pair: Pair) -> bool | None:
     """Whether the remote topic was begun with preserved offsets; None if it was not begun."""
     if pair.mark:
         return pair.mark.preserved
@@ -91,14 +91,14 @@ def was_preserved(pair: Pair) -> bool | None:
 
 def may_be_preserved(flow: Flow, pair: Pair) -> bool:
     """Whether the offsets of ``pair`` are preserved, or could be, by its positions and mark."""
-    before = was_preserved(pair)
+    before = has_preserved_offsets(pair)
     return flow.offsets.of(pair.topic) != "translated" if before is None else before
 
 
 def is_to_be_sampled(flow: Flow, pair: Pair, target: TargetState) -> bool:
     """Whether the choice depends on how many of the source's offsets have a record."""
-    begun = was_preserved(pair) is not None
-    return may_be_preserved(flow, pair) and (begun or _was_written(pair, target) is False)
+    begun = has_preserved_offsets(pair) is not None
+    return may_be_preserved(flow, pair) and (begun or _has_records(pair, target) is False)
 
 
 def _contradicts_itself(pair: Pair) -> bool:
@@ -112,12 +112,12 @@ def _contradicts_itself(pair: Pair) -> bool:
 
 def _mode_so_far(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
     """The mode that the remote topic was begun with; None if it was not begun."""
-    preserved = was_preserved(pair)
+    preserved = has_preserved_offsets(pair)
     if preserved is None:
         return None
     kept = "preserved" if preserved else "translated"
     how = "is marked as" if pair.mark else "was copied before with offsets"
-    said = flow.offsets.said_of(pair.topic)
+    said = flow.offsets.explicit_value(pair.topic)
     if said in ("preserved", "translated") and said != kept:
         advice = f"set offsets: {kept} for {pair.topic}, or mirror it to a new topic."
         return Refusal(
@@ -130,17 +130,17 @@ def _mode_so_far(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
     return _choice(pair, preserved, f"{pair.remote_topic} {how} {kept}.")
 
 
-def _chosen(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refusal:
+def _choose(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refusal:
     """The mode by the flow's option, for a topic that was not begun yet."""
     option = flow.offsets.of(pair.topic)
     if option == "translated":
         return _choice(pair, False, PLAINLY_TRANSLATED)
-    written = _was_written(pair, state.target)
+    written = _has_records(pair, state.target)
     if written is None:
         reason = f"a partition of {pair.remote_topic} has no leader."
         return Refusal(pair.topic, reason, "Is one of the target's brokers down?")
     if option == "auto":
-        return _chosen_by_itself(flow, pair, state, written)
+        return _choose_automatically(flow, pair, state, written)
     if not written:
         return _choice(pair, True, "offsets: preserved.")
     advice = f"delete {pair.remote_topic}, or mirror {pair.topic} to a topic of another name."
@@ -151,7 +151,7 @@ def _chosen(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refu
     )
 
 
-def _was_written(pair: Pair, target: TargetState) -> bool | None:
+def _has_records(pair: Pair, target: TargetState) -> bool | None:
     """Whether the remote topic was ever written to; None where a partition has no leader to tell."""
     if pair.remote is None:
         return False
@@ -162,7 +162,7 @@ def _was_written(pair: Pair, target: TargetState) -> bool | None:
     return None if None in bounds else False
 
 
-def _chosen_by_itself(
+def _choose_automatically(
     flow: Flow, pair: Pair, state: ClusterState, written: bool
 ) -> OffsetsChoice | Refusal:
     """What ``auto`` makes of the target's topic and the source's gaps."""
@@ -244,7 +244,7 @@ def _costs(flow: Flow, pair: Pair, state: ClusterState) -> _Costs:
 def _choice(
     pair: Pair, preserved: bool, reason: str, gaps: int = 0, fill_ms: int = 0
 ) -> OffsetsChoice:
-    kept = kept_by(pair.source) if pair.source else Retention()
+    kept = retention_of(pair.source) if pair.source else Retention()
     return OffsetsChoice(
         pair.topic,
         pair.remote_topic,

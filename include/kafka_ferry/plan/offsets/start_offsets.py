@@ -57,7 +57,7 @@ def first_offset(
     return bounds.end if begins_at_end(flow, pair, state) else bounds.start
 
 
-def unfilled_to(position: Position | None) -> int:
+def fill_end(position: Position | None) -> int:
     """The offset to which the target's log is still to be moved before copying; -1 where that is done."""
     return position.producer.unfilled_to if position and position.producer else -1
 
@@ -67,7 +67,7 @@ def refused_start(flow: Flow, pair: Pair, starts: TopicStarts) -> Refusal | None
     if reason := starts.refused.get(pair.topic):
         message = f"topics.start is {flow.topics_start.of(pair.topic)}. {reason}"
         return Refusal(pair.topic, message, "Name a group that has read the topic, or a time.")
-    text = flow.topics_start.said_of(pair.topic)
+    text = flow.topics_start.explicit_value(pair.topic)
     if not text or not pair.positions or pair.remote is None:
         return None
     before = starts.begun.get(pair.remote.topic_id)
@@ -90,7 +90,7 @@ def begins_at_end(flow: Flow, pair: Pair, state: ClusterState) -> bool:
     """
     if flow.auto_offset_reset == "earliest" or pair.positions:
         return False
-    if flow.topics_start.said_of(pair.topic):
+    if flow.topics_start.explicit_value(pair.topic):
         return False
     return state.is_first_run or (
         pair.mark is not None and pair.mark.remote_topic_id in state.ledger.first_marked
@@ -104,7 +104,7 @@ def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, state: Clus
         first = first_offset(flow, pair, number, bounds, state)
         start = start_of(flow.offsets_start.of(pair.topic), first)
         return start if _may_be_cut(flow, pair) else replace(start, log_start=0)
-    return Start(position.offset, unfilled_to(position))
+    return Start(position.offset, fill_end(position))
 
 
 def next_start(

@@ -29,7 +29,7 @@ class TaskRanges:
     since: int = 0
 
 
-def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
+def plan_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
     """The ranges of an earlier start that this start is to copy too: each as it is planned now, up to its earlier end.
 
     They are of the same partitions of the same topics, with the same destination, and they end no later.

@@ -47,7 +47,7 @@ def new_marks(
     return tuple(lacking)
 
 
-def marked_before(
+def find_marked(
     remote_ids: Mapping[str, str], other_owners: Mapping[str, str]
 ) -> dict[str, FerryError]:
     """An error for each remote topic that another flow has marked before, since the plan was made."""

@@ -12,7 +12,7 @@ from typing import Final
 import regex
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.types.name_filter import compile_patterns, meant_by_star
+from kafka_ferry.config.types.name_filter import compile_patterns, star_expression
 from kafka_ferry.config.types.problems import did_you_mean_each
 from kafka_ferry.errors import InputError
 from kafka_ferry.model.changes import (
@@ -35,9 +35,9 @@ _LITERAL: Final = regex.compile(r"[A-Za-z0-9._-]+")
 _AccessStep = AclChange | Acl | QuotaChange | QuotaEnd | UserChange | Note
 
 
-def _meant(patterns: Iterable[str]) -> str:
+def _expressions(patterns: Iterable[str]) -> str:
     """The expressions that are meant by patterns of a shell, in a sentence; "" where there are none."""
-    meant = [repr(whole) for it in patterns if (whole := meant_by_star(it))]
+    meant = [repr(whole) for it in patterns if (whole := star_expression(it))]
     return f"Did you mean {', '.join(meant)}?" if meant else ""
 
 
@@ -60,7 +60,7 @@ def narrow(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selec
         raise InputError(
             f"{flow.name} has no topic on {flow.source.alias} that matches {asked}"
             f"{f' ({why})' if why else ''}.",
-            advice=_meant(options.topics)
+            advice=_expressions(options.topics)
             or did_you_mean_each(options.topics, known)
             or "Name topics of the flow by their names on the source, or by patterns.",
         )

@@ -32,17 +32,17 @@ def unused_options(
     for option, pattern in topic_patterns(flow):
         if not any(map(compile_patterns([pattern]).fullmatch, selection.names)):
             said = f"{option} has {pattern!r}, which none of the flow's topics matches."
-            yield Note("", f"{said}{_meant(flow, option, pattern, selection)}")
+            yield Note("", f"{said}{_similar_topic(flow, option, pattern, selection)}")
     for name in flow.topics_rename:
         if name not in selection.names:
             said = f"topics.rename has {name!r}, which is none of the flow's topics."
-            yield Note("", f"{said}{_meant(flow, 'topics.rename', name, selection)}")
+            yield Note("", f"{said}{_similar_topic(flow, 'topics.rename', name, selection)}")
     for skipped in selection.skipped:
         if skipped.topic in flow.topics and skipped.topic not in refused:
             yield Note(skipped.topic, f"topics names it, and it is not copied: {skipped.reason}.")
 
 
-def _meant(flow: Flow, option: str, pattern: str, selection: Selection) -> str:
+def _similar_topic(flow: Flow, option: str, pattern: str, selection: Selection) -> str:
     """The topic with a similar name; that a rule leaves it as it is, is said in as many words: it may mask a field."""
     names = sorted(selection.names)
     if not (alike := nearest(pattern, names, cutoff=_ALIKE)):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kafka_ferry.audit.compare import PairComparison
 from kafka_ferry.audit.comparison.entries import Hashes, Integers
 from kafka_ferry.audit.comparison.unordered import Unordered
-from kafka_ferry.audit.findings_of_topic import audited_in_order, audited_without_order, elsewhere
+from kafka_ferry.audit.findings_of_topic import elsewhere, results_in_order, results_without_order
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.result import AuditReport, PartitionAudit
 from kafka_ferry.audit.terms import AuditPair, AuditTerms
@@ -30,7 +30,7 @@ from kafka_ferry.runs.audit.topics import audited_topics
 from kafka_ferry.runs.provenance.appended import count_appended
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.state import folder_name
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 
 if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
@@ -186,7 +186,7 @@ class Audit:
             work.compare_pairs()
             partitions = [part for some in work.by_topic() for part in work.topic(some)]
         if any(part.counts.reordered for part in partitions):
-            partitions = self._with_appended(partitions)
+            partitions = self._add_appended(partitions)
         report = AuditReport(
             audit=plan.audit,
             source=self.flow.source.alias,
@@ -204,7 +204,7 @@ class Audit:
         forget_old(self.flow)
         return report
 
-    def _with_appended(self, parts: Sequence[PartitionAudit]) -> list[PartitionAudit]:
+    def _add_appended(self, parts: Sequence[PartitionAudit]) -> list[PartitionAudit]:
         """The results with what the ledger explains; another tool's copy has none."""
         run, ledger = RunContext.of(self.flow, ""), ledger_topic(self.flow.source.alias)
         names = {part.pair.remote_topic for part in parts}
@@ -234,7 +234,7 @@ class Audit:
 
             yield SparkComparison(spark(), self.flow, terms)
             return
-        with connected(self.flow.source) as source, connected(self.flow.target) as target:
+        with connect(self.flow.source) as source, connect(self.flow.target) as target:
             yield _Here(PairComparison(source, target, terms))
 
 
@@ -303,14 +303,14 @@ class _Work:
         if any(outcome.lost for outcome in outcomes):
             began = time.monotonic()
             (found,) = self.comparison.without_order([pairs])
-            return audited_without_order(pairs, found, time.monotonic() - began)
+            return results_without_order(pairs, found, time.monotonic() - began)
         left = elsewhere(outcomes)
         readable = [outcome.pair for outcome in outcomes if not outcome.failure]
         if len(readable) > 1 and 0 < len(left.unknown) <= _MOST_LOCATED:
             offsets = self.comparison.locate(readable, left.unknown)
             numbers = [pair.partition for pair in readable]
-            left.located(dict(zip(numbers, offsets, strict=True)))
-        return audited_in_order(outcomes, left)
+            left.locate(dict(zip(numbers, offsets, strict=True)))
+        return results_in_order(outcomes, left)
 
     def _tell(self) -> None:
         total = sum(outcome.pair.offsets for outcome in self.outcomes.values())

@@ -19,7 +19,7 @@ from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.audit.topics import AuditedTopics
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.times import offsets_at
 
 _NO_WINDOW = (
@@ -181,7 +181,7 @@ def _extents(
     found = {tp: LogExtent(log.start, log.start, log.end) for tp, log in bounds.items()}
     if terms.since_ms is None:
         return found, unread
-    with connected(cluster) as wire:
+    with connect(cluster) as wire:
 
         def look_up() -> dict[TopicPartition, int | None]:
             nodes = {tp: leader.node for tp, leader in wire.recent_leaders(found).items()}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms, run_id_now
 from kafka_ferry.plan import policy_of
-from kafka_ferry.runs.failover.failover import copied_through, outlook, projected_ledger
+from kafka_ferry.runs.failover.failover import copied_ends, outlook, projected_ledger
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY
 from kafka_ferry.runs.state.step_time import step_time
@@ -51,7 +51,7 @@ def failback(
         # Where no application has written to the target, a run of the reverse flow had nothing to copy.
         ledger = projected_ledger(back, has_run=_has_run(back))
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
-        copied_to = copied_through(back, ledger)
+        copied_to = copied_ends(back, ledger)
         notes = _notes(flow)
         return outlook(
             back, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes

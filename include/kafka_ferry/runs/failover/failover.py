@@ -23,8 +23,8 @@ from kafka_ferry.groups.outlook import (
     GroupOutlook,
     Outlook,
     PartitionOutlook,
+    key_text,
     outlook_of,
-    shown_key,
 )
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import TopicPartition
@@ -32,10 +32,10 @@ from kafka_ferry.model.groups import unused_patterns
 from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.failover.last_known import (
+    add_lost_offsets,
     known_groups,
     seen_groups,
     translate_known,
-    with_gone,
 )
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
@@ -44,7 +44,7 @@ from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_ferry.runs.sync_topics.retire import other_flows_into
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def failover(
                 moves = move_groups(
                     flow, ledger, run=run, write=not dry_run, only=groups, home=True
                 )
-                moves = with_gone(flow, ledger, moves, groups)
+                moves = add_lost_offsets(flow, ledger, moves, groups)
                 if not groups:
                     moves = _with_unknown(flow, ledger, moves)
             except (ClusterUnreachable, AccessDenied) as error:
@@ -100,7 +100,7 @@ def failover(
             moves, notes = _without_source(
                 flow, ledger, groups, run=run, write=not dry_run, why=silence
             )
-        copied_to = {} if silence else copied_through(flow, ledger)
+        copied_to = {} if silence else copied_ends(flow, ledger)
         notes += tuple(_of_other_sources(flow, moves))
         found = outlook(
             flow, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
@@ -207,9 +207,9 @@ def outlook(
     """
     names = [move.group.name for move in moves.groups]
     with GroupControl(flow.target) as target:
-        states = target.described(names)
+        states = target.describe(names)
         known = [state for state in states.values() if not isinstance(state, FerryError)]
-        committed = target.committed([state for state in known if state.state != "Dead"])
+        committed = target.committed_offsets([state for state in known if state.state != "Dead"])
     unknown = [it for it in (*states.values(), *committed.values()) if isinstance(it, FerryError)]
     topics = {one.target.topic for _, one in moves.partitions() if one.target}
     control = ClusterControl(flow.target)
@@ -308,18 +308,16 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
         if one.target and one.offset is not None
     }
     found: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
-    with connected(target) as cluster, retry_for(_SOURCE_RETRY_S):
+    with connect(target) as cluster, retry_for(_SOURCE_RETRY_S):
         for place in list(places)[:_RECORDS_LOOKED_AT]:
             found[place] = _first(cluster, *place)
 
-    def filled(one: PartitionOutlook) -> PartitionOutlook:
+    def fill(one: PartitionOutlook) -> PartitionOutlook:
         if one.target is None or one.offset is None:
             return one
         return replace(one, first=found.get((one.target, one.offset)))
 
-    return tuple(
-        replace(group, partitions=tuple(map(filled, group.partitions))) for group in groups
-    )
+    return tuple(replace(group, partitions=tuple(map(fill, group.partitions))) for group in groups)
 
 
 def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> FirstRecord | None:
@@ -331,10 +329,10 @@ def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> Firs
         return None
     if record is None:
         return None
-    return FirstRecord(record[0], record[1], shown_key(key_of(record)))
+    return FirstRecord(record[0], record[1], key_text(key_of(record)))
 
 
-def copied_through(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
+def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
     """By source partition, the offset up to which its records are on the target.
 
     Nothing is said of partitions whose topic was deleted or recreated on either side, or given up, since then.
@@ -342,7 +340,10 @@ def copied_through(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]
     Raises:
         FerryError: if one of the clusters does not answer.
     """
-    topics, released = {remote: it for it, remote in ledger.topics().items()}, ledger.released()
+    topics, released = (
+        {remote: it for it, remote in ledger.topics().items()},
+        ledger.released_topics(),
+    )
     positions = ledger.positions() | read_positions(flow.target, flow.name)
     source = ClusterControl(flow.source).topic_ids(topics.values(), only_visible=True)
     target = ClusterControl(flow.target).topic_ids(topics, only_visible=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, gone_since
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, lost_since
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.removals import first_of
@@ -30,7 +30,7 @@ def seen_groups(flow: Flow) -> GroupMoves:
     return RunFolder(flow_state(flow).folder("runs"), "").groups_seen() or GroupMoves(0)
 
 
-def with_gone(
+def add_lost_offsets(
     flow: Flow, ledger: LedgerTable, moves: GroupMoves, only: Collection[str] = ()
 ) -> GroupMoves:
     """The groups of a source that answers, with their offsets that it no longer has.
@@ -46,7 +46,7 @@ def with_gone(
     """
     now, wanted = {move.group.name: move for move in moves.groups}, flow.group_filter
     gone: dict[str, GroupMove] = {}
-    for move in gone_since(seen_groups(flow), replace(moves, at=now_ms())):
+    for move in lost_since(seen_groups(flow), replace(moves, at=now_ms())):
         name = move.group.name
         if name in only if only else wanted.matches(name):
             gone[name] = _together(gone.get(name), move)
@@ -56,7 +56,7 @@ def with_gone(
     there = ClusterControl(flow.target).topic_ids(topics) if topics else {}
     for move in known.groups:
         held = [
-            _held(flow, one, move)
+            _hold(flow, one, move)
             for one in move.partitions
             if one.target and one.target.topic in there
         ]
@@ -79,7 +79,7 @@ def _together(first: GroupMove | None, more: GroupMove) -> GroupMove:
     return replace(first, partitions=tuple(partitions))
 
 
-def _held(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
+def _hold(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
     """An offset that the source no longer has."""
     reason = (
         f"its offset is gone from {flow.source.alias} since {moment_text(move.at)}, with its topic or because it has "
@@ -160,7 +160,7 @@ def _from_ledger(
                 tp = TopicPartition(topics[topic_id], number)
                 found[name].append(PartitionMove(tp, Committed(synced.source)))
     with GroupControl(target) as control:
-        states = control.described(found.keys())
+        states = control.describe(found.keys())
     # A run commits nothing for a group whose type differs on the two clusters.
     groups = {
         name: state if isinstance(state, Group) else Group(name) for name, state in states.items()

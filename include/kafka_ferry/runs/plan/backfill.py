@@ -19,7 +19,7 @@ from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.plan import selection_of
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
 from kafka_ferry.plan.backfill.separate_topic import places_of, separate_topic
-from kafka_ferry.plan.backfill.windows import Accounted, settled_by
+from kafka_ferry.plan.backfill.windows import Accounted, settled_spans
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.runs.plan.first_starts import first_offsets
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
@@ -125,7 +125,7 @@ def _settled_spans(
             # The source's log was truncated, whichever copy shows it.
             start = row["start"]
             ranges[source].append(Accounted(start, start, is_rewind=True))
-    return {source: settled_by(of_partition) for source, of_partition in ranges.items()}
+    return {source: settled_spans(of_partition) for source, of_partition in ranges.items()}
 
 
 def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:

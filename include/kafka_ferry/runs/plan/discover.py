@@ -47,8 +47,8 @@ from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions, without_position
 from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
-from kafka_ferry.wire import connected
-from kafka_ferry.wire.partitions.held_back import held_back
+from kafka_ferry.wire import connect
+from kafka_ferry.wire.partitions.held_back import read_held_back
 from kafka_ferry.wire.partitions.scan import holds_records
 
 _LONGEST_CLUSTER_ID: Final = 100
@@ -103,7 +103,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     diverged, unsure = diverged_logs(
         flow, ledger, bounds, topics, remote_names, state.target.topics, state.positions.known
     )
-    held = held_back_from(flow, bounds)
+    held = read_open_transactions(flow, bounds)
     state = replace(
         state,
         source=replace(state.source, logs=SourceLogs(bounds, diverged, held_back=held)),
@@ -111,7 +111,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         access=discover_access(flow, source_id),
         unknown=tuple(dict.fromkeys((*state.unknown, *doubts, *upstream.unknown, *unsure))),
     )
-    state = _with_returned(flow, state, upstream, remote_names)
+    state = _add_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
     state = with_rivals(flow, target, state, remote_names)
     pairs = [Pair.of(name, remote_names[name], state) for name in topics]
@@ -173,7 +173,7 @@ def _invisible(flow: Flow, source: ClusterControl, state: ClusterState) -> froze
     return frozenset(lacking - source.unknown(lacking)) if lacking else frozenset()
 
 
-def _with_returned(
+def _add_returned(
     flow: Flow, state: ClusterState, upstream: Upstream, remote_names: Mapping[str, str]
 ) -> ClusterState:
     """``state`` with the topics that the opposite flow has copied to, if such records are left out."""
@@ -220,10 +220,10 @@ def _with_ledger(target: ClusterControl, ledger: LedgerTable, state: ClusterStat
         ledger=LedgerState(
             copied=ledger.topics(),
             marks=ledger.marks(),
-            released=ledger.released(),
+            released=ledger.released_topics(),
             rules=ledger.rules(),
             applied=ledger.applied(),
-            first_marked=ledger.first_marked(),
+            first_marked=ledger.topics_of_first_run(),
             other_owners=ledger.other_owners(),
         ),
         positions=replace(state.positions, hidden=hidden_copies(target, ledger)),
@@ -325,7 +325,7 @@ def _foreign(
     """Which of ``topics``, none of them known to the flow, hold records; and which cannot be read."""
     bounds = target.log_bounds(topics, wait_s=flow.partition_wait_ms / 1000)
     foreign, unreadable = set[str](), dict[str, str]()
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         for tp, log in bounds.items():
             # A run that was killed before its first commit leaves only aborted records.
             if log.start < log.end and tp.topic not in foreign | unreadable.keys():
@@ -349,14 +349,14 @@ def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic])
     return foreign | unreadable.keys()
 
 
-def held_back_from(
+def read_open_transactions(
     flow: Flow, bounds: Mapping[TopicPartition, LogBounds]
 ) -> dict[TopicPartition, HeldBack]:
     """What open transactions of the source keep from the flow, by partition of ``bounds``."""
     if flow.isolation_level != "read_committed":
         return {}
-    with connected(flow.source) as cluster:
-        return held_back(cluster, {tp: log.end for tp, log in bounds.items()})
+    with connect(flow.source) as cluster:
+        return read_held_back(cluster, {tp: log.end for tp, log in bounds.items()})
 
 
 def hidden_copies(target: ClusterControl, ledger: LedgerTable) -> frozenset[TopicPartition]:

@@ -24,7 +24,7 @@ from kafka_ferry.ledger import is_one_of
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_logs
 from kafka_ferry.wire.partitions.scan import batch_at
 
@@ -120,8 +120,8 @@ def _by_last_records(
     try:
         with (
             retry_for(_WAIT_S),
-            connected(flow.source) as source,
-            connected(flow.target) as target,
+            connect(flow.source) as source,
+            connect(flow.target) as target,
         ):
             logs = retry(lambda: partition_logs(source, (it.source for it in last)))
             copies = retry(lambda: partition_logs(target, (it.target for it in last)))

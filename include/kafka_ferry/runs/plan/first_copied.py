@@ -14,7 +14,7 @@ from kafka_ferry.ledger import LedgerTable, is_one_of
 from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.offsets.start_offsets import start_by_ledger
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
 
@@ -64,7 +64,7 @@ def confirm(
                 doubtful[tp] = log_there.start, wanted
     if not doubtful:
         return dict(first)
-    with connected(flow.target) as target:
+    with connect(flow.target) as target:
         contradicted = {tp for tp, span in doubtful.items() if _holds_copies(target, tp, *span)}
     return {tp: at for tp, at in first.items() if tp not in contradicted}
 

@@ -23,7 +23,7 @@ from kafka_ferry.model.cluster_state import TopicStarts
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.epochs import epochs_before
 from kafka_ferry.wire.partitions.times import offsets_at
 
@@ -53,11 +53,11 @@ def topic_starts(
     """
     if not flow.topics_start.rules:
         return TopicStarts()
-    begun, before = _begun(ledger)
+    begun, before = _starts(ledger)
     starts: dict[TopicPartition, int] = {}
     asked: dict[FirstStart, list[TopicPartition]] = defaultdict(list)
     for pair in pairs:
-        text = flow.topics_start.said_of(pair.topic)
+        text = flow.topics_start.explicit_value(pair.topic)
         if not text or not pair.source:
             continue
         start = read_first_start(text)
@@ -121,7 +121,7 @@ def start_epochs(
     written = {source: end for source, end in ends.items() if source not in emptied}
     if not written:
         return oldest
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         return oldest | retry(lambda: epochs_before(cluster, written))
 
 
@@ -138,7 +138,7 @@ def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topic
     """
     if not times:
         return {}
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
 
         def ask() -> Mapping[TopicPartition, int | None]:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}
@@ -152,7 +152,7 @@ def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topic
     return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
 
-def _begun(ledger: LedgerTable) -> tuple[dict[str, str], dict[tuple[str, int], int]]:
+def _starts(ledger: LedgerTable) -> tuple[dict[str, str], dict[tuple[str, int], int]]:
     """What the option said when copies began, by remote topic's id; and where partitions began by it."""
     columns = ["remote_topic_id", "topic_id", "partition", "start", "begin"]
     rows = ledger.read(pc.field("type") == "transaction", columns)
@@ -194,7 +194,7 @@ def _of_group(
     flow: Flow, name: str, firsts: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     with GroupControl(flow.source) as control:
-        found = control.committed([Group(name)])[name]
+        found = control.committed_offsets([Group(name)])[name]
     if isinstance(found, FerryError):
         raise found
     if not found:

@@ -17,7 +17,7 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import Fetched, WireCluster, connected, fetch
+from kafka_ferry.wire import Fetched, WireCluster, connect, fetch
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 
 # Relative places in what is still to be copied: its start, its middle, near its end.
@@ -101,7 +101,7 @@ def sample_densities(flow: Flow, spans: Spans) -> dict[TopicPartition, float]:
     spans = {tp: span for tp, span in spans.items() if span[0] < span[1]}
     if not spans:
         return {}
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         samples = retry(partial(_samples, cluster, spans))
     return {
         tp: min(1.0, sample.records / sample.offsets)
@@ -121,7 +121,7 @@ def _samples(cluster: WireCluster, spans: Spans) -> dict[TopicPartition, _Sample
         for share in _PLACES:
             for some in batched(partitions, _AT_ONCE):
                 _look(cluster, node, {tp: samples[tp] for tp in some}, share, each)
-    for node, topic in _hardly_seen(by_leader, samples):
+    for node, topic in _sparse_samples(by_leader, samples):
         _look_again(cluster, node, topic)
     return samples
 
@@ -161,7 +161,7 @@ def _look(
             samples[fetched.partition].add(fetched, places[fetched.partition])
 
 
-def _hardly_seen(
+def _sparse_samples(
     by_leader: Mapping[int, Iterable[TopicPartition]],
     samples: Mapping[TopicPartition, _Sample],
 ) -> Iterator[tuple[int, Mapping[TopicPartition, _Sample]]]:

@@ -16,7 +16,7 @@ from kafka_ferry.model.cluster_state import SourceLogs
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied_partitions
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 from kafka_ferry.wire.partitions.log_dirs import log_sizes
 from kafka_ferry.wire.partitions.times import LookedUp, look_up
@@ -39,7 +39,7 @@ def with_sizes(
         return logs, ()
     asked = questions(flow, logs, pairs, now_ms())
     tiered = {pair.topic for pair in pairs if pair.source and pair.source.is_tiered}
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         return retry(lambda: _ask(cluster, logs, waiting, asked, tiered))
 
 

@@ -37,7 +37,7 @@ def count_appended(
     ]
 
 
-def appended_by(finding: Finding, rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def appended_counts(finding: Finding, rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """How many records of a finding are where the ledger says that a run has put them, by run.
 
     Args:
@@ -79,7 +79,7 @@ def _with_count(part: PartitionAudit, rows: Sequence[Mapping[str, Any]]) -> Part
     appended = {
         finding
         for finding in part.findings
-        if finding.kind == "reordered" and appended_by(finding, rows).total() == finding.records
+        if finding.kind == "reordered" and appended_counts(finding, rows).total() == finding.records
     }
     return replace(
         part,

@@ -19,7 +19,7 @@ from kafka_ferry.errors import AccessDenied, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches
 from kafka_ferry.wire.transactions.endings import producer_ids
@@ -82,7 +82,7 @@ def ranges_of_others(
     """
     if not ranges:
         return []
-    with connected(target) as cluster:
+    with connect(target) as cluster:
         try:
             known = retry(lambda: producer_ids(cluster, _names(flow, ranges)))
         except AccessDenied:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def diverged_epochs(
     epochs = {tp: it.leader_epoch for tp, it in copied.items() if it.leader_epoch >= 0}
     if not epochs:
         return {}
-    with connected(source) as cluster:
+    with connect(source) as cluster:
         ends = retry(lambda: epoch_ends(cluster, epochs))
         found = {}
         for tp, there in ends.items():

@@ -14,7 +14,7 @@ from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import NO_HEARTBEATS, HeartbeatTopics
 from kafka_ferry.plan import policy_of
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.first_record import first_record
 from kafka_ferry.wire.partitions.partition_log import partition_log
 
@@ -51,7 +51,7 @@ def heartbeat_topics(
     ]
     if not named:
         return NO_HEARTBEATS
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         beats = {topic.name: _beats(cluster, topic) for topic in named}
     if wanted is None:
         wanted = beats if flow.heartbeats_replication_enabled else flow.topics

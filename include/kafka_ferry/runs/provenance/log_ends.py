@@ -139,7 +139,7 @@ def ledger_ends(
         At 0 for partitions without any, of topics that the flow has created, has found empty or has compared when it
         took them over, and of those for backfills, which it creates or finds empty; other such partitions are left out.
     """
-    released, marks = ledger.released(), marks_of(ledger, topics)
+    released, marks = ledger.released_topics(), marks_of(ledger, topics)
     emitted = {topic.name for topic in emitted_topics(flow)}
     translated = [
         topic

@@ -21,11 +21,11 @@ from kafka_ferry.ledger import copied_rows, ledger_topic
 from kafka_ferry.ledger.topic import is_settled
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
-from kafka_ferry.plan.offsets.start_offsets import unfilled_to
+from kafka_ferry.plan.offsets.start_offsets import fill_end
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
 from kafka_ferry.runs.provenance.preserved_ends import preserved_ends, replaced_ends
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.marker_writers import markers_at
@@ -100,7 +100,7 @@ def lost_ends(
     cut = frozenset(tp for tp, end in (ends | kept).items() if end.is_cut)
     if cut == ends.keys() | kept.keys():
         return cut
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         replaced = replaced_ends(cluster, ledger, kept)
         if not ends.keys() <= cut:
             replaced |= _replaced_ends(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
@@ -130,7 +130,7 @@ def beyond_source(
         for number, position in pair.positions.items():
             source, target = (TopicPartition(it, number) for it in (pair.topic, pair.remote_topic))
             log_there, remote_log = bounds.get(source), remote_bounds.get(target)
-            is_filled = position.producer is not None and unfilled_to(position) < 0
+            is_filled = position.producer is not None and fill_end(position) < 0
             if (
                 pair.source
                 and is_filled
@@ -175,13 +175,13 @@ def _find_mismatches(
     # Where offsets are preserved, what is cut is known by the position.
     kept = preserved_ends(flow, target, ledger, topics)
     if kept:
-        with connected(flow.target) as cluster:
+        with connect(flow.target) as cluster:
             for tp in replaced_ends(cluster, ledger, kept):
                 end = kept[tp]
                 found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, is_replaced=True)
     if ends.keys() <= found.keys():
         return found
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         own = _own_producers(cluster, flow, ledger)
         replaced = _replaced_ends(cluster, ledger, ends, own)
         for tp in replaced:

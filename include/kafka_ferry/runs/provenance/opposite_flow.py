@@ -65,7 +65,7 @@ def returned_topics(flow: Flow, upstream: Upstream, target_id: str) -> frozenset
         return frozenset()
     opposite = opposite_name(flow)
     by_opposite = upstream.by_flow.get(opposite, {})
-    return frozenset(by_opposite.keys() - _brought_otherwise(flow, upstream, target_id))
+    return frozenset(by_opposite.keys() - _topics_of_others(flow, upstream, target_id))
 
 
 def find_returned(
@@ -99,7 +99,7 @@ def find_returned(
             f"Topics with records of {flow.target.alias} are left out completely: {error}",
         )
     since = dict.fromkeys(returned_topics(flow, upstream, target_id) & topics.keys(), end)
-    otherwise = _brought_otherwise(flow, upstream, target_id)
+    otherwise = _topics_of_others(flow, upstream, target_id)
     starts = {
         tp: position.offset if (position := positions.get(_target(tp, remote_names))) else log.start
         for tp, log in source.logs.bounds.items()
@@ -116,7 +116,7 @@ def _target(source: TopicPartition, remote_names: Mapping[str, str]) -> TopicPar
     return TopicPartition(remote_names.get(source.topic, ""), source.partition)
 
 
-def _brought_otherwise(flow: Flow, upstream: Upstream, target_id: str) -> set[str]:
+def _topics_of_others(flow: Flow, upstream: Upstream, target_id: str) -> set[str]:
     """The topics into which a flow other than the opposite one has copied records of the target."""
     opposite = opposite_name(flow)
     return {

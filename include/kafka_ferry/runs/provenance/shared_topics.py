@@ -31,7 +31,7 @@ from kafka_ferry.runs.provenance.authors import ranges_of_others
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import everything_after, with_strangers, without_others
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.times import LookedUp, look_up
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def _claims_of_others(
         for tp, claims in shared.items()
     }
     by_flow: dict[str, list[LedgerRange]] = defaultdict(list)
-    for name, entry in _copied_by_others(flow, _starts(flow, ledgers, since), known):
+    for name, entry in _ranges_of_others(flow, _starts(flow, ledgers, since), known):
         tp, copied = entry.target, entry.copied
         is_here = tp in firsts and copied.remote_topic_id == topics[tp.topic].topic_id
         if is_here and any(it.target >= firsts[tp] for it in copied.segments):
@@ -128,7 +128,7 @@ def _claims_of_others(
     return others
 
 
-def _copied_by_others(
+def _ranges_of_others(
     flow: Flow, starts: Mapping[str, int], known: Collection[int]
 ) -> Iterator[tuple[str, LedgerRange]]:
     """The ranges in the ledgers from the given offsets on, as far as readable, except the ``known`` ones.
@@ -152,7 +152,7 @@ def _copied_by_others(
 def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
     """Where each ledger's entries since a time begin; ledgers without any are left out."""
     partitions = [TopicPartition(name, 0) for name in ledgers]
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
 
         def ask() -> LookedUp:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(partitions).items()}

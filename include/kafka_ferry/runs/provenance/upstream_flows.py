@@ -128,7 +128,7 @@ def _confirm(
                 require_settled(flow.source, ledger_name)
                 ledger.project(flow.source, ledger_name)
                 found = _as_in_ledger(ledger, told, topics)
-            found = _without_passed(flow, ledger, found, topics)
+            found = _drop_passed(flow, ledger, found, topics)
     except (AccessDenied, LedgerError) as error:
         return committed, [
             f"What the group {position_group(name)} says of where topics came from is believed, since "
@@ -172,7 +172,7 @@ def _as_in_ledger(
     return found
 
 
-def _without_passed(
+def _drop_passed(
     flow: Flow,
     ledger: LedgerTable,
     found: Mapping[TopicPartition, Position],

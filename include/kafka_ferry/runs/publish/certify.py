@@ -88,14 +88,14 @@ def certify(
         header = _header(run, plan, report, newest, root)
         if newest:
             header = header.model_copy(update={"pruned": pruning.point(newest, header.issued_at)})
-        return Certificate.issued(header, lines, key)
+        return Certificate.issue(header, lines, key)
 
-    def pruned(new: Certificate) -> Sequence[Certificate]:
-        left = pruning.still_stored(new)
+    def prune(new: Certificate) -> Sequence[Certificate]:
+        left = pruning.find_stored(new)
         deleted[:] = [one.header.serial for one in left]
         return left
 
-    certificate = append_certificate(run.flow, issue, pruned)
+    certificate = append_certificate(run.flow, issue, prune)
     save_file(run.state, certificate)
     delete_files(run.state, deleted)
     log.info("%s: %s", certificate.name, certificate.digest)
@@ -124,7 +124,7 @@ def signing_key(flow: Flow) -> Ed25519PrivateKey | None:
     reference = flow.certificates_key
     if not reference:
         return None
-    pem = flow.target.looked_up(CERTIFICATES_KEY, reference)
+    pem = flow.target.resolve_value(CERTIFICATES_KEY, reference)
     return private_key(pem, f"{flow.file}: {CERTIFICATES_KEY} ({reference})")
 
 
@@ -174,7 +174,7 @@ def _header(
         run=run.run_id,
         window=(window.since_ms, window.until_ms) if window else None,
         planned_at=plan.at,
-        approved_by=run.folder.approved_by() or None,
+        approved_by=run.folder.approver() or None,
         issued_at=now_ms(),
         ferry=version("kafka-ferry"),
         source=CertifiedCluster(alias=flow.source.alias, cluster_id=plan.source_cluster_id),

@@ -19,12 +19,12 @@ from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.plan import select, select_topics
-from kafka_ferry.plan.make_plan import gone_astray
+from kafka_ferry.plan.make_plan import lost_by_origin
 from kafka_ferry.plan.topics.missing import missing_topics, named_topics
 from kafka_ferry.plan.topics.provenance import same_topic
 from kafka_ferry.plan.topics.subset import narrow
 from kafka_ferry.plan.topics.topic_filter import Selection
-from kafka_ferry.runs.plan.discover import held_back_from
+from kafka_ferry.runs.plan.discover import read_open_transactions
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
@@ -33,7 +33,7 @@ from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.verify.proof_ages import proof_ages
-from kafka_ferry.wire import WireCluster, connected, fetch
+from kafka_ferry.wire import WireCluster, connect, fetch
 from kafka_ferry.wire.error_codes import NONE
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
@@ -186,7 +186,7 @@ def _rows(
     """The rows of the source's topics, without what only remote storage has."""
     ids = {topic.name: topic.topic_id for topic in topics}
     proved = proof_ages(ledger, target).by_partition()
-    held = held_back_from(flow, bounds)
+    held = read_open_transactions(flow, bounds)
     remote_ids = target.topic_ids(remote_names.values(), only_visible=True)
     deleted = target.unknown(remote_names.values() - remote_ids.keys())
     complete = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
@@ -197,7 +197,7 @@ def _rows(
         position, mark = positions.known.get(remote), marks.get(remote.topic)
         until = complete.get(str(remote)) or None
         there = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
-        gone = _gone(position, ids[tp.topic], there)
+        gone = _find_gone(position, ids[tp.topic], there)
         if gone == "source recreated" and mark and mark.topic != tp.topic:
             gone = "names changed"
         # A topic whose partitions are all empty has a position in one of them too.
@@ -240,7 +240,7 @@ def _have_no_leader(numbers: list[int]) -> str:
     return f"{len(numbers):,} partitions have no leader, such as {numbers[0]}"
 
 
-def _gone(position: Position | None, source_id: str, remote_id: str | None) -> Gone:
+def _find_gone(position: Position | None, source_id: str, remote_id: str | None) -> Gone:
     """Which topic is not the one of ``position``; ``remote_id`` is None where the remote one was deleted."""
     # Before offset 0 there is nothing, whatever the topic.
     if position is None or not position.offset:
@@ -270,7 +270,7 @@ def _astray(
     flow: Flow, copied: Mapping[str, str], selection: Selection
 ) -> Iterator[tuple[str, FerryError]]:
     """An error for each topic that was copied, and that the next run refuses for where its records come from."""
-    found = (gone_astray(flow, copied, skip) for skip in selection.skipped)
+    found = (lost_by_origin(flow, copied, skip) for skip in selection.skipped)
     for refusal in (*filter(None, found), *selection.refused):
         yield refusal.topic, InputError(f"{refusal.topic}: {refusal.reason}", advice=refusal.advice)
 
@@ -281,7 +281,7 @@ def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> li
     tiered = [tp for tp in waiting if topics[tp.topic].is_tiered]
     if not tiered:
         return rows
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         leaders = cluster.leaders(tiered)
         nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
         starts = local_starts(cluster, nodes)
@@ -362,7 +362,7 @@ def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartit
     if not places:
         return {}
     times: dict[TopicPartition, int] = {}
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         by_node: dict[int, list[TopicPartition]] = defaultdict(list)
         for tp, leader in cluster.leaders(places).items():
             if leader.node >= 0:

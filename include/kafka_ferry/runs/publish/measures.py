@@ -44,7 +44,7 @@ def measure_run(run: RunContext, report: RunReport) -> Measures:
     partitions = _partitions(plan, counts)
     outcomes = OutcomeFiles.read_all(folder.files)
     behind, missing = _behind(run, partitions)
-    verified = _verified_until(partitions, plan, report).later(folder.verified_until())
+    verified = _proof_moments(partitions, plan, report).later(folder.verified_until())
     folder.save_verified_until(verified)
     return Measures(
         copying_seconds=_copying_seconds(outcomes) or report.times.seconds.get("mirror", 0.0),
@@ -134,7 +134,7 @@ def _behind(
         return {}, (f"The lag of {run.flow.name} is not known: {error}",)
 
 
-def _verified_until(partitions: Partitions, plan: Plan, report: RunReport) -> VerifiedUntil:
+def _proof_moments(partitions: Partitions, plan: Plan, report: RunReport) -> VerifiedUntil:
     """What this run has proved, as of the time before it read the source."""
     verdict = report.proof.verdict
     if plan.options.window:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.certificates import Certificate, CertificateError, stored_certificates
-from kafka_ferry.certificates.chain import own_faults, pruned_until
+from kafka_ferry.certificates.chain import own_faults, pruning_of
 from kafka_ferry.certificates.document import Pruned
 from kafka_ferry.runs.state.certificate_files import certificate_files, file_serials, one_file
 
@@ -53,10 +53,10 @@ class Pruning:
         """
         if self._flow.certificates_keep_days < 0 and self._flow.certificates_keep_count < 0:
             return None
-        pruned = pruned_until([newest], self._key)
+        pruned = pruning_of([newest], self._key)
         if pruned is None and self._serials and self._serials[0] > 1:
             # An earlier one has the record, from before the options were changed.
-            pruned = pruned_until(certificate_files(self._run.state), self._key)
+            pruned = pruning_of(certificate_files(self._run.state), self._key)
         first = pruned.through + 1 if pruned else 1
         for serial in range(first, newest.header.serial + 1):
             # Almost always it is kept by both, and no file is read.
@@ -68,7 +68,7 @@ class Pruning:
             pruned = Pruned(through=serial, hash=one.digest)
         return pruned
 
-    def still_stored(self, certificate: Certificate) -> list[Certificate]:
+    def find_stored(self, certificate: Certificate) -> list[Certificate]:
         """Those certificates that a new one says are pruned, that go by the options, and that are still there."""
         header, pruned = certificate.header, certificate.header.pruned
         if pruned is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafka_ferry.verify import RangeRow
 
 
-def accepted_as(row: RangeRow, reason: str) -> AcceptedRange:
+def accepted_range(row: RangeRow, reason: str) -> AcceptedRange:
     """A range as it was read back, to be left so.
 
     What has expired by then counts as had: as many records more must not be missing later.

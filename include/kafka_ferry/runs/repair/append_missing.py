@@ -39,7 +39,7 @@ from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.plan.schedule.sharding import writers_of
-from kafka_ferry.runs.repair.accept import accept_ranges, accepted_as
+from kafka_ferry.runs.repair.accept import accept_ranges, accepted_range
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
 from kafka_ferry.runs.repair.missing_offsets import spans_of, without
@@ -240,7 +240,7 @@ class AppendMissing:
         earlier = [it for it in self._earlier_repairs(entry) if it.copied.records]
         rows = self._read_back([entry, *earlier])
         accepted = [
-            accepted_as(row, reason)
+            accepted_range(row, reason)
             for row in rows
             if row.ledger.ledger_offset == entry.ledger_offset
             or row.recount.target_records + row.recount.expired < row.ledger.copied
@@ -286,7 +286,7 @@ class AppendMissing:
             )
         if remote is None or remote.topic_id != copied.remote_topic_id:
             yield f"{copied.remote_topic} was deleted or created again since."
-        elif remote.topic_id in self._run.ledger.released():
+        elif remote.topic_id in self._run.ledger.released_topics():
             yield f"the flow has given {copied.remote_topic} up."
         elif remote.is_compacted:
             yield (
@@ -299,10 +299,10 @@ class AppendMissing:
                 "the source's log was truncated since: it has other records at these offsets, which later ranges "
                 "have copied."
             )
-        if self._writers_changed():
+        if self._have_writers_changed():
             yield "the flow's writers have changed since its last run: run it first."
 
-    def _writers_changed(self) -> bool:
+    def _have_writers_changed(self) -> bool:
         last, writers = self._run.ledger.last_run(), writers_of(self._flow)
         now = (writers.count, writers.assignment)
         return last is not None and (last["writers"], last["assignment"]) != now

@@ -18,7 +18,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable, copied_rows, is_one_of
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.runs.provenance.appended import appended_by
+from kafka_ferry.runs.provenance.appended import appended_counts
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.state.run_context import RunContext
 
@@ -53,7 +53,7 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
     run.project_ledger()
     there = target.topic_ids({part.pair.remote_topic for part in report.partitions})
     given_back = {name for name, mark in run.ledger.marks().items() if mark.given_back}
-    own = _copied_to(run.ledger, there) - given_back
+    own = _copied_topics(run.ledger, there) - given_back
     return [
         _by_ledger(flow, it, _rows(run.ledger, it, there[it.remote_topic]), config)
         if it.is_own
@@ -62,14 +62,14 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
     ]
 
 
-def _copied_to(ledger: LedgerTable, there: Mapping[str, str]) -> set[str]:
+def _copied_topics(ledger: LedgerTable, there: Mapping[str, str]) -> set[str]:
     """Those of the target's topics, whose ids are given by name, that the flow has copied to."""
     wanted = copied_rows() & is_one_of("remote_topic", there)
     rows = ledger.read(wanted, ["remote_topic", "remote_topic_id"])
     known = set(
         zip(rows["remote_topic"].to_pylist(), rows["remote_topic_id"].to_pylist(), strict=True)
     )
-    released = ledger.released()
+    released = ledger.released_topics()
     return {name for name, at in there.items() if (name, at) in known and at not in released}
 
 
@@ -156,7 +156,7 @@ def _put_there(proposal: AuditProposal, rows: list[dict[str, Any]]) -> Iterator[
     appended = [row for row in rows if row["since"] is not None]
     runs = Counter[str]()
     for finding in proposal.findings:
-        runs += appended_by(finding, (row for row in appended if _is_of(row, finding)))
+        runs += appended_counts(finding, (row for row in appended if _is_of(row, finding)))
     for run, records in runs.items():
         said = f"{records:,} of them are where {run} has appended them, as the ledger says."
         yield Choice("none", (said,))

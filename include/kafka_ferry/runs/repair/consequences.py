@@ -21,7 +21,7 @@ def committed_offsets(flow: Flow) -> CommittedOffsets:
     try:
         with GroupControl(flow.target) as control:
             groups = [it for it in control.groups() if not is_own_group(it.name)]
-            committed = control.committed(groups)
+            committed = control.committed_offsets(groups)
     except AccessDenied as error:
         return error.message
     return {

@@ -31,8 +31,8 @@ from kafka_ferry.plan.offsets.log_check import (
     CopyState,
     LogTail,
     PartitionState,
+    first_unaccounted,
     log_tail,
-    looked_at_from,
     only_copy,
     partition_state,
 )
@@ -42,7 +42,7 @@ from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.ends import settled_ends
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
@@ -187,7 +187,7 @@ class Repair:
             return _Known()
         self._run.project_ledger()
         ledger = self._run.ledger
-        released = ledger.released()
+        released = ledger.released_topics()
         marks = {name: m for name, m in ledger.marks().items() if m.remote_topic_id not in released}
         return _Known(marks, ledger.topics(), ledger.positions(), released)
 
@@ -248,7 +248,7 @@ class Repair:
         position = copy.position(tp.partition)
         if copy.released or not (log and position and position.producer):
             return NOTHING
-        at, end = looked_at_from(position), log.end
+        at, end = first_unaccounted(position), log.end
         compacted = copy.remote is not None and copy.remote.is_compacted
         if at >= end:
             return NOTHING
@@ -265,7 +265,7 @@ class Repair:
                 return LogTail(0, at, error.message)
 
     def _cluster(self) -> AbstractContextManager[WireCluster]:
-        return connected(self._flow.target)
+        return connect(self._flow.target)
 
     # --- giving up
 

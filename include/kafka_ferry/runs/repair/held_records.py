@@ -17,7 +17,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.cluster_state import HANGING
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.repair.missing_offsets import Span, missing_offsets, spans_of
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.fetch import fetch_one
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, stored_batches
@@ -113,12 +113,12 @@ def read_held(flow: Flow, entry: LedgerRange, others: Iterable[Segment]) -> Held
     """
     copied = entry.copied
     again = [part for it in others if (part := it.within(copied.start, copied.end))]
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         log = retry(lambda: partition_log(cluster, entry.target))
         spans = [_span(segment) for segment in (*copied.segments, *again)]
         _require_visible(cluster, log, max((end for _, end in spans), default=0))
         there = _records(cluster, log, spans, committed=True)
-    with connected(flow.source) as cluster:
+    with connect(flow.source) as cluster:
         source = TopicPartition(copied.topic, copied.partition)
         of_source = retry(lambda: partition_log(cluster, source))
         committed = flow.isolation_level == "read_committed"

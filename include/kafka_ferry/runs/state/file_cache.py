@@ -25,7 +25,7 @@ class FileCache:
         self._made: OrderedDict[tuple[str, ...], tuple[tuple[int, int], Any]] = OrderedDict()
         self._lock = Lock()
 
-    def parsed(self, folder: StateFolder, name: str, parse: Callable[[bytes], _T]) -> _T | None:
+    def load(self, folder: StateFolder, name: str, parse: Callable[[bytes], _T]) -> _T | None:
         """What ``parse`` makes of a file; None if there is no file, or another release wrote it."""
         stamp = folder.stamp(name)
         if stamp is None:

@@ -58,7 +58,7 @@ def recorded_digests(run: RunContext, since: int) -> dict[str, str]:
 
 def record_prepared(run: RunContext, plan: Plan) -> None:
     """Record the plan that the step ``sync_topics`` leaves, and who has approved the one that it was given."""
-    record_digests(run, {_PREPARED: plan.to_json(), _APPROVED_BY: run.folder.approved_by()})
+    record_digests(run, {_PREPARED: plan.to_json(), _APPROVED_BY: run.folder.approver()})
 
 
 def require_prepared(run: RunContext, plan: Plan) -> None:
@@ -135,7 +135,7 @@ def signed_files(run: RunContext, plan: Plan, found: Reconciliation) -> dict[str
     return {
         "plan": plan.to_json(),
         "reconciliation": found.to_json(),
-        _APPROVED_BY: run.folder.approved_by(),
+        _APPROVED_BY: run.folder.approver(),
     }
 
 

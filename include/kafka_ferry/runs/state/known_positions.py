@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.copy.target.preserved.partition_queue import begun
+from kafka_ferry.copy.target.preserved.partition_queue import at_log_start
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model.cluster_state import FlowPositions, Topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.transactions.committed_offsets import has_pending_offsets
 
 # A transaction's markers reach the ledger and the group one after the other.
@@ -101,7 +101,9 @@ def is_confirmed(committed: Position, written: Position) -> bool:
     known = ("", written.topic_id), ("", written.remote_topic_id)
     if committed.topic_id not in known[0] or committed.remote_topic_id not in known[1]:
         return False
-    return not committed.topic_id or begun(committed).producer == begun(written).producer
+    return (
+        not committed.topic_id or at_log_start(committed).producer == at_log_start(written).producer
+    )
 
 
 def _moved_positions(
@@ -127,7 +129,7 @@ def _moved_positions(
 
 def _is_pending(flow: Flow, partitions: Collection[TopicPartition]) -> bool:
     """Whether a transaction that the ledger has is still to reach the group; its coordinator completes it."""
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         return has_pending_offsets(cluster, position_group(flow.name), partitions)
 
 

@@ -16,7 +16,7 @@ import regex
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFailed
-from kafka_ferry.groups.moves import GroupMoves, gone_since
+from kafka_ferry.groups.moves import GroupMoves, lost_since
 from kafka_ferry.model import Plan, read_plan, save_plan
 from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.report.run_report import RunReport
@@ -180,7 +180,7 @@ class RunFolder:
         """Store who has approved the plan."""
         self.files.write(_APPROVED_BY, user.encode())
 
-    def approved_by(self) -> str:
+    def approver(self) -> str:
         """Who has approved the plan; "" if that was not asked for."""
         return (self.files.read(_APPROVED_BY) or b"").decode()
 
@@ -201,7 +201,7 @@ class RunFolder:
         self.files.write(_GROUPS, moves.to_json())
         if moves.groups:
             earlier = self.groups_seen()
-            seen = replace(moves, gone=gone_since(earlier, moves)) if earlier else moves
+            seen = replace(moves, gone=lost_since(earlier, moves)) if earlier else moves
             self._runs.write(GROUPS_SEEN, seen.to_json())
 
     def groups(self) -> GroupMoves | None:

@@ -102,7 +102,7 @@ class StoredRecounts:
             if it.claims == tuple(claims.get(it.partition, ()))
         }
 
-    def evaluated(self) -> dict[RangeKey, RuleEvaluation]:
+    def evaluations(self) -> dict[RangeKey, RuleEvaluation]:
         """By range, what came of evaluating its rule again a short time ago."""
         return {it.range: it.found for recounts in self._fresh() for it in recounts.evaluated}
 

@@ -90,14 +90,14 @@ class _Committer:
     def commit(self, target: GroupControl, groups: Sequence[GroupMove]) -> list[GroupMove]:
         """What became of these groups."""
         # Members first, then offsets: a member that leaves in between has committed before.
-        states = target.described([move.group.name for move in groups])
+        states = target.describe([move.group.name for move in groups])
         free = [
             state
             for move in groups
             if not isinstance(state := states[move.group.name], FerryError)
             and not why_not(move.group, state, target.alias)
         ]
-        there = target.committed([state for state in free if state.state != "Dead"])
+        there = target.committed_offsets([state for state in free if state.state != "Dead"])
         done = [self._decide(move, states[move.group.name], there) for move in groups]
         offsets = {move.group: given for move in done if (given := self._to_commit(move))}
         refused = target.commit(offsets) if offsets else {}
@@ -158,7 +158,7 @@ class _Committer:
         if any(getattr(error, "code", None) == UNKNOWN_MEMBER_ID for error in errors.values()):
             return left_alone(move, f"it was put to use on {self._flow.target.alias} just now.")
 
-        def settled(one: PartitionMove) -> PartitionMove:
+        def settle(one: PartitionMove) -> PartitionMove:
             error = errors.get(one.target) if one.target else None
             if error is None:
                 return one
@@ -167,7 +167,7 @@ class _Committer:
             self._fail(error)
             return replace(one, action="refused", reason=str(error))
 
-        return replace(move, partitions=tuple(map(settled, move.partitions)))
+        return replace(move, partitions=tuple(map(settle, move.partitions)))
 
     def _with_failure(self, move: GroupMove, error: FerryError) -> GroupMove:
         self._fail(error)

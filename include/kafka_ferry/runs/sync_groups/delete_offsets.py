@@ -90,7 +90,9 @@ def _with_notes(plan: Plan, notes: list[Note]) -> Plan:
     return replace(plan, remarks=replace(plan.remarks, notes=(*plan.remarks.notes, *notes)))
 
 
-def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, plan: Plan) -> GroupMoves:
+def delete_stale_offsets(
+    flow: Flow, ledger: LedgerTable, moves: GroupMoves, plan: Plan
+) -> GroupMoves:
     """Delete offsets that runs have committed, where the group or its offset is gone from the source.
 
     Offsets that another client has committed since stay, and so do those that may only be hidden.
@@ -112,7 +114,7 @@ def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, plan: Plan) 
         found = _find_gone(flow, synced, moves, target)
         if not found.groups:
             return moves
-        done, errors = _delete(target, found.as_planned(plan), found.there)
+        done, errors = _delete(target, found.limit_to_plan(plan), found.there)
     keys = {tp: known.key for offsets in synced.values() for tp, known in offsets.items()}
     cleared = chain.from_iterable(_cleared_offsets(move, keys) for move in done)
     for entry in entries_of(
@@ -176,7 +178,7 @@ class _Gone:
         wanted = {one.target for one in move.partitions if one.action == "deleted"}
         return sorted(there.keys() & wanted) if isinstance(there, Mapping) else []
 
-    def as_planned(self, plan: Plan) -> list[GroupMove]:
+    def limit_to_plan(self, plan: Plan) -> list[GroupMove]:
         """The groups; what the plan does not delete is ``held``."""
         planned = {
             (it.group, TopicPartition(it.remote_topic, number))
@@ -186,7 +188,7 @@ class _Gone:
         waits = any(it.kind == "group's offsets" for it in plan.removals.excesses)
         why = _NOT_APPROVED if waits else _NEXT_RUN
 
-        def decided(move: GroupMove) -> GroupMove:
+        def decide(move: GroupMove) -> GroupMove:
             deletable = {tp for tp in self.deletable(move) if (move.group.name, tp) not in planned}
             partitions = (
                 replace(one, action="held", reason=why) if one.target in deletable else one
@@ -194,7 +196,7 @@ class _Gone:
             )
             return replace(move, partitions=tuple(partitions))
 
-        return [decided(move) for move in self.groups]
+        return [decide(move) for move in self.groups]
 
 
 def _synced_offsets(flow: Flow, ledger: LedgerTable) -> _Offsets:
@@ -230,11 +232,11 @@ def _synced_offsets(flow: Flow, ledger: LedgerTable) -> _Offsets:
 def _find_gone(flow: Flow, synced: _Offsets, moves: GroupMoves, target: GroupControl) -> _Gone:
     """What is gone from the source, decided; ``moves`` are the groups that are known to be there."""
     kept = Kept()
-    groups, source_cluster_id = _gone_from_source(flow, synced, moves, kept)
+    groups, source_cluster_id = _find_stale(flow, synced, moves, kept)
     names = [move.group.name for move in groups]
-    states = target.described(names)
+    states = target.describe(names)
     free = [state for state in states.values() if isinstance(state, Group)]
-    there = target.committed([state for state in free if state.state != "Dead"])
+    there = target.committed_offsets([state for state in free if state.state != "Dead"])
     decided = [
         _decide(move, states[move.group.name], there.get(move.group.name, {}), synced, target)
         for move in groups
@@ -242,7 +244,7 @@ def _find_gone(flow: Flow, synced: _Offsets, moves: GroupMoves, target: GroupCon
     return _Gone(decided, there, source_cluster_id, kept)
 
 
-def _gone_from_source(
+def _find_stale(
     flow: Flow, synced: _Offsets, moves: GroupMoves, kept: Kept
 ) -> tuple[list[GroupMove], str]:
     """The groups with something gone, with just these partitions, and the source's cluster id."""
@@ -263,10 +265,12 @@ def _gone_from_source(
     with GroupControl(flow.source) as source:
         states = {
             name: state
-            for name, state in source.described(missing.keys()).items()
+            for name, state in source.describe(missing.keys()).items()
             if isinstance(state, Group)
         }
-        offsets = source.committed([state for state in states.values() if state.state != "Dead"])
+        offsets = source.committed_offsets(
+            [state for state in states.values() if state.state != "Dead"]
+        )
         # Of the very connections by which something was not found.
         source_cluster_id = source.cluster_id()
     gone = []
@@ -323,7 +327,7 @@ def _decide(
     if reason:
         return left_alone(move, reason)
 
-    def decided(one: PartitionMove) -> PartitionMove:
+    def decide(one: PartitionMove) -> PartitionMove:
         assert one.target is not None
         if one.action == "held":
             return one
@@ -335,7 +339,7 @@ def _decide(
         )
         return replace(one, action="held", reason=reason)
 
-    return replace(move, partitions=tuple(map(decided, move.partitions)))
+    return replace(move, partitions=tuple(map(decide, move.partitions)))
 
 
 def _delete(

@@ -95,7 +95,7 @@ class HomeRoutes:
             control.log_bounds(own_topics.values(), "read_uncommitted"),
             reason,
             {copy: str(error) for copy, error in refused.items()},
-            _diverged(flow, ledger, found.values()),
+            _divergence_offsets(flow, ledger, found.values()),
         )
 
     def knows(self, topic: str) -> bool:
@@ -130,7 +130,7 @@ _NO_LEDGER = (
 )
 
 
-def _diverged(
+def _divergence_offsets(
     flow: Flow, ledger: LedgerTable, found: Collection[Route]
 ) -> dict[TopicPartition, int]:
     """Where the target's own logs part from those that the opposite flow has copied."""

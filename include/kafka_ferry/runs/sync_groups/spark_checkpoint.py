@@ -30,7 +30,7 @@ from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.step_time import step_time
-from kafka_ferry.runs.sync_groups.translate import source_as_known
+from kafka_ferry.runs.sync_groups.translate import read_source
 from kafka_ferry.spark.checkpoint import QueryCheckpoint
 from kafka_ferry.state import StateFolder
 
@@ -149,7 +149,7 @@ def _placing_of(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
         remote_topics = target.topics(remote.values())
         # Open transactions of other producers must not hold the query below a higher offset.
         target_logs = target.log_bounds(remote_topics.values(), "read_uncommitted")
-    ids, source_logs, note = source_as_known(flow, ledger, list(remote))
+    ids, source_logs, note = read_source(flow, ledger, list(remote))
     maps = routes(
         ledger,
         ids,

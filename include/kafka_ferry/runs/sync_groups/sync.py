@@ -24,7 +24,7 @@ from kafka_ferry.model.groups import (
 )
 from kafka_ferry.runs.state.file_digests import require_prepared
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
-from kafka_ferry.runs.sync_groups.delete_offsets import delete_gone, deletes_offsets
+from kafka_ferry.runs.sync_groups.delete_offsets import delete_stale_offsets, deletes_offsets
 from kafka_ferry.runs.sync_groups.mm2_topics import emit
 from kafka_ferry.runs.sync_groups.offset_routes import Logs, OffsetRoutes
 from kafka_ferry.wire.any_broker import TooOld
@@ -72,7 +72,7 @@ def sync_groups(run: RunContext) -> GroupMoves:
 def _delete_gone(run: RunContext, moves: GroupMoves) -> GroupMoves:
     plan = run.folder.plan()
     if not plan.removals.offset_deletions:
-        return delete_gone(run.flow, run.ledger, moves, plan)
+        return delete_stale_offsets(run.flow, run.ledger, moves, plan)
     try:
         require_prepared(run, plan)
     except FerryError as error:
@@ -81,7 +81,7 @@ def _delete_gone(run: RunContext, moves: GroupMoves) -> GroupMoves:
             raise
         return replace(moves, failures=(*moves.failures, str(error)), transient=False)
     with run.by_topic() as by_topic:
-        return delete_gone(run.flow, by_topic.ledger, moves, plan)
+        return delete_stale_offsets(run.flow, by_topic.ledger, moves, plan)
 
 
 def move_groups(
@@ -167,7 +167,7 @@ def _read(
     with GroupControl(flow.source) as source:
         try:
             groups = _chosen(flow, source, only, errors, notes)
-            committed = source.committed(groups) if groups else {}
+            committed = source.committed_offsets(groups) if groups else {}
             source_cluster_id = source.cluster_id()
         except AccessDenied as error:
             groups, committed, source_cluster_id = [], {}, ""
@@ -224,7 +224,7 @@ def _chosen(
         notes += unused_patterns_notes(flow.source.alias, names, flow.groups)
         return chosen_groups(listed, flow.group_filter)
     chosen = []
-    for name, group in source.described(only).items():
+    for name, group in source.describe(only).items():
         if isinstance(group, FerryError):
             errors.append(group)
         elif is_own_group(name):

@@ -121,7 +121,7 @@ class Translator:
                 self._flow, self._ledger, run="", write=False, only=names, home=True
             )
             return replace(found, groups=tuple(it for it in found.groups if it.partitions))
-        offsets, errors = self._committed_on_target(names)
+        offsets, errors = self._target_offsets(names)
         topics = {tp.topic for some in offsets.values() for tp in some} & set(self._known_topics)
         (ways,) = self._ways(topics, self._ledger.verified_through())
         at = now_ms()
@@ -144,18 +144,20 @@ class Translator:
         """The topics that can be asked for."""
         return self._remote.values() if self._reverse else self._remote.keys()
 
-    def _committed_on_target(
+    def _target_offsets(
         self, names: Collection[str]
     ) -> tuple[dict[Group, Offsets], list[FerryError]]:
         offsets: dict[Group, Offsets] = {}
         with GroupControl(self._flow.target) as control:
-            described = control.described(names)
+            described = control.describe(names)
             errors = [one for one in described.values() if isinstance(one, FerryError)]
             groups = [one for one in described.values() if isinstance(one, Group)]
             errors += [
                 control.no_such_group(group.name) for group in groups if group.state == "Dead"
             ]
-            committed = control.committed([group for group in groups if group.state != "Dead"])
+            committed = control.committed_offsets(
+                [group for group in groups if group.state != "Dead"]
+            )
         by_name = {group.name: group for group in groups}
         for name, found in committed.items():
             if isinstance(found, FerryError):
@@ -172,7 +174,7 @@ class Translator:
             if (remote if self._reverse else topic) in topics
         }
         remote, refused = self._target.readable_topics(of_source.values())
-        source_ids, logs, note = source_as_known(self._flow, self._ledger, list(of_source))
+        source_ids, logs, note = read_source(self._flow, self._ledger, list(of_source))
         if note:
             self.notes.append(f"{note}, and their logs to hold all that was copied.")
         if not self._reverse:
@@ -207,7 +209,7 @@ class Translator:
         return opposite_for(self._flow, ask=not is_down)
 
 
-def source_as_known(
+def read_source(
     flow: Flow, ledger: LedgerTable, topics: Collection[str]
 ) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds], str]:
     """The source topics' ids and logs; if the source is down, the ids in the ledger, and a note without its end."""

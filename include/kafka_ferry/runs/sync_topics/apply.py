@@ -15,13 +15,13 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.model import Note, Plan, Range, Refusal
 from kafka_ferry.model.cluster_state import Mark, Topic
-from kafka_ferry.plan.removals import held_back, takes_away, withhold
+from kafka_ferry.plan.removals import held_sentences, takes_away, withhold
 from kafka_ferry.plan.retention import Retention, shorter_retention
-from kafka_ferry.plan.topics.ownership import marked_before, new_marks, unlike_their_marks
+from kafka_ferry.plan.topics.ownership import find_marked, new_marks, unlike_their_marks
 from kafka_ferry.runs.state.known_positions import without_position
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
-from kafka_ferry.runs.sync_topics.other_ledgers import NEVER, MarkOf, marked_in_other_ledgers
+from kafka_ferry.runs.sync_topics.other_ledgers import NEVER, MarkOf, marks_in_other_ledgers
 from kafka_ferry.runs.sync_topics.retire import retire_topics
 from kafka_ferry.runs.sync_topics.topic_configs import ConfigChanges
 
@@ -56,9 +56,9 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
 def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     unapplied: list[str] = []
     # Where no person is asked, the file says nothing.
-    is_approved = run.flow.approval != "never" and bool(run.folder.approved_by())
+    is_approved = run.flow.approval != "never" and bool(run.folder.approver())
     if not (plan.options.approve_removals or is_approved):
-        unapplied, plan = held_back(plan), withhold(plan)
+        unapplied, plan = held_sentences(plan), withhold(plan)
     configs = ConfigChanges(run, target, plan)
     configs.announce()
     errors = configs.create() | target.grow_topics(plan.topics.growths)
@@ -98,7 +98,7 @@ def _retention(flow: Flow, plan: Plan, confirmed: Mapping[str, Topic]) -> Iterat
 def _with_ids(plan: Plan, marks: Mapping[str, Mark]) -> Plan:
     """The plan with the ids of the remote topics that were created for it: no others are to be written to."""
 
-    def known(ranges: Sequence[Range]) -> tuple[Range, ...]:
+    def pick_known(ranges: Sequence[Range]) -> tuple[Range, ...]:
         return tuple(
             replace(it, remote_topic_id=marks[it.remote_topic].remote_topic_id)
             if it.remote_topic in marks and not it.remote_topic_id
@@ -106,7 +106,7 @@ def _with_ids(plan: Plan, marks: Mapping[str, Mark]) -> Plan:
             for it in ranges
         )
 
-    return replace(plan, ranges=known(plan.ranges), pins=known(plan.pins))
+    return replace(plan, ranges=pick_known(plan.ranges), pins=pick_known(plan.pins))
 
 
 def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
@@ -177,7 +177,7 @@ def mark_topics(
         run.project_ledger()
     # Each flow sees its own marks and all before them: of two, only the first one goes on.
     taken |= _taken_topics(run, target, free - taken.keys())
-    rivals = {} if adopts else marked_before(ids, taken | ledger.other_owners())
+    rivals = {} if adopts else find_marked(ids, taken | ledger.other_owners())
     return unlike_their_marks(choices, ids, known) | rivals
 
 
@@ -209,6 +209,6 @@ def _taken_topics(
     """By id, which of remote topics a flow with another ledger has marked before this one, and that flow."""
     if not topic_ids:
         return {}
-    marked = run.ledger.marked_at()
+    marked = run.ledger.mark_times()
     own = {it: MarkOf(marked[it], run.flow.name) if it in marked else NEVER for it in topic_ids}
-    return marked_in_other_ledgers(run.flow, target, own)
+    return marks_in_other_ledgers(run.flow, target, own)

@@ -45,7 +45,7 @@ NEVER: Final = MarkOf(2**63, "")
 """Of a flow that has not marked a topic yet: each other one is before it."""
 
 
-def marked_in_other_ledgers(
+def marks_in_other_ledgers(
     flow: Flow, target: ClusterControl, own: Mapping[str, MarkOf]
 ) -> dict[str, str]:
     """By remote topic's id, the flow that has marked it before this one, in a ledger of another source.

@@ -114,7 +114,7 @@ def _delete(
         if it.topic not in gone
     ]
     ids = {it.remote_topic: it.remote_topic_id for it in due if it.topic in gone}
-    released = run.ledger.released()
+    released = run.ledger.released_topics()
     topics = [
         ReleasedTopic(remote_topic=name, remote_topic_id=topic_id)
         for name, topic_id in ids.items()

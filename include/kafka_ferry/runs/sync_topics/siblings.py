@@ -16,7 +16,7 @@ class _Unmarked(FerryError):
     transient = True
 
 
-def created_by_siblings(run: RunContext, plan: Plan, topics: Collection[str]) -> frozenset[str]:
+def topics_of_siblings(run: RunContext, plan: Plan, topics: Collection[str]) -> frozenset[str]:
     """Which topics another run of the flow has created since ``plan`` was made.
 
     The run that has created a topic marks it so in the ledger soon after; one that finds it there does not.

@@ -38,7 +38,7 @@ from kafka_ferry.plan.topics.configs import (
     refused_values,
 )
 from kafka_ferry.runs.state.run_context import RunContext
-from kafka_ferry.runs.sync_topics.siblings import created_by_siblings
+from kafka_ferry.runs.sync_topics.siblings import topics_of_siblings
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 200
@@ -105,7 +105,7 @@ class ConfigChanges:
             # An earlier attempt of this run may have created them.
             creators = self.run.ledger.creators()
             announced = {name for name, runs in creators.items() if self.plan.run in runs}
-            self._announced = announced | self._created_since_planned()
+            self._announced = announced | self._new_topics()
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
         for change in self.changes.config_changes:
             # A value that another client set does not become the flow's by being overwritten.
@@ -118,7 +118,7 @@ class ConfigChanges:
             creations={it.remote_topic: dict(it.configs) for it in self.changes.creations},
         )
 
-    def _created_since_planned(self) -> set[str]:
+    def _new_topics(self) -> set[str]:
         """The remote topics that a run of the flow has created, and which are there still."""
         names = self.run.ledger.created_since(self.plan.ledger_end)
         if not names:
@@ -150,7 +150,7 @@ class ConfigChanges:
         while left:
             failed, again = self.target.create_topics(left, must_be_new=new), []
             there = [name for name, error in failed.items() if exists_already(error)]
-            for name in created_by_siblings(self.run, self.plan, there):
+            for name in topics_of_siblings(self.run, self.plan, there):
                 del failed[name]
             for creation in left:
                 name = creation.remote_topic
@@ -172,7 +172,7 @@ class ConfigChanges:
         left: dict[str, list[ConfigChange]] = defaultdict(list)
         for change in self.changes.config_changes:
             left[change.remote_topic].append(change)
-        left = self._still_as_planned(left)
+        left = self._pending_changes(left)
         while left:
             failed, again = self.target.alter_configs(left), {}
             for name, error in failed.items():
@@ -298,7 +298,7 @@ class ConfigChanges:
             )
             append_entry(self.run.flow, entry)
 
-    def _still_as_planned(
+    def _pending_changes(
         self, changes: Mapping[str, Sequence[ConfigChange]]
     ) -> dict[str, list[ConfigChange]]:
         """The changes that are still to be made: a plan may be hours old when it is approved."""

@@ -33,7 +33,7 @@ from kafka_ferry.runs.takeover.align import Aligned
 from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount_here
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.epochs import epochs_before
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def _epochs(flow: Flow, remote_topic: str, targets: Mapping[int, LogRecords]) ->
         if records.first < records.end
     }
     try:
-        with connected(flow.target) as cluster:
+        with connect(flow.target) as cluster:
             found = retry(lambda: epochs_before(cluster, ends)) if ends else {}
     except FerryError as error:
         # Not every broker that speaks Kafka's protocol has leader epochs.
@@ -160,7 +160,7 @@ def _refuted_offsets(
     for range_ in ranges:
         by_target[TopicPartition(range_.remote_topic, range_.partition)].append(range_)
     maps = {target: OffsetMap.of(of_partition) for target, of_partition in by_target.items()}
-    for checkpoint in mirrored.refuted(maps):
+    for checkpoint in mirrored.find_refuted(maps):
         key = synced_key(remote_topic_id, checkpoint.target)
         offset = SyncedOffset(
             source=checkpoint.upstream, target=checkpoint.downstream, refuted=True

@@ -16,7 +16,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.record_digests import read_log
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 
 _SHOWN: Final = 5
 
@@ -274,4 +274,4 @@ def _is_compacted(pair: Pair) -> bool:
 
 
 def _cluster(cluster: Cluster) -> AbstractContextManager[WireCluster]:
-    return connected(cluster)
+    return connect(cluster)

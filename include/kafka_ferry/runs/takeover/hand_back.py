@@ -89,7 +89,7 @@ def _handovers(
     for pair in pairs_of(flow, state):
         if pair.remote is None:
             continue
-        handover, of_topic = _given_back(flow, pair, known)
+        handover, of_topic = _hand_back(flow, pair, known)
         told.append(handover)
         records += of_topic
         if handover.state != "refused" and not (pair.mark and pair.mark.given_back):
@@ -104,7 +104,7 @@ def _stop_writers(flow: Flow, ledger: LedgerTable) -> None:
     fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
 
 
-def _given_back(
+def _hand_back(
     flow: Flow, pair: Pair, known: Mapping[TopicPartition, list[ConnectOffset]]
 ) -> tuple[TopicHandover, list[NewRecord]]:
     """The result for a topic, and its position records."""

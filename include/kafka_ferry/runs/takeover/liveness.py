@@ -46,7 +46,7 @@ def wait_for_members(cluster: Cluster, group: str, mirror: str) -> None:
     deadline = time.monotonic() + _SESSION_S
     with GroupControl(cluster) as groups:
         while True:
-            seen = groups.described([group])[group]
+            seen = groups.describe([group])[group]
             if not isinstance(seen, Group):
                 raise seen
             if seen.idle:
@@ -67,7 +67,7 @@ def look(flow: Flow, remote: Collection[Topic]) -> Still:
     return Still(ends, _heartbeat(flow, target))
 
 
-def raise_if_moved(flow: Flow, before: Still, remote: Collection[Topic], settle_s: float) -> None:
+def require_still(flow: Flow, before: Still, remote: Collection[Topic], settle_s: float) -> None:
     """Compare again, no sooner than ``settle_s`` seconds after ``before``.
 
     Raises:

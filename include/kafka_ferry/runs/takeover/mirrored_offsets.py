@@ -40,7 +40,7 @@ class MirroredOffsets:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
 
-    def refuted(self, maps: Mapping[TopicPartition, OffsetMap]) -> list[Checkpoint]:
+    def find_refuted(self, maps: Mapping[TopicPartition, OffsetMap]) -> list[Checkpoint]:
         """Checkpoints that groups' offsets on the target come from, and that are after what the records say.
 
         Args:
@@ -59,7 +59,9 @@ class MirroredOffsets:
         if not suspects:
             return []
         with GroupControl(self._flow.target) as groups:
-            committed = groups.committed([Group(name) for name in {it.group for it in suspects}])
+            committed = groups.committed_offsets(
+                [Group(name) for name in {it.group for it in suspects}]
+            )
         found = {}
         for checkpoint in suspects:
             offsets = committed[checkpoint.group]

@@ -20,8 +20,8 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     ConnectOffset,
-    copied_of,
     newest,
+    offset_of,
     offsets_topic,
     partition_of,
     worker_group,
@@ -35,7 +35,7 @@ from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.takeover.adopt import adopt_topic, mark_owned, prepare, raise_if_unverified
 from kafka_ferry.runs.takeover.align import Aligned, Aligner, Positions
-from kafka_ferry.runs.takeover.liveness import look, raise_if_moved, wait_for_members
+from kafka_ferry.runs.takeover.liveness import look, require_still, wait_for_members
 from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 
 MIRROR_MAKER_2: Final = "MirrorMaker 2"
@@ -120,12 +120,12 @@ class Takeover:
         raise_if_unverified(self._flow, self._ledger)
         pairs = [pair for pair in pairs_of(self._flow, state) if pair.remote]
         if unchanged_names:
-            _raise_if_renamed(self._flow, pairs)
+            _require_own_names(self._flow, pairs)
         remote = [pair.remote for pair in pairs if pair.remote]
         before = look(self._flow, remote)
         with Aligner(self._flow, self._ledger, positions, spreads=unchanged_names) as aligner:
             aligned = [aligner.look(pair) for pair in pairs]
-        raise_if_moved(self._flow, before, remote, self._settle_s)
+        require_still(self._flow, before, remote, self._settle_s)
         check()
         if dry_run or not any(topic.found or _is_given_back(topic) for topic in aligned):
             return [topic.handover for topic in aligned]
@@ -176,14 +176,14 @@ def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:
     for record in records:
         source = partition_of(record.key, flow.source.alias)
         if source:
-            copied = copied_of(record.value)
+            copied = offset_of(record.value)
             offsets.append(ConnectOffset(source, copied, record.key, record.at, record.partition))
     return offsets, end
 
 
 def _committed_positions(flow: Flow, group: str) -> Positions:
     with GroupControl(flow.source) as groups:
-        committed = groups.committed([Group(group)])[group]
+        committed = groups.committed_offsets([Group(group)])[group]
     if isinstance(committed, FerryError):
         raise committed
     if not committed:
@@ -195,7 +195,7 @@ def _committed_positions(flow: Flow, group: str) -> Positions:
     return {tp: offset.offset for tp, offset in committed.items()}
 
 
-def _raise_if_renamed(flow: Flow, pairs: Collection[Pair]) -> None:
+def _require_own_names(flow: Flow, pairs: Collection[Pair]) -> None:
     for pair in pairs:
         if pair.topic != pair.remote_topic:
             raise FerryError(

@@ -46,7 +46,7 @@ def remote_topics(ledger: LedgerTable) -> set[str]:
     return set(ledger.read(copied_rows(), ["remote_topic"])["remote_topic"].to_pylist())
 
 
-def copied_twice(
+def count_duplicates(
     ledger: LedgerTable, run: str, ranges: Iterable[LedgerRange], there: Iterable[str]
 ) -> dict[TopicPartition, int]:
     """How many records of each *source* partition a run has copied that another range has also copied.

@@ -15,7 +15,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.verify.rows import DeadLetters
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
 
@@ -51,11 +51,11 @@ def look_up_letters(flow: Flow, ranges: Iterable[LedgerRange]) -> dict[RangeKey,
         start, there = _read(flow, first, end)
     except FerryError as error:
         log.warning("%s cannot be read: %s", flow.dead_letter_name, error)
-        return {entry.key: found_of(entry, 0, {}, str(error)) for entry in asked}
-    return {entry.key: found_of(entry, start, there) for entry in asked}
+        return {entry.key: find_letters(entry, 0, {}, str(error)) for entry in asked}
+    return {entry.key: find_letters(entry, start, there) for entry in asked}
 
 
-def found_of(
+def find_letters(
     entry: LedgerRange, start: int, there: Mapping[int, Coordinates], unread: str = ""
 ) -> DeadLetters:
     """What there is of a range's letters.
@@ -80,7 +80,7 @@ def found_of(
 def _read(flow: Flow, first: int, end: int) -> tuple[int, dict[int, Coordinates]]:
     """Where the dead letter topic starts, and its letters of ``[first, end)``."""
     partition = TopicPartition(flow.dead_letter_name, 0)
-    with retry_for(_WAIT_S), connected(flow.target) as cluster:
+    with retry_for(_WAIT_S), connect(flow.target) as cluster:
 
         def read() -> tuple[int, dict[int, Coordinates]]:
             known = partition_log(cluster, partition)

@@ -81,7 +81,7 @@ def look_for_due(
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
     if has_ledger and not plan.options.window:
-        planned |= ledger.backfilled() & set(map(separate_topic, planned))
+        planned |= ledger.backfilled_topics() & set(map(separate_topic, planned))
     topics, refused = target.readable_topics({entry.target.topic for entry in ranges} | planned)
     since = 0 if everything else proved
     seamless, before = [*topics.values()], since
@@ -109,7 +109,7 @@ class Written(NamedTuple):
     refused: frozenset[TopicPartition] = frozenset()
 
 
-def written_to(
+def find_written(
     flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan, due: Due
 ) -> Written:
     """What the logs of *target* partitions without ranges may hold, or lack."""

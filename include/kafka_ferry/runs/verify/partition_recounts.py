@@ -8,7 +8,7 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.expiry import as_of
 from kafka_ferry.verify.recount import recount_each
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 
@@ -87,7 +87,7 @@ def _truncated_since(
     epochs = {tp: it.epoch for tp, it in found.items() if it.epoch >= 0}
     if not epochs:
         return set()
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         now = retry(lambda: epoch_ends(cluster, epochs))
     return {tp for tp, there in now.items() if there.epoch != epochs[tp] or there.end < ends[tp]}
 

@@ -108,7 +108,7 @@ def ages_of(
         hidden: the remote topics that may not be described: they may still have all that was copied.
     """
     firsts, numbers = _distinct(rows)
-    released = ledger.released()
+    released = ledger.released_topics()
     names, starts = [], []
     for key in rows.select(_NAMES).take(firsts).to_pylist():
         topic, topic_id, partition = (key[name] for name in _NAMES)
@@ -122,7 +122,7 @@ def ages_of(
     return ProofAges(
         offsets[alive],
         _integers(rows, "bytes")[alive],
-        _proved_at(ledger, offsets)[alive],
+        _proof_times(ledger, offsets)[alive],
         numbers[alive],
         tuple(names),
     )
@@ -154,7 +154,7 @@ def _ends(rows: pa.Table) -> _Integers:
     return found
 
 
-def _proved_at(ledger: LedgerTable, offsets: _Integers) -> _Integers:
+def _proof_times(ledger: LedgerTable, offsets: _Integers) -> _Integers:
     """When the ledger's records at these offsets, all of them proved, were last read back."""
     found = np.full(len(offsets), _GONE, np.int64)
     for one in verifications(ledger):

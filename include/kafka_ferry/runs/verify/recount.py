@@ -19,7 +19,7 @@ from kafka_ferry.verify import RangeRow, Recount, range_row
 from kafka_ferry.verify.claim import RangeClaim, without_overwritten
 from kafka_ferry.verify.shared_topics import without_locals
 from kafka_ferry.verify.topics import NOTHING_REFUSED
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at
 
@@ -84,7 +84,7 @@ def recount_ranges(
     """
     hidden = [entry for entry in ranges if entry.target.topic in refused]
     ranges = [entry for entry in ranges if entry.target.topic not in refused]
-    by_target, gone = _by_target(ranges, topics, ledger.released())
+    by_target, gone = _by_target(ranges, topics, ledger.released_topics())
     claims = _claims(by_target, ledger, boundaries)
     recounts = recount(claims)
     if is_backfill:
@@ -132,7 +132,7 @@ def claims_of(
         topics: the remote topics that exist, by name.
         boundaries: as of ``recount_ranges``; those of other partitions do not matter.
     """
-    by_target, _ = _by_target(ranges, topics, ledger.released())
+    by_target, _ = _by_target(ranges, topics, ledger.released_topics())
     return _claims(by_target, ledger, {tp: boundaries[tp] for tp in boundaries.keys() & by_target})
 
 
@@ -164,7 +164,7 @@ def _claims(
 ) -> dict[TopicPartition, list[RangeClaim]]:
     """The ranges' claims by target partition, after the partition's boundary, where it has one."""
     preserved = any(entry.copied.preserved for entries in by_target.values() for entry in entries)
-    first = _first_preserved(ledger) if preserved else {}
+    first = _preserved_starts(ledger) if preserved else {}
     claims = {tp: [RangeClaim.boundary(end.offset)] for tp, end in boundaries.items()}
     for tp, entries in by_target.items():
         of_ranges = [
@@ -194,7 +194,7 @@ def _is_cut(
 
 def _is_hidden(flow: Flow, partition: TopicPartition, offset: int) -> bool:
     """Whether the log has a record at an offset, which consumers do not get."""
-    with connected(flow.target) as cluster:
+    with connect(flow.target) as cluster:
         batch = retry(lambda: batch_at(cluster, partition_log(cluster, partition), offset))
     return batch is not None and not batch.header.is_control and batch.header.records > 0
 
@@ -213,7 +213,7 @@ def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> P
     return found._replace(ranges=(first, *ranges[1:]))
 
 
-def _first_preserved(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:
+def _preserved_starts(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:
     """Where the mirror of each *target* partition with preserved offsets begins, by partition and topic id."""
     rows = ledger.read(
         (pc.field("type") == "transaction") & pc.field("preserved"),

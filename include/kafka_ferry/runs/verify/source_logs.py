@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _WAIT_S: Final = 5.0
 
 
-def with_replaced(
+def add_replaced(
     flow: Flow, rows: Sequence[PartitionRow], positions: Mapping[TopicPartition, Position]
 ) -> list[PartitionRow]:
     """The rows, with what the source has lost or replaced before their positions, by its leader epochs (KIP-320).
@@ -41,7 +41,7 @@ def with_replaced(
     if not epochs:
         return list(rows)
     try:
-        with retry_for(_WAIT_S), connected(flow.source) as cluster:
+        with retry_for(_WAIT_S), connect(flow.source) as cluster:
             ends = retry(lambda: epoch_ends(cluster, epochs))
     except FerryError as error:
         log.warning("Whether the source still holds what was copied was not looked up: %s", error)

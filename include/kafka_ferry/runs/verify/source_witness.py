@@ -20,7 +20,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry_for
 from kafka_ferry.verify.rows import SourceWitness
-from kafka_ferry.wire import connected
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
@@ -93,7 +93,7 @@ def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
     if not chosen:
         return found
     try:
-        with retry_for(_WAIT_S), connected(run.flow.source) as cluster:
+        with retry_for(_WAIT_S), connect(run.flow.source) as cluster:
             leaders = cluster.leaders({it.source for it in chosen})
             for stretch in chosen:
                 copied = stretch.entry.copied

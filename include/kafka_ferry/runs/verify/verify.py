@@ -19,16 +19,16 @@ from kafka_ferry.runs.state.file_digests import record_digests, record_signed, r
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
-from kafka_ferry.runs.verify.backfill_duplicates import copied_twice, remote_topics
+from kafka_ferry.runs.verify.backfill_duplicates import count_duplicates, remote_topics
 from kafka_ferry.runs.verify.dead_letters import look_up_letters
-from kafka_ferry.runs.verify.due import Due, Written, look_for_due, written_to
+from kafka_ferry.runs.verify.due import Due, Written, find_written, look_for_due
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
     ranges_to_evaluate,
 )
 from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
-from kafka_ferry.runs.verify.source_logs import with_replaced
+from kafka_ferry.runs.verify.source_logs import add_replaced
 from kafka_ferry.runs.verify.source_witness import ask_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import PartitionRecount, judge, partition_rows, topic_rows
@@ -172,7 +172,7 @@ def _read_due(
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
     require_own_writers(run, due.ranges, due.proved)
     ledger, is_backfill = run.ledger, plan.options.window is not None
-    written = Written() if is_backfill else written_to(run.flow, ledger, target, plan, due)
+    written = Written() if is_backfill else find_written(run.flow, ledger, target, plan, due)
     recounted = recount_ranges(
         partial(recount_now, spark, run.flow, target, due.topics, stored),
         run.flow,
@@ -284,7 +284,7 @@ def is_read_back(run: RunContext) -> bool:
     claims = claims_of(run.ledger, due.ranges, due.topics, due.boundaries)
     if recounts.of(claims).keys() != claims.keys():
         return False
-    return not _left_to_evaluate(run, plan, due, recounts.evaluated())
+    return not _left_to_evaluate(run, plan, due, recounts.evaluations())
 
 
 def needs_spark(run: RunContext) -> bool:
@@ -300,7 +300,7 @@ def _evaluations(
     spark: SparkSource, run: RunContext, plan: Plan, due: Due, stored: StoredRecounts | None
 ) -> dict[RangeKey, RuleEvaluation]:
     """By range, what came of evaluating rules again: in the step ``mirror``, or else now."""
-    known = stored.evaluated() if stored else {}
+    known = stored.evaluations() if stored else {}
     return known | evaluate_chosen(spark, run, _left_to_evaluate(run, plan, due, known))
 
 
@@ -334,7 +334,7 @@ def _backfilled_rows(
     # What the target does not let be described is named where its ranges are read back.
     topics, _ = target.readable_topics(remote_topics(ledger))
     there = {topic.topic_id for topic in topics.values()}
-    twice = copied_twice(ledger, plan.run, ranges, there - ledger.released())
+    twice = count_duplicates(ledger, plan.run, ranges, there - ledger.released_topics())
     return backfill_rows(recounted.present, plan.ranges, twice)
 
 
@@ -362,4 +362,4 @@ def _partition_rows(
         ),
         verified,
     )
-    return with_replaced(flow, rows, positions)
+    return add_replaced(flow, rows, positions)

@@ -94,7 +94,7 @@ class AvroSchema:
         }
         return json.dumps(found).encode()
 
-    def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+    def change(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
         """See ``RecordSchema``."""
         record = self._decode(payload)
         if self._encode(record) != payload:

@@ -60,7 +60,7 @@ class RecordSchema(Protocol):
             NotReadable: the record is not what the schema says.
         """
 
-    def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+    def change(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
         """The record with other values in some of its fields.
 
         Args:

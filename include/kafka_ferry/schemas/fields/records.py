@@ -15,7 +15,7 @@ from kafka_ferry.schemas.fields.record_schema import (
     RecordSchema,
     references_of,
 )
-from kafka_ferry.schemas.translate import MOST_UNKNOWN, shown
+from kafka_ferry.schemas.translate import MOST_UNKNOWN, id_text
 
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.content import Header
@@ -93,7 +93,7 @@ class RegistryRecords:
         """
         found = self._locate(content, headers)
         with _failure_of_record():
-            changed = found.schema.changed(found.payload, changes)
+            changed = found.schema.change(found.payload, changes)
         return found.before + changed[found.elsewhere :]
 
     def _locate(self, content: bytes, headers: Sequence[Header]) -> _Located:
@@ -129,7 +129,7 @@ class RegistryRecords:
         return found
 
     def _of_id(self, schema_id: bytes) -> RecordSchema:
-        registry, wanted = self._registry(), shown(schema_id[1:])
+        registry, wanted = self._registry(), id_text(schema_id[1:])
         if isinstance(wanted, str):
             found = registry.with_guid(wanted)
         else:

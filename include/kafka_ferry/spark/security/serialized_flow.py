@@ -54,8 +54,8 @@ def pack_flow(flow: Flow) -> bytes:
         ConfigError: a store or a connection of one of its clusters cannot be read.
     """
     looked_up = {
-        "source": flow.source.resolved(),
-        "target": flow.target.resolved(),
+        "source": flow.source.resolve(),
+        "target": flow.target.resolve(),
         "transform_secrets": tuple(
             (name, look_up_secret(flow, name)) for name, _ in flow.transform_secrets
         ),

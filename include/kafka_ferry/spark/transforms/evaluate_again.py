@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_ferry.spark.jobs import dealt, done_in_tasks
+from kafka_ferry.spark.jobs import dealt, run_in_tasks
 from kafka_ferry.spark.packed_changes import PackedChanges
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
-from kafka_ferry.spark.transforms.job import done_by_rules
+from kafka_ferry.spark.transforms.job import run_by_rules
 from kafka_ferry.verify.transforms.rule_evaluation import evaluate_again
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def evaluate_all(
         advice="What was copied stays. Verify again once the target answers.",
     ):
         if any(_needs_sql(flow, one) for one in asked):
-            return dict(done_by_rules(spark, flow, tasks, partial(_by_rules, changes)))
+            return dict(run_by_rules(spark, flow, tasks, partial(_by_rules, changes)))
         work = partial(_by_functions, envelope(flow), changes)
-        return dict(one for of_task in done_in_tasks(spark, work, tasks) for one in of_task)
+        return dict(one for of_task in run_in_tasks(spark, work, tasks) for one in of_task)
 
 
 def _needs_sql(flow: Flow, asked: RangeToEvaluate) -> bool:
@@ -63,10 +63,10 @@ def _needs_sql(flow: Flow, asked: RangeToEvaluate) -> bool:
 def _by_rules(
     changes: PackedChanges, flow: Flow, asked: Sequence[RangeToEvaluate], evaluator: Evaluator
 ) -> Evaluations:
-    return evaluate_again(flow, asked, changes.unpacked(evaluator))
+    return evaluate_again(flow, asked, changes.unpack(evaluator))
 
 
 def _by_functions(
     pack: bytes, changes: PackedChanges, asked: Sequence[RangeToEvaluate]
 ) -> Evaluations:
-    return evaluate_again(open_envelope(pack), asked, changes.unpacked())
+    return evaluate_again(open_envelope(pack), asked, changes.unpack())

@@ -25,7 +25,7 @@ WorkByRules = Callable[["Flow", _Item, "Evaluator"], list[_Result]]
 """Does a task's work with what evaluates the flow's rules; called in a worker."""
 
 
-def done_by_rules(
+def run_by_rules(
     spark: SparkSession,
     flow: Flow,
     items: Sequence[_Item],
@@ -51,7 +51,7 @@ def done_by_rules(
     columns, pack, name = query.columns, envelope(flow), uuid.uuid4().hex
 
     def task(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield outcomes_batch(_done(results, pack, name, columns, work))
+        yield outcomes_batch(_results(results, pack, name, columns, work))
 
     one_each = session.range(0, len(items), 1, len(items))
     rows = one_each.mapInArrow(feed(list(items), name), _ddl(columns))
@@ -59,7 +59,7 @@ def done_by_rules(
     return [outcome for answer in answers for outcome in pickle.loads(bytes(answer.outcomes))]
 
 
-def _done(
+def _results(
     results: Iterator[pa.RecordBatch],
     pack: bytes,
     name: str,

@@ -124,7 +124,7 @@ class RulesQuery:
 
         found = _internal(rows)
         for rule, columns in zip(self._rules, self.columns, strict=True):
-            found = rule.applied(found, columns)
+            found = rule.apply(found, columns)
         result = sf.col(_RESULT)
         return found.select(
             sf.col(f"{_RAW}rule").alias("rule"),
@@ -175,7 +175,7 @@ class _Rule:
         Raises:
             ConfigError: as ``RulesQuery``.
         """
-        visible = self._visible(self._seen(rows, dict(self._reads(PARTS))))
+        visible = self._visible(self._with_inputs(rows, dict(self._reads(PARTS))))
         used: set[str] = set()
         for what, expression in self._expressions:
             with self._wrong_in(what):
@@ -189,7 +189,7 @@ class _Rule:
         used = {"secrets" if name == SECRETS_COLUMN else name for name in used}
         return frozenset(column for column in COLUMNS if column in used)
 
-    def applied(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
+    def apply(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
         """The rows, of which those of this rule have results.
 
         Args:
@@ -200,7 +200,7 @@ class _Rule:
 
         is_own = sf.col(f"{_RAW}rule") == self._number
         reads = dict(self._reads([part for part in PARTS if part in columns]))
-        seen = self._seen(rows, {part: sf.when(is_own, it) for part, it in reads.items()})
+        seen = self._with_inputs(rows, {part: sf.when(is_own, it) for part, it in reads.items()})
         steps: list[SparkColumn] = [
             sf.col(_RAW + part).isNotNull() & sf.col(f"_read_{part}").isNull() for part in reads
         ]
@@ -234,7 +234,7 @@ class _Rule:
         kept = sf.when(is_own, result).otherwise(sf.col(_RESULT)).alias(_RESULT)
         return seen.select(*(name for name in rows.columns if name != _RESULT), kept)
 
-    def _seen(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
+    def _with_inputs(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
         """The rows with what expressions see beside what they do not."""
         read = rows.select("*", *(it.alias(f"_read_{part}") for part, it in reads.items()))
         return read.select("*", *self._columns(rows.columns, reads))

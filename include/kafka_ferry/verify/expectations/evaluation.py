@@ -82,14 +82,14 @@ class Evaluation:
         self._context.build_data_docs(site_names=[_SITE])
 
 
-def raised_by(answer: Any) -> str | None:
+def failure_of(answer: Any) -> str | None:
     """Why an expectation could not be evaluated, None where it was."""
     if answer is None:
         return "Great Expectations gave no result for it"
     return next(_exceptions(answer.exception_info or {}), None)
 
 
-def listed(answer: Any, say: Callable[[dict[str, Any]], str]) -> tuple[str, ...]:
+def row_sentences(answer: Any, say: Callable[[dict[str, Any]], str]) -> tuple[str, ...]:
     """A sentence for each of the first rows for which an expectation is not true, and how many more there are.
 
     Args:

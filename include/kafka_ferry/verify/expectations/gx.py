@@ -38,7 +38,7 @@ def great_expectations() -> Any:
             for talkative in _TALKATIVE:
                 logging.getLogger(talkative).setLevel(logging.WARNING)
             _defer(_SELDOM)
-            with _hidden(_OPTIONAL):
+            with _hide(_OPTIONAL):
                 importlib.import_module("great_expectations.expectations")
     return sys.modules["great_expectations"]
 
@@ -66,7 +66,7 @@ def _defer(modules: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _hidden(modules: tuple[str, ...]) -> Iterator[None]:
+def _hide(modules: tuple[str, ...]) -> Iterator[None]:
     """Within it, modules that were not imported before cannot be imported."""
     hidden = [name for name in modules if name not in sys.modules]
     known: dict[str, Any] = sys.modules

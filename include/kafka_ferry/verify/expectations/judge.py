@@ -21,7 +21,7 @@ from typing import Any, Final
 from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, Suite
 from kafka_ferry.verify.expectations.data_docs import Publication, add_pages, publish
-from kafka_ferry.verify.expectations.evaluation import Evaluation, listed, raised_by
+from kafka_ferry.verify.expectations.evaluation import Evaluation, failure_of, row_sentences
 from kafka_ferry.verify.expectations.gx import great_expectations
 from kafka_ferry.verify.expectations.tables import ROW, Rows, frame
 from kafka_ferry.verify.expectations.user_expectations import NOTHING, OwnExpectations, own_results
@@ -94,13 +94,13 @@ def judge_groups(groups: Sequence[GroupRow], verdict: Verdict, terms: Terms) -> 
 
 def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
     """The run's verdict where the groups' offsets could not be read."""
-    return verdict.joined_by(_without_rows(GROUPS, terms.severities, raised=reason))
+    return verdict.join(_without_rows(GROUPS, terms.severities, raised=reason))
 
 
 def _judge(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
     """The verdict with all expectations on these tables."""
     if terms.own == NOTHING and not _has_counts(rows) and _hold(suites, rows):
-        return verdict.joined_by(
+        return verdict.join(
             result for suite in suites for result in _without_rows(suite, terms.severities)
         )
     at = datetime.now(UTC)
@@ -115,7 +115,7 @@ def _judge(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verd
             )
         ]
         results += own_results(evaluation, terms.own, frames)
-        joined = verdict.joined_by(results)
+        joined = verdict.join(results)
         return joined if terms.docs is None else _document(evaluation, Path(pages), terms, joined)
 
 
@@ -188,7 +188,7 @@ def _expectation(check: Check[Row], severity: Severity) -> Any:
 def _result(
     check: Check[Row], suite: Suite[Row], rows: Sequence[Row], answer: Any, severity: Severity
 ) -> ExpectationResult:
-    raised = raised_by(answer)
+    raised = failure_of(answer)
 
     def explain(found: Mapping[str, Any]) -> str:
         row = rows[found[ROW]]
@@ -199,7 +199,7 @@ def _result(
         table=suite.table,
         success=raised is None and bool(answer.success),
         severity=severity,
-        unexpected=listed(answer, explain),
+        unexpected=row_sentences(answer, explain),
         raised=raised,
         advice=check.advice,
         key=check.key,

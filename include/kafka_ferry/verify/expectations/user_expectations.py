@@ -24,7 +24,7 @@ from kafka_ferry.config.options.verify import EXPECTATIONS
 from kafka_ferry.config.permissions import code_problems
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.problems import did_you_mean
-from kafka_ferry.verify.expectations.evaluation import listed, raised_by
+from kafka_ferry.verify.expectations.evaluation import failure_of, row_sentences
 from kafka_ferry.verify.expectations.tables import ROW, WHERE, columns
 from kafka_ferry.verify.expectations.user_files import (
     TABLES,
@@ -137,9 +137,9 @@ def _wrong_column(table: Table, one: UserExpectation) -> FileProblem | None:
 
 def _result(table: Table, one: UserExpectation, answer: Any) -> ExpectationResult:
     expectation = one.expectation
-    raised = raised_by(answer)
+    raised = failure_of(answer)
     success = raised is None and bool(answer.success)
-    unexpected = listed(answer, _sentence)
+    unexpected = row_sentences(answer, _sentence)
     if not success and not unexpected and raised is None:
         observed = answer.result.get("observed_value")
         unexpected = (f"found {observed}",) if observed is not None else ()

@@ -22,7 +22,7 @@ from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.transform import TransformFailed
 from kafka_ferry.verify.rows import RuleEvaluation
 from kafka_ferry.verify.transforms.rule_comparison import Became, Given, compare_rule
-from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches
 
@@ -82,10 +82,10 @@ def evaluate_again(
     found: Evaluations = []
     changed = ChangedRanges(lenient, [one.range for one in asked], changes)
     source = _Source(lenient, changed)
-    with closing(changed), connected(flow.target) as target, retry_for(_WAIT_S):
+    with closing(changed), connect(flow.target) as target, retry_for(_WAIT_S):
         for one in asked:
             with (
-                closing(source.given(one.range)) as given,
+                closing(source.fates(one.range)) as given,
                 closing(_target_records(target, one)) as there,
             ):
                 evaluation = compare_rule(
@@ -112,7 +112,7 @@ class _Source:
         self._flow, self._changed = flow, changed
         self._unreachable = ""
 
-    def given(self, range_: Range) -> Generator[Given]:
+    def fates(self, range_: Range) -> Generator[Given]:
         """What becomes of a range's offsets, all of them.
 
         Raises:
@@ -121,7 +121,7 @@ class _Source:
         at, why = range_.start, self._unreachable
         try:
             for read in () if why else self._reads(range_):
-                for one in given_of(read):
+                for one in fates_of(read):
                     yield one
                     at = one.end
                 why = why or (read.failure.message if read.failure else "")
@@ -147,7 +147,7 @@ class _Source:
                 yield from reads
 
 
-def given_of(read: Read) -> Iterator[Given]:
+def fates_of(read: Read) -> Iterator[Given]:
     """What became of the offsets of what was read, ascending.
 
     Raises:

@@ -50,7 +50,7 @@ class KerberosExchange(SaslMechanismGSSAPI):  # type: ignore[misc]
             raise kerberos_fault(error, doing, login) from None
 
 
-def see_principal_accepted(call: Callable[[Any], Any], address: str, login: KerberosLogin) -> None:
+def require_principal(call: Callable[[Any], Any], address: str, login: KerberosLogin) -> None:
     """Send a first request: a broker without a rule for the principal closes the connection only then.
 
     Args:

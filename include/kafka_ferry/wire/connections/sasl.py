@@ -21,7 +21,7 @@ from kafka_ferry.secret_values import without
 from kafka_ferry.wire.connections.kerberos import (
     REFUSED,
     KerberosExchange,
-    see_principal_accepted,
+    require_principal,
 )
 from kafka_ferry.wire.connections.scram import (
     FEWEST_ITERATIONS,
@@ -71,7 +71,7 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
         return _show_token(call, address, settings[OAUTH_LOGIN], token)
     if by_ticket:
         lifetime_ms = _prove(call, address, by_ticket, name, REFUSED)
-        see_principal_accepted(call, address, settings[KERBEROS_LOGIN])
+        require_principal(call, address, settings[KERBEROS_LOGIN])
         return lifetime_ms
     is_token = bool(settings.get(TOKEN_AUTH))
     mechanism = (_DelegationToken if is_token else get_sasl_mechanism(name))(host=host, **settings)

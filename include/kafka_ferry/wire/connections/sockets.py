@@ -149,7 +149,7 @@ class Backoff:
         limit = max(self._setup, min(grown, self._setup_max))
         return {"socket_connection_setup_timeout_ms": limit}
 
-    def failed(self, broker: Hashable) -> None:
+    def note_failure(self, broker: Hashable) -> None:
         """Records a failed connection."""
         before = self._failures.get(broker, 0)
         self._failures[broker] = before + 1
@@ -158,7 +158,7 @@ class Backoff:
             pause *= random.uniform(1 - _SPREAD, 1 + _SPREAD)
             self._not_before[broker] = time.monotonic() + pause / _SECOND_MS
 
-    def succeeded(self, broker: Hashable) -> None:
+    def note_success(self, broker: Hashable) -> None:
         """Records a successful connection."""
         self._failures.pop(broker, None)
         self._not_before.pop(broker, None)

@@ -61,7 +61,7 @@ def fetch_offsets(
                 doing = f"{cluster.alias}, reading the offsets of the group {group}"
                 yield group, group_fault(answer.error_code, doing, Right.group("DESCRIBE", group))
             else:
-                yield group, _committed_of(cluster, group, answer)
+                yield group, _parse_offsets(cluster, group, answer)
 
     return ask_coordinators(cluster, groups, ask)
 
@@ -83,7 +83,7 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
             refused: Refused = {}
             for part in parts[group]:
                 entries = dict(entries_of(next(answers).topics))
-                refused |= refused_of(cluster, "committing", group, "READ", part, entries)
+                refused |= refusals(cluster, "committing", group, "READ", part, entries)
             yield group, refused
 
     return of_partitions(
@@ -119,12 +119,12 @@ def delete_offsets(
             else:
                 entries = dict(entries_of(answer.topics))
                 asked = partitions[group]
-                yield group, refused_of(cluster, "deleting", group, "DELETE", asked, entries)
+                yield group, refusals(cluster, "deleting", group, "DELETE", asked, entries)
 
     return of_partitions(ask_coordinators(cluster, partitions, ask), partitions)
 
 
-def refused_of(
+def refusals(
     cluster: WireCluster,
     doing: str,
     group: str,
@@ -182,7 +182,7 @@ def _fetch(connections: Sequence[Connection], groups: list[str]) -> Iterator[tup
         yield from zip(groups, pipeline(connections, single), strict=True)
 
 
-def _committed_of(
+def _parse_offsets(
     cluster: WireCluster, group: str, answer: Any
 ) -> dict[TopicPartition, Committed] | FerryError:
     offsets = {}

@@ -27,7 +27,7 @@ from kafka_ferry.wire.groups.coordinators import (
     group_fault,
     pipeline,
 )
-from kafka_ferry.wire.groups.offsets import Offsets, Refused, of_partitions, refused_of
+from kafka_ferry.wire.groups.offsets import Offsets, Refused, of_partitions, refusals
 from kafka_ferry.wire.messages import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
@@ -94,15 +94,15 @@ def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) ->
             ],
         )
 
-    def refused(group: str, answer: Any) -> Refused:
+    def refuse(group: str, answer: Any) -> Refused:
         entries = {
             TopicPartition(topic.topic_name, entry.partition_index): entry
             for topic in answer.responses
             for entry in topic.partitions
         }
-        return refused_of(cluster, "setting", group, "READ", offsets[group], entries)
+        return refusals(cluster, "setting", group, "READ", offsets[group], entries)
 
-    return _change(cluster, "READ", offsets, request, refused)
+    return _change(cluster, "READ", offsets, request, refuse)
 
 
 def delete_start_offsets(
@@ -122,12 +122,12 @@ def delete_start_offsets(
             group_id=group, topics=[_DeletedTopic(topic_name=name) for name in names]
         )
 
-    def refused(group: str, answer: Any) -> Refused:
+    def refuse(group: str, answer: Any) -> Refused:
         topics = {topic.topic_name: topic for topic in answer.responses}
         entries = {tp: topics[tp.topic] for tp in partitions[group] if tp.topic in topics}
-        return refused_of(cluster, "deleting", group, "DELETE", partitions[group], entries)
+        return refusals(cluster, "deleting", group, "DELETE", partitions[group], entries)
 
-    return _change(cluster, "DELETE", partitions, request, refused)
+    return _change(cluster, "DELETE", partitions, request, refuse)
 
 
 def _change(

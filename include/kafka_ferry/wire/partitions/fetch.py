@@ -267,7 +267,7 @@ class PendingFetch:
                 left.remove(partition)
                 if name in refused:
                     data.error_code, data.records = refused[name], b""
-                yield self._fetched_of(partition, data)
+                yield self._parse_partition(partition, data)
         # A client over its quota gets an answer without any partition (KIP-219).
         if not response.throttle_time_ms:
             self.cluster.require_answers(left, ())
@@ -285,7 +285,7 @@ class PendingFetch:
                 refused[name] = INCONSISTENT_TOPIC_ID
         return refused
 
-    def _fetched_of(self, partition: TopicPartition, data: Any) -> Fetched:
+    def _parse_partition(self, partition: TopicPartition, data: Any) -> Fetched:
         diverging = data.diverging_epoch
         return Fetched(
             partition=partition,
@@ -302,7 +302,7 @@ class PendingFetch:
         )
 
 
-def answered(fetches: Iterable[PendingFetch], timeout_s: float) -> list[PendingFetch]:
+def await_answers(fetches: Iterable[PendingFetch], timeout_s: float) -> list[PendingFetch]:
     """Those whose brokers have begun to answer, or have disconnected; waits until there is one."""
     by_file = {fetch.connection.fileno: fetch for fetch in fetches}
     if closed := by_file.keys() & {_CLOSED}:

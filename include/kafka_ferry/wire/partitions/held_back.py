@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _AT_MOST: Final = 100
 
 
-def held_back(
+def read_held_back(
     cluster: WireCluster, stable_ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, HeldBack]:
     """Which partitions have records after their last stable offset, at most a hundred of them.

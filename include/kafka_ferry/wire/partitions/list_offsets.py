@@ -33,7 +33,7 @@ _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
 
-def offsets_listed(
+def ask_offsets(
     cluster: WireCluster,
     node: int,
     times: Mapping[TopicPartition, int],
@@ -123,7 +123,7 @@ def log_offsets(
     by_leader = by_node(nodes)
     cluster.open(by_leader)
     asked = {
-        (node, which): offsets_listed(cluster, node, dict.fromkeys(partitions, which))
+        (node, which): ask_offsets(cluster, node, dict.fromkeys(partitions, which))
         for node, partitions in by_leader.items()
         for which in wanted
     }

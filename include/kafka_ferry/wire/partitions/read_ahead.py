@@ -86,7 +86,7 @@ class Depth:
         """The reader has taken so long for an answer that was there, its writer's back-pressure included."""
         self._busy_s = (3 * self._busy_s + seconds) / 4 if self._busy_s else seconds
 
-    def wanted(self, round_trip_s: float, brokers: int) -> int:
+    def request_count(self, round_trip_s: float, brokers: int) -> int:
         """The number of requests in flight.
 
         Args:
@@ -155,7 +155,7 @@ class AheadReader:
             pending.connection.close()
         self._in_flight.clear()
 
-    def fetched(self, at: int, max_wait_ms: int = 0) -> Fetched:
+    def fetch(self, at: int, max_wait_ms: int = 0) -> Fetched:
         """Wait for the answer from the offset ``at`` on, where the last one ended.
 
         Args:
@@ -183,7 +183,7 @@ class AheadReader:
         if found.records and round_trip_s >= NEAR_S:
             # Most logs end before the reader's pace is known.
             self._send_ahead(
-                found, asked_for, max(_LEAST_AHEAD, self._depth.wanted(round_trip_s, 1))
+                found, asked_for, max(_LEAST_AHEAD, self._depth.request_count(round_trip_s, 1))
             )
         self._given_at = time.monotonic()
         return found

@@ -186,7 +186,7 @@ def ended_batches(
             return fates_after(cluster, log.leader, log.partition, after, undecided)
 
     with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=True) as reader:
-        answers = LogAnswers(cluster, log.leader, log.partition, reader.fetched)
+        answers = LogAnswers(cluster, log.leader, log.partition, reader.fetch)
         while True:
             fetched, at = answers.at(at)
             batches = list(_check(cluster, log.partition, fetched))
@@ -195,7 +195,7 @@ def ended_batches(
                 return list(map(aborted.is_aborted, batches))
 
             for batch, is_aborted in zip(
-                batches, fates.judged(fetched.aborted, judge, look_ahead), strict=True
+                batches, fates.decide(fetched.aborted, judge, look_ahead), strict=True
             ):
                 if batch.header.next_offset > at:
                     at = batch.header.next_offset
@@ -223,7 +223,7 @@ def stored_batches(
     """
     at = start
     with cluster.forgetting(), _reader(cluster, log, max_bytes, committed=False) as reader:
-        answers = LogAnswers(cluster, log.leader, log.partition, reader.fetched)
+        answers = LogAnswers(cluster, log.leader, log.partition, reader.fetch)
         while at < end:
             fetched, at = answers.at(at)
             if fetched.is_at_end(at):

@@ -20,8 +20,8 @@ from kafka_ferry.wire.partitions.list_offsets import (
     LATEST,
     NEWEST,
     NEWEST_SINCE,
+    ask_offsets,
     log_offsets,
-    offsets_listed,
 )
 
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
@@ -89,7 +89,7 @@ def look_up(
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
         # Negative times have meanings of their own there, and no record is older than the log's first.
         asked = {tp: times[tp] if times[tp] >= 0 else EARLIEST for tp in some}
-        return offsets_listed(cluster, node, asked)
+        return ask_offsets(cluster, node, asked)
 
     found = LookedUp()
     for answers in ask_leaders(cluster, led, question, _AT_ONCE):
@@ -122,7 +122,7 @@ def _require_none(
     }
 
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
-        return offsets_listed(cluster, node, dict.fromkeys(some, NEWEST))
+        return ask_offsets(cluster, node, dict.fromkeys(some, NEWEST))
 
     doubtful = [
         tp

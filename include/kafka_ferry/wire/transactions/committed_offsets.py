@@ -90,7 +90,7 @@ def committed_offsets(
 
     def ask() -> dict[TopicPartition, CommittedOffset]:
         with cluster.forgetting():
-            found = offsets_asked(cluster, group, asked, stable=stable).ask()
+            found = ask_offsets(cluster, group, asked, stable=stable).ask()
             found.require_all(cluster.alias, group)
         return {**found.offsets}
 
@@ -109,12 +109,12 @@ def has_pending_offsets(
 
     def ask() -> bool:
         with cluster.forgetting():
-            return offsets_asked(cluster, group, asked).ask().is_pending
+            return ask_offsets(cluster, group, asked).ask().is_pending
 
     return bool(asked) and retry(ask)
 
 
-def offsets_asked(
+def ask_offsets(
     cluster: WireCluster,
     group: str,
     partitions: list[TopicPartition] | None,

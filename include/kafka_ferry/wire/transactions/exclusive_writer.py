@@ -13,7 +13,7 @@ from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
-from kafka_ferry.wire.pool import connected
+from kafka_ferry.wire.pool import connect
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
 from kafka_ferry.wire.transactions.settlement import Settlement
@@ -112,7 +112,7 @@ def write_exclusively(
 
     def attempt() -> T:
         try:
-            with connected(cluster, "producer") as wire:
+            with connect(cluster, "producer") as wire:
                 return write(ExclusiveWriter(wire, partition, transactional_id))
         except Fenced as error:
             raise _Overtaken(error.message) from error

@@ -107,7 +107,7 @@ class Remembered(NamedTuple):
     last_sequence: int = -1
 
 
-def remembered_transactions(
+def transactions_in_memory(
     cluster: WireCluster, by_leader: Mapping[int, Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, Remembered]:
     """What each partition's leader remembers of a producer.

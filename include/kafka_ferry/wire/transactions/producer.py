@@ -35,7 +35,7 @@ from kafka_ferry.wire.error_codes import (
     OPERATION_NOT_ATTEMPTED,
     fault,
 )
-from kafka_ferry.wire.offset_parts import halved_if_too_large, parts_of
+from kafka_ferry.wire.offset_parts import commit_in_halves, parts_of
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 _ALL_REPLICAS: Final = -1
@@ -144,9 +144,9 @@ class TransactionalProducer:
         asked = list(partitions)
 
         def add() -> dict[TopicPartition, int]:
-            questions: dict[str, Question[Any]] = {"partitions": self._partitions_added(asked)}
+            questions: dict[str, Question[Any]] = {"partitions": self._ask_to_add_partitions(asked)}
             if group:
-                questions["group"] = self._group_added(group)
+                questions["group"] = self._ask_to_add_group(group)
             refused: dict[TopicPartition, int] = ask_together(questions)["partitions"]
             return refused
 
@@ -154,7 +154,7 @@ class TransactionalProducer:
 
     def add_group(self, group: str) -> None:
         """Add the group whose offsets the transaction will commit."""
-        self._retry(lambda: self._group_added(group).ask())
+        self._retry(lambda: self._ask_to_add_group(group).ask())
 
     def find_coordinators(self, group: str) -> None:
         """Look up its coordinator and that of ``group`` in one round trip, if that is possible."""
@@ -164,7 +164,7 @@ class TransactionalProducer:
         """The node id of the broker that takes the group's offsets."""
         return self._retry(lambda: self._cluster.coordinator_node(group, GROUP))
 
-    def _partitions_added(
+    def _ask_to_add_partitions(
         self, partitions: list[TopicPartition]
     ) -> Question[dict[TopicPartition, int]]:
         request = AddPartitionsToTxnRequest(
@@ -197,7 +197,7 @@ class TransactionalProducer:
 
         return Question(self._coordinator(), request, read)
 
-    def _group_added(self, group: str) -> Question[None]:
+    def _ask_to_add_group(self, group: str) -> Question[None]:
         request = AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
@@ -223,17 +223,17 @@ class TransactionalProducer:
 
         def commit(part: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, int]:
             return self._retry(
-                lambda: self.offsets_committed(
+                lambda: self.ask_to_commit(
                     group, part, self._cluster.coordinator(group, GROUP)
                 ).ask()
             )
 
         refused: dict[TopicPartition, int] = {}
         for part in parts_of(group, offsets):
-            refused |= halved_if_too_large(commit, part)
+            refused |= commit_in_halves(commit, part)
         return refused
 
-    def offsets_committed(
+    def ask_to_commit(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], connection: Connection
     ) -> Question[dict[TopicPartition, int]]:
         """What ``commit_offsets`` asks.

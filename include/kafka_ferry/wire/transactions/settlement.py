@@ -21,7 +21,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most, retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
-from kafka_ferry.wire.transactions.committed_offsets import GroupOffsets, offsets_asked
+from kafka_ferry.wire.transactions.committed_offsets import GroupOffsets, ask_offsets
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
@@ -152,7 +152,7 @@ class Settlement:
                 *outcomes.values(),
                 *([ending.outcome] if pending else []),
             }:
-                self._raise_unsettled(open_)
+                self._raise_if_open(open_)
             for outcome in (TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED):
                 partitions = [tp for tp, found in outcomes.items() if found == outcome]
                 self._end(outcome, partitions, offsets=pending and ending.outcome == outcome)
@@ -173,7 +173,7 @@ class Settlement:
             self._producer.add_group(self._group)
         self._producer.end(commit=outcome == TransactionOutcome.COMMITTED)
 
-    def _raise_unsettled(self, partitions: Iterable[TopicPartition]) -> None:
+    def _raise_if_open(self, partitions: Iterable[TopicPartition]) -> None:
         names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
         raise Unsettled(
             f"A transaction of {self._producer.transactional_id} (producer id "
@@ -225,7 +225,7 @@ class Settlement:
                 questions["replicated"] = question
             if committed:
                 asked = list(committed)
-                questions["group"] = offsets_asked(self._coordination, self._group, asked)
+                questions["group"] = ask_offsets(self._coordination, self._group, asked)
             answers = ask_together(questions)
         starts = {tp: start for node in by_node for tp, start in answers[node].items()}
         open_ = _OpenParts(starts, leaderless)

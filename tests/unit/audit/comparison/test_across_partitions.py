@@ -38,7 +38,7 @@ def test_moved_and_doubled_records_are_told_with_both_partitions() -> None:
         n: locate_first(chunks(MemoryLog(records), 0), this.unknown)[1]
         for n, records in sources.items()
     }
-    this.located(everywhere)
+    this.locate(everywhere)
 
     assert dict(this.moved) == {0: [Differing("altered", 7, 5, ("partition",), 2)]}
     assert dict(this.doubled) == {0: [Differing("doubled", 3, 19, (), 1)]}

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.audit.comparison.compacted import keys_compared
+from kafka_ferry.audit.comparison.compacted import compare_keys
 from kafka_ferry.audit.comparison.findings import Differing
 from tests.unit.audit.comparison.logs import MemoryLog, Written, altered
 
@@ -54,7 +54,7 @@ def test_two_copies_at_any_state_of_cleaning_are_the_same(
 ) -> None:
     log = history(count, keys, seed)
     ours, theirs = (cleaned(log, seed + n, tombstones=False) for n in (1, 2))
-    found = keys_compared(as_log(ours), as_log(theirs), most_keys=most)
+    found = compare_keys(as_log(ours), as_log(theirs), most_keys=most)
     assert found.differing == []
     assert found.matched == found.keys == len({record.key for _, record in log})
     assert (found.source_records, found.target_records) == (len(ours), len(theirs))
@@ -99,36 +99,36 @@ def test_each_fault_is_found_and_nothing_else(
             expected = Differing("altered", offset, offset, (aspect,))
     ours = cleaned(log, seed + 1, tombstones=False)
     theirs = cleaned(copy, seed + 2, tombstones=False)
-    assert keys_compared(as_log(ours), as_log(theirs), most_keys=most).differing == [expected]
+    assert compare_keys(as_log(ours), as_log(theirs), most_keys=most).differing == [expected]
 
 
 def test_tombstones_may_be_gone_on_either_side() -> None:
     gone = Written(b"a", None, time=5)
     kept = Written(b"b", b"1", time=6)
     for ours, theirs in (([gone, kept], [kept]), ([kept], [gone, kept])):
-        found = keys_compared(MemoryLog(ours), MemoryLog(theirs))
+        found = compare_keys(MemoryLog(ours), MemoryLog(theirs))
         assert found.differing == []
         assert found.matched == found.keys == 2
 
 
 def test_a_value_that_the_source_has_deleted_is_missing_its_tombstone() -> None:
     value, tombstone = Written(b"a", b"1", time=5), Written(b"a", None, time=6)
-    found = keys_compared(MemoryLog([value, tombstone]), MemoryLog([value]))
+    found = compare_keys(MemoryLog([value, tombstone]), MemoryLog([value]))
     assert found.differing == [Differing("missing", 1, -1)]
-    later = keys_compared(MemoryLog([value, tombstone]), MemoryLog([value]), recent=(6, 7))
+    later = compare_keys(MemoryLog([value, tombstone]), MemoryLog([value]), recent=(6, 7))
     assert (later.differing, later.pending) == ([], 1)
 
 
 def test_a_key_whose_record_is_stamped_far_ahead_is_missing_and_not_recent() -> None:
     source = MemoryLog([Written(b"a", b"1", time=5), Written(b"b", b"1", time=6)])
-    found = keys_compared(source, MemoryLog([]), recent=(5, 6))
+    found = compare_keys(source, MemoryLog([]), recent=(5, 6))
     assert (found.differing, found.pending) == ([Differing("missing", 1, -1)], 1)
 
 
 def test_many_keys_take_more_passes() -> None:
     log = [Written(b"%d" % n, b"x", time=n) for n in range(100)]
     source, target = MemoryLog(log), MemoryLog(log[:50] + log[51:])
-    found = keys_compared(source, target, most_keys=20)
+    found = compare_keys(source, target, most_keys=20)
     assert found.passes >= 8
     assert found.differing == [Differing("missing", 50, -1)]
     assert (found.keys, found.matched) == (100, 99)
@@ -136,11 +136,11 @@ def test_many_keys_take_more_passes() -> None:
 
 def test_keys_that_retention_has_deleted_are_neither_missing_nor_foreign() -> None:
     log = [Written(b"%d" % n, b"x", time=n) for n in range(20)]
-    found = keys_compared(
+    found = compare_keys(
         MemoryLog(log[5:], since=5, lost_head=True), MemoryLog([*log[:7], *log[8:]])
     )
     assert (found.expired, found.differing) == (5, [Differing("missing", 7, -1)])
-    found = keys_compared(MemoryLog(log), MemoryLog(log[5:], since=5, lost_head=True))
+    found = compare_keys(MemoryLog(log), MemoryLog(log[5:], since=5, lost_head=True))
     assert (found.removed, found.differing) == (5, [])
 
 
@@ -148,11 +148,11 @@ def test_a_log_start_explains_no_more_keys_than_its_offset() -> None:
     log = [Written(b"%d" % n, b"x", time=n) for n in range(100)]
     lacking = MemoryLog([log[99]], since=1, lost_head=True)
     for most_keys in (10, 1_000):
-        found = keys_compared(MemoryLog(log), lacking, most_keys=most_keys)
+        found = compare_keys(MemoryLog(log), lacking, most_keys=most_keys)
         assert (found.matched, found.removed) == (1, 1)
         assert found.differing == [Differing("missing", n, -1) for n in range(1, 99)]
-        found = keys_compared(lacking, MemoryLog(log), most_keys=most_keys)
+        found = compare_keys(lacking, MemoryLog(log), most_keys=most_keys)
         assert (found.matched, found.expired) == (1, 1)
         assert found.differing == [Differing("foreign", -1, n) for n in range(1, 99)]
-    found = keys_compared(MemoryLog(log), MemoryLog([], since=3, lost_head=True))
+    found = compare_keys(MemoryLog(log), MemoryLog([], since=3, lost_head=True))
     assert (found.removed, len(found.differing)) == (3, 97)

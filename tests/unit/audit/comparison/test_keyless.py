@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.audit.comparison.compacted import KeysCompared, keys_compared
+from kafka_ferry.audit.comparison.compacted import KeysCompared, compare_keys
 from kafka_ferry.audit.comparison.findings import Differing
 from tests.unit.audit.comparison.logs import MemoryLog, Written
 
@@ -19,7 +19,7 @@ def compared(
     ours: list[Written], theirs: list[Written], *, source_compacts: bool = False
 ) -> KeysCompared:
     logs = MemoryLog(ours), MemoryLog(theirs)
-    return keys_compared(*logs, source_compacts=source_compacts, most_keys=3)
+    return compare_keys(*logs, source_compacts=source_compacts, most_keys=3)
 
 
 @given(st.lists(st.integers(0, 9), max_size=30))
@@ -54,5 +54,5 @@ def test_of_records_that_are_alike_the_target_has_as_many() -> None:
 
 def test_a_log_that_starts_later_explains_as_many_as_it_may_have_deleted() -> None:
     source, target = keyless(0, 1, 2, 3), MemoryLog(keyless(3), since=2, lost_head=True)
-    found = keys_compared(MemoryLog(source), target, source_compacts=False)
+    found = compare_keys(MemoryLog(source), target, source_compacts=False)
     assert (found.removed, found.differing) == (2, [Differing("missing", 2, -1)])

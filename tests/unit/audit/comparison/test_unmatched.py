@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka_ferry.audit.comparison import altered as altered_records
 from kafka_ferry.audit.comparison import walk
 from kafka_ferry.audit.comparison.findings import Differing
-from kafka_ferry.audit.comparison.unmatched import Judged, judge_unmatched, listed
+from kafka_ferry.audit.comparison.unmatched import Judged, as_findings, judge_unmatched
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from tests.unit.audit.comparison.logs import MemoryLog, Written, altered, many, plant
 
@@ -45,7 +45,7 @@ def assert_accounted(state: WalkState, found: Judged, ours: int, theirs: int) ->
 
 
 def findings(found: Judged) -> set[Differing]:
-    return {*found.differing, *listed(found.missing, found.foreign)}
+    return {*found.differing, *as_findings(found.missing, found.foreign)}
 
 
 @given(st.integers(12, 120), st.integers(0, 6), st.integers(), st.integers(1, 40))

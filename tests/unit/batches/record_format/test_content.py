@@ -30,7 +30,7 @@ CONTENTS = st.builds(
 
 @given(CONTENTS)
 def test_what_is_written_is_read(content: Content) -> None:
-    encoded = content.encoded()
+    encoded = content.encode()
 
     assert read_content(encoded) == content
     assert headers_of(encoded) == encoded_headers(content.headers)
@@ -44,7 +44,7 @@ def test_what_is_written_is_read(content: Content) -> None:
 
 @given(CONTENTS, st.data())
 def test_what_is_cut_off_is_refused(content: Content, data: st.DataObject) -> None:
-    encoded = content.encoded()
+    encoded = content.encode()
     with pytest.raises(MalformedBatch):
         read_content(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
     with pytest.raises(MalformedBatch):

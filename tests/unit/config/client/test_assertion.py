@@ -138,7 +138,7 @@ def test_a_cluster_for_other_processes_has_the_files_content_unless_they_have_th
         more |= {PRIVATE_KEY: str(tmp_path / "key")}
     if name != ENDPOINT:
         more |= JWT_BEARER
-    cluster = Cluster(alias="primary", properties=WHOLE | more, file="f.yaml").resolved()
+    cluster = Cluster(alias="primary", properties=WHOLE | more, file="f.yaml").resolve()
     found = kafka_python_config(cluster.client_properties("consumer"))[OAUTH_LOGIN]
 
     assert isinstance(found, OAuthLogin)
@@ -158,5 +158,5 @@ def test_a_cluster_for_other_processes_has_the_files_content_unless_they_have_th
 def test_a_file_that_the_driver_lacks_is_refused_there() -> None:
     cluster = Cluster(alias="primary", properties=WHOLE | BY_KEY, file="f.yaml")
     with pytest.raises(ConfigError, match=r"/key\.pem cannot be read: No such file") as caught:
-        cluster.resolved()
+        cluster.resolve()
     assert caught.value.key == PRIVATE_KEY

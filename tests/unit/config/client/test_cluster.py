@@ -178,7 +178,7 @@ def test_a_resolved_cluster_needs_neither_files_nor_environment(
         file="f.yaml",
     )
 
-    resolved = pickle.loads(pickle.dumps(cluster.resolved()))
+    resolved = pickle.loads(pickle.dumps(cluster.resolve()))
     monkeypatch.delenv("AIRFLOW_CONN_MY_KAFKA")
     for file in tmp_path.iterdir():
         file.unlink()

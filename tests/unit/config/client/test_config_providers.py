@@ -39,7 +39,7 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def resolved(value: str, told: dict[str, str] | None = None) -> tuple[str, list[Problem]]:
     problems: list[Problem] = []
     told = {"config.providers": "file, dir, env"} | (told or {})
-    providers = Providers.declared(told, problems, yaml=True)
+    providers = Providers.declare(told, problems, yaml=True)
     return providers.resolve("key", value, problems), problems
 
 

@@ -122,8 +122,8 @@ def test_a_key_tab_travels_and_shows_nothing(tmp_path: Path) -> None:
     jaas = f'{MODULE} required useKeyTab=true keyTab="{key_tab}" principal="ann";'
     cluster = Cluster(alias="primary", properties=BASE | {JAAS: jaas})
 
-    whole = cluster.resolved()
-    again = whole.resolved()
+    whole = cluster.resolve()
+    again = whole.resolve()
 
     for found in (whole, again):
         carried = kerberos_login(found.client_properties("admin"), PLACE)
@@ -131,6 +131,6 @@ def test_a_key_tab_travels_and_shows_nothing(tmp_path: Path) -> None:
         assert base64.b64encode(b"\x05\x02keys\xff").decode() not in f"{found!r}{carried!r}"
     key_tab.unlink()
     assert carried.carried_keys() == b"\x05\x02keys\xff"
-    for ask in (cluster.resolved, kerberos_login(BASE | {JAAS: jaas}, PLACE).carried_keys):
+    for ask in (cluster.resolve, kerberos_login(BASE | {JAAS: jaas}, PLACE).carried_keys):
         with pytest.raises(ConfigError, match=f"keyTab {key_tab} cannot be read: No such file"):
             ask()

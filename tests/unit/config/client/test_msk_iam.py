@@ -118,5 +118,5 @@ def test_other_logins_are_not_iams() -> None:
 @pytest.mark.parametrize("properties", [IAM, BEARER], ids=["AWS_MSK_IAM", "OAUTHBEARER"])
 def test_other_processes_get_the_same_login(properties: dict[str, str]) -> None:
     cluster = Cluster(alias="msk", properties=properties, file="f.yaml")
-    there = kafka_python_config(cluster.resolved().client_properties("producer"))
+    there = kafka_python_config(cluster.resolve().client_properties("producer"))
     assert there[OAUTH_LOGIN] == OAuthLogin("", iam=IamLogin("eu-west-1"))

@@ -168,7 +168,7 @@ def test_a_cluster_for_other_processes_has_the_token_endpoints_authorities_in_it
     file.write_text(authority.pem)
     stores = f"ssl.truststore.type=PEM ssl.truststore.location='{file}'"
     properties = WHOLE | {JAAS: f"{IN_JAAS} {stores};"}
-    cluster = Cluster(alias="primary", properties=properties, file="f.yaml").resolved()
+    cluster = Cluster(alias="primary", properties=properties, file="f.yaml").resolve()
     file.unlink()
 
     found = cluster.client_properties("producer")

@@ -57,7 +57,7 @@ def test_anything_else_is_refused_with_what_it_must_be(value: object) -> None:
 def test_a_moment_with_colons_is_one_value_and_no_list_of_patterns() -> None:
     assert a_flow(topics_start="2026-11-01T00:00Z").topics_start.of("any") == "2026-11-01T00:00Z"
     listed = a_flow(topics_start="orders:latest, clicks.*:-7d").topics_start
-    assert (listed.of("orders"), listed.of("clicks-eu"), listed.said_of("x")) == (
+    assert (listed.of("orders"), listed.of("clicks-eu"), listed.explicit_value("x")) == (
         "latest",
         "-7d",
         None,

@@ -10,8 +10,8 @@ from kafka_ferry.config.types.name_filter import (
     PatternError,
     checked_patterns,
     compile_patterns,
-    meant_by_star,
     split_list,
+    star_expression,
 )
 from kafka_ferry.errors import ConfigError, InputError
 
@@ -193,4 +193,4 @@ def test_the_ids_of_groups_may_have_any_character() -> None:
     [("order*", "order.*"), ("a-*-z*", "a-.*-z.*"), ("order.*", ""), ("[a-z]*", ""), (r"\d*", "")],
 )
 def test_a_shells_star_is_seen(pattern: str, whole: str) -> None:
-    assert meant_by_star(pattern) == whole
+    assert star_expression(pattern) == whole

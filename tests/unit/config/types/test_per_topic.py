@@ -22,18 +22,24 @@ RULES = PerTopic("translated", (("orders", "preserved"), (r"pay\..*", "auto"), (
 )
 def test_the_first_pattern_that_matches_the_whole_name_counts(topic: str, value: str) -> None:
     assert RULES.of(topic) == value
-    assert RULES.said_of(topic) == (None if value == "translated" else value)
+    assert RULES.explicit_value(topic) == (None if value == "translated" else value)
 
 
 def test_one_value_is_that_of_every_topic() -> None:
     flow = a_flow(offsets="preserved", offsets_start=0)
-    assert (flow.offsets.of("orders"), flow.offsets.said_of("x")) == ("preserved", "preserved")
+    assert (flow.offsets.of("orders"), flow.offsets.explicit_value("x")) == (
+        "preserved",
+        "preserved",
+    )
     assert flow.offsets_start.of("orders") == 0
 
 
 def test_what_no_file_says_is_the_default_and_nothing_said() -> None:
     flow = a_flow()
-    assert (flow.offsets.of("orders"), flow.offsets.said_of("orders")) == ("translated", None)
+    assert (flow.offsets.of("orders"), flow.offsets.explicit_value("orders")) == (
+        "translated",
+        None,
+    )
     assert flow.offsets_start.of("orders") == "log-start"
     assert (flow.fill, flow.fill_max_ms) == ("auto", 600_000)
 

@@ -78,9 +78,9 @@ def test_the_time_does_not_run_while_the_same_broker_serves_others_that_waited(
     reads, cursor = RemoteReads(CLUSTER, WAIT_S), fail(cursor_of(), clock)
     starts.append(500)
     clock.now += 200
-    reads.recovered(cursor_of(1), OTHER)
-    reads.recovered(fail(cursor_of(2), clock), OTHER)
-    reads.recovered(cursor_of(3, is_silent=False), LEADER)
+    reads.note_recovery(cursor_of(1), OTHER)
+    reads.note_recovery(fail(cursor_of(2), clock), OTHER)
+    reads.note_recovery(cursor_of(3, is_silent=False), LEADER)
     assert reads.wait_s(cursor, LEADER) == REMOTE_PATIENCE * WAIT_S
-    reads.recovered(fail(cursor_of(4), clock), LEADER)
+    reads.note_recovery(fail(cursor_of(4), clock), LEADER)
     assert reads.wait_s(cursor, LEADER) == 200 + REMOTE_PATIENCE * WAIT_S

@@ -6,9 +6,9 @@ import pytest
 
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     ConnectOffset,
-    copied_of,
     key_of,
     newest,
+    offset_of,
     offsets_topic,
     partition_of,
     value_of,
@@ -71,7 +71,7 @@ def test_what_is_no_key_of_a_source_partition_is_passed_over(key: bytes) -> None
     ],
 )
 def test_a_value_without_an_offset_is_none(value: bytes | None, copied: int | None) -> None:
-    assert copied_of(value) == copied
+    assert offset_of(value) == copied
 
 
 def test_of_several_connectors_the_one_that_wrote_last_counts() -> None:

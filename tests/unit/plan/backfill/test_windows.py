@@ -14,7 +14,7 @@ from kafka_ferry.plan.backfill.windows import (
     common,
     hull,
     merge_spans,
-    settled_by,
+    settled_spans,
     whole_spans,
     within,
 )
@@ -65,7 +65,7 @@ def test_each_offset_and_timestamp_is_settled_exactly_if_a_range_says_so(
     }
     found = [
         (offset, time)
-        for it in within(settled_by(ranges), offsets, window)
+        for it in within(settled_spans(ranges), offsets, window)
         for offset in range(it.start, it.end)
         for time in range(it.since, it.until)
     ]
@@ -83,7 +83,7 @@ def test_a_backfill_looks_from_the_first_offset_with_something_missing_to_the_la
         for offset in range(*offsets)
         if any((offset, time) not in settled for time in range(window.since_ms, window.until_ms))
     ]
-    found = within(settled_by(ranges), offsets, window)
+    found = within(settled_spans(ranges), offsets, window)
     expected = (missing[0], missing[-1] + 1) if missing else None
     assert hull(found, offsets, window) == expected
     whole = {offset for span in whole_spans(found, window) for offset in range(*span)}
@@ -94,7 +94,7 @@ def test_a_backfill_looks_from_the_first_offset_with_something_missing_to_the_la
 def test_what_is_settled_takes_as_few_pieces_whatever_the_ledger_was_written_in(
     ranges: Sequence[Accounted], offsets: tuple[int, int], window: Window
 ) -> None:
-    found = within(settled_by(ranges), offsets, window)
+    found = within(settled_spans(ranges), offsets, window)
     assert within(found, offsets, window) == found
 
 
@@ -109,12 +109,12 @@ def test_common_offsets_are_counted_once(
 def test_two_days_backfilled_one_by_one_are_both_days() -> None:
     ranges = [Accounted(0, 10, Window(0, 5)), Accounted(2, 12, Window(5, 9))]
     both = Window(0, 9)
-    found = within(settled_by(ranges), (0, 12), both)
+    found = within(settled_spans(ranges), (0, 12), both)
     assert Settled(2, 10, 0, 9) in found
     assert list(whole_spans(found, both)) == [(2, 10)]
 
 
 def test_a_backfill_settles_nothing_outside_of_its_window() -> None:
-    settled = settled_by([Accounted(0, 10, Window(0, 5))])
+    settled = settled_spans([Accounted(0, 10, Window(0, 5))])
     assert hull(within(settled, (0, 10), Window(4, 6)), (0, 10), Window(4, 6)) == (0, 10)
     assert hull(within(settled, (0, 10), Window(4, 5)), (0, 10), Window(4, 5)) is None

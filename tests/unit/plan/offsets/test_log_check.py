@@ -15,8 +15,8 @@ from kafka_ferry.plan.offsets.log_check import (
     CopyState,
     LogTail,
     PartitionState,
+    first_unaccounted,
     log_tail,
-    looked_at_from,
     only_copy,
     partition_state,
 )
@@ -100,8 +100,8 @@ def test_sequences_that_cannot_be_counted_prove_nothing() -> None:
 
 
 def test_a_log_that_is_still_filled_is_looked_at_from_its_start_on() -> None:
-    assert looked_at_from(KEPT) == 30
-    assert looked_at_from(UNFILLED) == 20
+    assert first_unaccounted(KEPT) == 30
+    assert first_unaccounted(UNFILLED) == 20
     assert log_tail(batches(ours(20, 20)), UNFILLED, 20, is_compacted=False) == LogTail(5)
 
 

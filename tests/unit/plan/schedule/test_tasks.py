@@ -12,7 +12,7 @@ from kafka_ferry.model import Estimate, Plan, Range, TopicPartition, writer_of
 from kafka_ferry.model.ranges import Backfill
 from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.sharding import Writers
-from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
+from kafka_ferry.plan.schedule.tasks import TaskRanges, plan_again, task_ranges
 
 WRITERS = 8
 SHARDS = ((0, 2), (1,))
@@ -62,11 +62,11 @@ def test_a_shard_leaves_alone_what_an_earlier_start_had_of_other_shards() -> Non
     """Two that share a writer would fence each other."""
     ranges = [a_range("orders", number, 0, 10, 3) for number in range(12)]
     plan = a_plan(*ranges, shards=SHARDS)
-    assert {it.writer for it in planned_again(ranges, plan, 1)} == {1}
+    assert {it.writer for it in plan_again(ranges, plan, 1)} == {1}
 
 
 def test_a_repeated_micro_batch_has_nothing_that_the_run_is_not_about() -> None:
-    assert planned_again(RANGES, a_plan(RANGES[0]), None) == RANGES[:1]
+    assert plan_again(RANGES, a_plan(RANGES[0]), None) == RANGES[:1]
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_repeated_micro_batch_has_nothing_that_the_run_is_not_about() -> None:
 )
 def test_a_range_that_the_plan_does_not_have_is_not_repeated(wrong: dict[str, Any]) -> None:
     earlier = replace(RANGES[0], start=RANGES[0].start + 1)
-    assert planned_again([earlier], a_plan(RANGES[0]), None) == [RANGES[0]]
-    assert planned_again([replace(earlier, **wrong)], a_plan(RANGES[0]), None) == []
+    assert plan_again([earlier], a_plan(RANGES[0]), None) == [RANGES[0]]
+    assert plan_again([replace(earlier, **wrong)], a_plan(RANGES[0]), None) == []
 
 
 def test_of_an_earlier_range_nothing_but_its_end_is_believed() -> None:
@@ -98,7 +98,7 @@ def test_of_an_earlier_range_nothing_but_its_end_is_believed() -> None:
         origins=("elsewhere",),
         remote_topic_id="another",
     )
-    assert planned_again([forged], a_plan(RANGES[0]), None) == [
+    assert plan_again([forged], a_plan(RANGES[0]), None) == [
         replace(RANGES[0], end=RANGES[0].end - 1)
     ]
 

@@ -68,12 +68,12 @@ def test_what_is_pruned_and_still_there_goes_with_the_next_certificate(tmp_path:
     run = a_run(tmp_path, chain, count=3)
     following = a_certificate(5, chain[-1], pruned=chain[1])
 
-    assert Pruning(run, None).still_stored(chain[-1]) == []
-    there = Pruning(run, None).still_stored(following)
+    assert Pruning(run, None).find_stored(chain[-1]) == []
+    there = Pruning(run, None).find_stored(following)
     assert [one.header.serial for one in there] == [1, 2]
     delete_files(run.state, [1, 2])
     assert file_serials(run.state) == [3, 4]
-    assert Pruning(run, None).still_stored(following) == []
+    assert Pruning(run, None).find_stored(following) == []
     pruned = Pruning(run, None).point(following, 6 * DAY)
     assert pruned and pruned.through == 3
 
@@ -84,7 +84,7 @@ def test_only_what_the_options_say_goes_whatever_a_certificate_says(tmp_path: Pa
 
     for options in ({}, {"count": 4}, {"days": 30}):
         run = a_run(tmp_path, chain, **options)
-        there = Pruning(run, None).still_stored(following)
+        there = Pruning(run, None).find_stored(following)
         assert [one.header.serial for one in there] == ([1] if options == {"count": 4} else [])
     unsigned = Pruning(a_run(tmp_path, chain, count=3), Ed25519PrivateKey.generate().public_key())
     pruned = unsigned.point(following, 6 * DAY)

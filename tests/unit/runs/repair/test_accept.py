@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.ledger import AcceptedRange, CopiedRange
-from kafka_ferry.runs.repair.accept import accepted_as
+from kafka_ferry.runs.repair.accept import accepted_range
 from kafka_ferry.verify import RangeRow, Recount, range_row
 
 COPIED = CopiedRange(
@@ -46,5 +46,5 @@ def test_what_had_expired_explains_nothing_that_is_missing_later(
             accepted=accepted,
         )
 
-    found = row(later, accepted_as(row(Recount(60, "then", expired=30)), "known"))
+    found = row(later, accepted_range(row(Recount(60, "then", expired=30)), "known"))
     assert (found.recount.found == found.ledger.copied) is holds

@@ -49,7 +49,7 @@ def test_what_rules_gave_again_is_taken_with_it(stored: StoredRecounts) -> None:
     given = {(7, "orders", 0, 3): RuleEvaluation(5, 1, 2, ("this", "that"))}
     stored.save("mirror-0", CLAIMS, FOUND, given)
     stored.save("mirror-1", {}, {})
-    assert stored.evaluated() == given
+    assert stored.evaluations() == given
 
 
 def test_another_claim_was_not_read(stored: StoredRecounts) -> None:
@@ -66,7 +66,7 @@ def test_what_was_read_long_ago_is_not_taken(
     later = stored_recounts.now_ms() + 3_600_000
     monkeypatch.setattr(stored_recounts, "now_ms", lambda: later)
     assert stored.of(CLAIMS) == {}
-    assert stored.evaluated() == {}
+    assert stored.evaluations() == {}
 
 
 def test_a_file_that_is_torn_is_not_taken_and_fails_nothing(

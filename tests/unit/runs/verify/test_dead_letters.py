@@ -8,7 +8,7 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import LedgerRange
-from kafka_ferry.runs.verify.dead_letters import Coordinates, found_of
+from kafka_ferry.runs.verify.dead_letters import Coordinates, find_letters
 from kafka_ferry.verify.rows import DeadLetters
 from tests.unit.ledger.entries import a_copied_range
 
@@ -44,4 +44,4 @@ ALL = {20: of(3), 21: of(4), 30: of(9)}
 def test_a_letter_is_there_if_it_is_of_that_record(
     start: int, there: Mapping[int, Coordinates], found: DeadLetters
 ) -> None:
-    assert found_of(ENTRY, start, there) == found
+    assert find_letters(ENTRY, start, there) == found

@@ -40,7 +40,7 @@ class Ledger:
     verified: list[LedgerRange] = field(default_factory=list)
     given_up: frozenset[str] = frozenset()
 
-    def released(self) -> frozenset[str]:
+    def released_topics(self) -> frozenset[str]:
         return self.given_up
 
     def applied(self) -> Applied:
@@ -55,7 +55,7 @@ class Ledger:
     def marks(self) -> dict[str, Mark]:
         return {}
 
-    def backfilled(self) -> frozenset[str]:
+    def backfilled_topics(self) -> frozenset[str]:
         return frozenset()
 
     def target_ends(

@@ -131,13 +131,13 @@ def test_fields_are_read_as_json_without_losing_digits(schema: AvroSchema) -> No
 def test_a_field_is_changed_and_the_others_stay(
     schema: AvroSchema, names: str, value: str | None, expected: dict[str, Any]
 ) -> None:
-    found = schema.changed(PAYLOAD, {tuple(names.split(".")): value})
+    found = schema.change(PAYLOAD, {tuple(names.split(".")): value})
     assert found == written(RECORD | expected)
 
 
 def test_a_field_of_a_record_that_is_null_changes_nothing(schema: AvroSchema) -> None:
     without = written(RECORD | {"city": None})
-    assert schema.changed(without, {("city", "name"): '"x"'}) == without
+    assert schema.change(without, {("city", "name"): '"x"'}) == without
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_value_that_a_field_cannot_have_is_refused(
     schema: AvroSchema, names: str, value: str | None, why: str
 ) -> None:
     with pytest.raises(NotReadable, match=why):
-        schema.changed(PAYLOAD, {tuple(names.split(".")): value})
+        schema.change(PAYLOAD, {tuple(names.split(".")): value})
 
 
 @pytest.mark.parametrize("payload", [b"", PAYLOAD[:-1], PAYLOAD + b"x", b"\xff" * 30])
@@ -171,7 +171,7 @@ def test_a_record_that_does_not_fit_its_schema_is_not_read(
     with pytest.raises(NotReadable, match="does not fit its schema"):
         schema.as_json(payload, ["n"])
     with pytest.raises(NotReadable, match="does not fit its schema"):
-        schema.changed(payload, {("n",): "1"})
+        schema.change(payload, {("n",): "1"})
 
 
 def test_a_record_that_would_be_written_otherwise_is_not_changed() -> None:
@@ -188,7 +188,7 @@ def test_a_record_that_would_be_written_otherwise_is_not_changed() -> None:
     schema = AvroSchema(registered(tags), ())
     assert json.loads(schema.as_json(payload, ["tags", "n"])) == {"tags": [1, 2], "n": 5}
     with pytest.raises(NotReadable, match="not written as Avro's libraries write it"):
-        schema.changed(payload, {("n",): "1"})
+        schema.change(payload, {("n",): "1"})
 
 
 def test_what_is_no_schema_or_no_record_is_named() -> None:

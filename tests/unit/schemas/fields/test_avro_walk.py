@@ -74,7 +74,7 @@ def test_a_few_bytes_take_neither_the_process_nor_its_memory(kind: str) -> None:
     with pytest.raises(NotReadable):
         evil.as_json(payload, names)
     with pytest.raises(NotReadable):
-        evil.changed(payload, {(names[0],): None})
+        evil.change(payload, {(names[0],): None})
     assert process_time() - began < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
 

@@ -12,7 +12,7 @@ from kafka_ferry.verify.transforms.rule_comparison import MOST_NAMED, Given, com
 
 def content(value: bytes, key: bytes = b"k", **headers: bytes) -> bytes:
     named = tuple((name.encode(), of_it) for name, of_it in headers.items())
-    return Content(key, value, named).encoded()
+    return Content(key, value, named).encode()
 
 
 def kept(offset: int, value: bytes) -> Given:

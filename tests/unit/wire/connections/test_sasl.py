@@ -16,7 +16,7 @@ from kafka_ferry.config.client.jaas import TOKEN_AUTH
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable
 from kafka_ferry.oauth import AccessToken, token_for
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import borrow
 from kafka_ferry.wire.connections.sasl import initial_response, log_in
 from tests.support.servers.identity_provider import SECRET, IdentityProvider, identity_provider
 from tests.unit.wire.scripted import KINDS, Asked, ScriptedBroker, framed, sample
@@ -179,12 +179,12 @@ def test_an_endpoint_that_fails_is_the_connections_error(
 
 def test_connections_with_another_secret_are_not_shared(provider: IdentityProvider) -> None:
     base = {"bootstrap_servers": ["127.0.0.1:1"], **settings(provider)}
-    with borrowed("kept", base) as first:
+    with borrow("kept", base) as first:
         pass
-    with borrowed("kept", {**base, "bootstrap_servers": ["127.0.0.1:1"]}) as again:
+    with borrow("kept", {**base, "bootstrap_servers": ["127.0.0.1:1"]}) as again:
         assert again is first
     other = OAuthLogin(provider.endpoint, "ferry", "another")
-    with borrowed("kept", {**base, OAUTH_LOGIN: other}) as stranger:
+    with borrow("kept", {**base, OAUTH_LOGIN: other}) as stranger:
         assert stranger is not first
 
 

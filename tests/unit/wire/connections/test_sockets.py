@@ -102,10 +102,10 @@ def test_a_broker_is_connected_to_again_after_a_pause_that_grows(
     backoff = Backoff(settings(**told))
     for pause in pauses:
         slept.clear()
-        backoff.failed("broker")
+        backoff.note_failure("broker")
         backoff.wait("broker")
         assert sum(slept) * 1000 == pytest.approx(pause, rel=0.25)
-    backoff.succeeded("broker")
+    backoff.note_success("broker")
     slept.clear()
     backoff.wait("broker")
     assert slept == []
@@ -120,7 +120,7 @@ def test_the_set_up_time_doubles_with_each_failure_up_to_its_limit() -> None:
     found = []
     for _ in range(4):
         found.append(backoff.settings("broker")["socket_connection_setup_timeout_ms"])
-        backoff.failed("broker")
+        backoff.note_failure("broker")
     assert found == [100, 200, 350, 350]
 
 

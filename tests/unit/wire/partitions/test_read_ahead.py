@@ -39,7 +39,7 @@ def test_a_distant_broker_gets_as_many_requests_as_its_answers_take(
 ) -> None:
     depth = Depth()
     depth.took(busy_s)
-    assert depth.wanted(round_trip_s, brokers) == wanted
+    assert depth.request_count(round_trip_s, brokers) == wanted
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_broker_next_door_is_asked_for_less(
 
 
 def test_before_the_first_answer_one_request_is_sent() -> None:
-    assert Depth().wanted(0.2, 1) == 1
+    assert Depth().request_count(0.2, 1) == 1
 
 
 def test_a_guess_leaves_room_for_the_batch_that_it_begins_in() -> None:

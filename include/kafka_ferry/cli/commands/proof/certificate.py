@@ -313,10 +313,10 @@ def _intervals(serials: Sequence[int]) -> str:
 
 
 def _not_looked_at(certificates: list[Certificate], key: Ed25519PublicKey | None) -> list[str]:
-    from kafka_ferry.certificates.chain import pruned_until
+    from kafka_ferry.certificates.chain import pruning_of
 
     notes, first = [], certificates[0].header.serial - 1
-    if pruned := pruned_until(certificates, key):
+    if pruned := pruning_of(certificates, key):
         notes.append(
             f"Pruned until certificate {pruned.through}, which had the hash {pruned.hash}."
         )
@@ -355,7 +355,7 @@ def _own_pem(flow: Flow) -> bytes:
             advice=f"Set {CERTIFICATES_KEY} and prove it again with `ferry run --verify-all`, or name the key with "
             "--public-key.",
         )
-    pem = flow.target.looked_up(CERTIFICATES_KEY, reference)
+    pem = flow.target.resolve_value(CERTIFICATES_KEY, reference)
     return public_pem(pem, f"{flow.file}: {CERTIFICATES_KEY} ({reference})")
 
 

@@ -47,8 +47,8 @@ def verify(
 
     flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
 
-    def verified(flow: Flow) -> dict[str, Any]:
-        this = Run.known(flow, run_id) if run_id else Run.latest(flow, whole=everything)
+    def answer(flow: Flow) -> dict[str, Any]:
+        this = Run.reopen(flow, run_id) if run_id else Run.latest(flow, whole=everything)
         with terminal_spark(f"ferry verify {flow.name}") as spark:
             verdict = this.verify(spark, everything=everything, afresh=True)
         if not as_json:
@@ -56,7 +56,7 @@ def verify(
         told: dict[str, Any] = json.loads(verdict.to_json())
         return {"flow": flow.name, "run": this.run_id} | told
 
-    attempts = for_each(flows, verified)
+    attempts = for_each(flows, answer)
     if as_json:
         show_json(attempts.results, several=len(flows) > 1)
     attempts.raise_failures()

@@ -38,7 +38,7 @@ from kafka_ferry.wire.transactions.markers import (
     MARKERS_AT_ONCE,
     Markers,
     may_write_markers,
-    remembered_transactions,
+    transactions_in_memory,
     write_markers,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -193,7 +193,7 @@ class MarkerFiller(Filler):
         by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
         for tp, queue in new.items():
             by_leader[queue.node][tp] = queue.producer_id
-        known = remembered_transactions(self._cluster, by_leader)
+        known = transactions_in_memory(self._cluster, by_leader)
         by_clock = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
         for tp, queue in new.items():
             last = known[tp].coordinator_epoch if tp in known else by_clock

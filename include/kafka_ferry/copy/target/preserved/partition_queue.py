@@ -159,18 +159,18 @@ class PreservedQueue(PartitionQueue):
         for batch in batches:
             self.tally.add_stored(batch)
 
-    def reached(self) -> Position:
+    def position_after(self) -> Position:
         """The range's position with what is accounted for, and the producer after it."""
-        return replace(PartitionQueue.reached(self), producer=self.producer)
+        return replace(PartitionQueue.position_after(self), producer=self.producer)
 
     def forget(self) -> None:
         """Forget what is committed, or will be read again."""
         PartitionQueue.forget(self)
         self.is_sending = False
 
-    def copied(self) -> CopiedRange:
+    def copied_range(self) -> CopiedRange:
         """The part of the range since the last commit, for the ledger."""
-        copied = PartitionQueue.copied(self)
+        copied = PartitionQueue.copied_range(self)
         return copied.model_copy(update={"preserved": True, "producer": self.producer})
 
 
@@ -189,11 +189,11 @@ def first_position(range_: Range) -> Position:
 def first_entry(queue: PreservedQueue, position: Position) -> CopiedRange:
     """The ledger's range for a partition without any record: where it begins."""
     queue.tally = RangeTally(position.offset, position.offset, leader_epoch=position.leader_epoch)
-    copied, queue.tally = PartitionQueue.copied(queue), None
+    copied, queue.tally = PartitionQueue.copied_range(queue), None
     return copied.model_copy(update={"preserved": True, "producer": position.producer})
 
 
-def begun(position: Position) -> Position:
+def at_log_start(position: Position) -> Position:
     """The position while the log's start is being filled."""
     producer = position.producer and replace(position.producer, unfilled_to=-1)
     return replace(position, producer=producer)

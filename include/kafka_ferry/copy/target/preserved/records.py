@@ -43,7 +43,7 @@ from kafka_ferry.copy.target.preserved.gap_filler import Gaps
 from kafka_ferry.copy.target.preserved.log_starts import LogStarts
 from kafka_ferry.copy.target.preserved.partition_queue import (
     PreservedQueue,
-    begun,
+    at_log_start,
     first_entry,
     first_position,
 )
@@ -140,7 +140,7 @@ class PreservedRecords:
         self._transaction.drain()
         self._require_ends()
 
-    def committed(self, reached: Mapping[TopicPartition, int]) -> None:
+    def after_commit(self, reached: Mapping[TopicPartition, int]) -> None:
         """See ``RecordWriter``: the logs' starts follow."""
         self._heard_at = time.monotonic()
         self._starts.follow(self._open_queues(), reached)
@@ -177,7 +177,7 @@ class PreservedRecords:
                 self._open(tp, queue, positions[tp], ends[tp])
         self._fill_starts({tp: t for tp, t in queues.items() if t.starts_at and self._is_open(t)})
         self._heard_at = time.monotonic()
-        return {tp: begun(position) for tp, position in positions.items()}
+        return {tp: at_log_start(position) for tp, position in positions.items()}
 
     def _settled_ends(
         self, queues: Mapping[TopicPartition, PreservedQueue]

@@ -161,7 +161,7 @@ class PartitionQueue:
             self.position = -1
         self.tally.add(out)
 
-    def reached(self) -> Position:
+    def position_after(self) -> Position:
         """The range's position with what the open transaction holds of it, at least something."""
         assert self.tally is not None
         return Position(self.tally.end, leader_epoch=self.tally.leader_epoch)
@@ -172,7 +172,7 @@ class PartitionQueue:
         self.waiting.clear()
         self.sent.clear()
 
-    def copied(self) -> CopiedRange:
+    def copied_range(self) -> CopiedRange:
         """What the open transaction holds of the range, for the ledger."""
         range_, tally = self.range, self.tally
         assert range_ is not None and tally is not None

@@ -74,7 +74,7 @@ class Verdicts:
             self.failures.pop(source, None)
         self.waiting -= {range_.source for range_ in ranges}
 
-    def committed(self, reached: Mapping[TopicPartition, int]) -> None:
+    def after_commit(self, reached: Mapping[TopicPartition, int]) -> None:
         """Record that a transaction has moved these *source* partitions to new positions."""
         for source, position in reached.items():
             self._waiting_since.pop(source, None)

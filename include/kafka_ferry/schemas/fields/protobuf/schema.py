@@ -93,7 +93,7 @@ class ProtobufSchema:
         wanted = [it for it in descriptor.fields if it.name in names]
         return json.dumps({it.name: readable(message, it, budget) for it in wanted}).encode()
 
-    def changed(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+    def change(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
         """See ``RecordSchema``; null clears a field, as leaving it out does."""
         descriptor, at = self._message(payload)
         record = payload[at:]

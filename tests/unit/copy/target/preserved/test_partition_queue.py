@@ -109,7 +109,7 @@ def test_each_record_is_written_at_its_own_offset_and_every_other_offset_is_fill
     assert {offset for offset, what in log.content.items() if what == "record"} == records
     assert queue.producer == replace(PRODUCER, sequence=next_sequence(sequence, len(records)))
     if converted_batches:
-        copied = queue.copied()
+        copied = queue.copied_range()
         assert (copied.start, copied.end, copied.records) == (10, at, len(records))
         assert all(segment.source == segment.target for segment in copied.segments)
         assert copied.preserved

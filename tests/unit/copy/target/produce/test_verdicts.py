@@ -193,7 +193,7 @@ def test_a_committed_transaction_ends_the_waiting_of_those_in_it(clock: Clock) -
     for _ in range(12):
         judge(verdicts, refused(NOT_LEADER))
         clock.now += 40
-        verdicts.committed({RANGE.source: 0})
+        verdicts.after_commit({RANGE.source: 0})
     assert verdicts.failures == {}
 
 

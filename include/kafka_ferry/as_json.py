@@ -42,7 +42,7 @@ class AsJson:
 
 
 def read_json(text: bytes | str) -> Any:
-    """What a JSON text of somebody else holds.
+    """The content of a JSON text from outside.
 
     Raises:
         ValueError: it is none, by RFC 8259, or is nested deeper than Python can follow.

@@ -110,7 +110,7 @@ def _derived_names(kind: type) -> tuple[str, ...]:
 
 
 def _stored_composition(kind: type) -> _Composition:
-    """The same as ``_composition``, for the stored form: what is not ``Flat`` is stored as it is."""
+    """``_composition`` for the stored form: a value that is not ``Flat`` is stored as it is."""
     return _composition(kind) if issubclass(kind, Flat) else ({}, {})
 
 

@@ -79,7 +79,7 @@ _shared: ContextVar[_RetryTime | None] = ContextVar("retry_time", default=None)
 
 @contextmanager
 def retry_for(seconds: float, *, spent: bool = False) -> Iterator[None]:
-    """Let all retried calls in the body share so many seconds, instead of a minute for each.
+    """Let all retried calls in the body share one limit in seconds, instead of a minute for each.
 
     The time begins with the first call that fails, and a call that succeeds ends it. So a cluster that is gone
     costs the time once, however many calls ask it; after that, each is made once.

@@ -43,7 +43,7 @@ def folder_name(name: str) -> str:
 
 @contextlib.contextmanager
 def reads_at_most(size: int) -> Iterator[None]:
-    """Have no file of more than so many bytes read in the body: one with a hole costs nothing on a disk."""
+    """Read no file of more than ``size`` bytes in the body: one with a hole costs nothing on a disk."""
     token = _most_bytes.set(size)
     try:
         yield

@@ -106,7 +106,7 @@ class PartitionAudit:
 
 @dataclass(frozen=True)
 class SkippedTopic:
-    """A topic of which nothing was compared.
+    """A topic that was not compared.
 
     Attributes:
         topic: the source's topic.

@@ -165,7 +165,7 @@ class WireCursor:
         self._ready = Entries.of()
 
     def take(self, records: int) -> Entries:
-        """The next records, at most so many; fewer only at the end."""
+        """The next records, as many as asked for; fewer only at the end."""
         columns = _DigestColumns(times=self._log.times, keys=self._keys)
         while len(self._ready) + len(columns.offsets) < records:
             more = self._more()
@@ -178,7 +178,7 @@ class WireCursor:
         return found.at(slice(0, records))
 
     def skip(self, records: int) -> int:
-        """Pass over so many records; batches that are passed as a whole are not opened."""
+        """Pass over a number of records; batches that are passed as a whole are not opened."""
         left = records - min(records, len(self._ready))
         self._ready = self._ready.at(slice(records, None))
         while left:

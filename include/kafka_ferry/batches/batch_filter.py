@@ -36,5 +36,5 @@ class BatchFilter(ABC):
         return True
 
     def leave_out(self, records: list[Record]) -> tuple[list[Record], list[Absent]]:
-        """Those of ``records`` that are copied, and the offsets of the others."""
+        """The ``records`` that are copied, and the offsets of the others."""
         return records, []

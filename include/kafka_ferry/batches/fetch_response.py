@@ -185,7 +185,7 @@ class _Passing:
         return self._bytes <= limit
 
     def _pass(self, all_wanted: list[_Wanted], stop: int) -> Iterator[ConvertedBatch]:
-        """The converted batches up to ``stop``; ``all_wanted`` is of the batches of which records are left."""
+        """The converted batches up to ``stop``; ``all_wanted``: what to take from each batch that still has records."""
         have_neighbours = len(all_wanted) > 1
         verdicts = [
             judge(replace(wanted.case, has_neighbours=have_neighbours)) for wanted in all_wanted
@@ -271,7 +271,7 @@ class _Wanted:
         return self._records
 
     def parts(self) -> Iterator[list[Record]]:
-        """The same, part by part."""
+        """What is wanted, part by part."""
         if self._records is not None:
             yield self._records
             return

@@ -35,7 +35,7 @@ def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey |
 def faults_of_present(
     certificates: Sequence[Certificate], key: Ed25519PublicKey | None
 ) -> list[str]:
-    """The same of those that are there: that others between them are missing is no fault."""
+    """The faults of an incomplete chain: a missing certificate is none."""
     found = [fault for one in certificates for fault in own_faults(one, key)]
     for earlier, later in itertools.pairwise(certificates):
         if later.header.serial <= earlier.header.serial + 1:

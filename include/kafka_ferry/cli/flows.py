@@ -31,7 +31,7 @@ def one_flow(config: Path, name: str | None) -> Flow:
 
 
 def one_flow_within(seconds: int | None, config: Path, name: str | None) -> Flow:
-    """The same for a command that a person waits for, ``with_timeout``."""
+    """``one_flow`` for a command that a person waits for, ``with_timeout``."""
     return with_timeout(one_flow(config, name), seconds)
 
 

@@ -79,7 +79,7 @@ def show_error(error: object) -> None:
 def show_traceback(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Write an error that nobody has expected to stderr, as Python does, and without secrets."""
+    """Write an unexpected error to stderr, as Python does, and without secrets."""
     lines = "".join(traceback.format_exception(kind, error, trace))
     sys.stderr.write(printable(lines))
 

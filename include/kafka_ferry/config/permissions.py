@@ -209,13 +209,13 @@ def check_code(file: str, key: str, path: Path) -> None:
 
 
 def check_module(file: str, key: str, name: str) -> None:
-    """The same for a class by its dotted name, without importing anything."""
+    """Check a class by its dotted name, without importing anything."""
     if problems := [*module_problems(key, name)]:
         raise config_error(file, *problems)
 
 
 def module_problems(key: str, name: str) -> Iterator[Problem]:
-    """The same for a class by its dotted name; Kafka Ferry's own, and MirrorMaker 2's names of them, always may."""
+    """Problems with a class by its dotted name; Kafka Ferry's own, and MirrorMaker 2's names of them, have none."""
     top = name.partition(".")[0]
     if top in ("org", "kafka_ferry", name) or CODE not in os.environ:
         return

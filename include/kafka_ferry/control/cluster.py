@@ -104,7 +104,7 @@ class ClusterControl:
     def readable_topics(
         self, names: Iterable[str], *, partitions_max: float = math.inf
     ) -> tuple[dict[str, Topic], dict[str, FerryError]]:
-        """The same, without those that the cluster refuses to describe; and for each of these its error.
+        """The topics that the cluster describes; and for each one that it refuses to describe, the error.
 
         With more partitions together than ``partitions_max``, the rest of the topics is left out.
         """
@@ -353,7 +353,7 @@ class ClusterControl:
     def _describe(
         self, names: Sequence[str]
     ) -> tuple[dict[str, tuple[str, tuple[tuple[int, ...], ...]]], dict[str, FerryError]]:
-        """The id of each topic, and by partition the brokers of its replicas; and errors, as ``_known_answers``."""
+        """The id of each topic, and by partition each partition's replicas; and errors as of ``_answers_of_existing``."""
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=at_most(_TIMEOUT_S)
@@ -412,7 +412,7 @@ class ClusterControl:
         *,
         done: int | None = None,
     ) -> dict[str, FerryError]:
-        """Wait for all of them, each of which needs a right to ``operation`` on its topic.
+        """Wait for all futures; each needs a right to ``operation`` on its topic.
 
         ``done`` is the error code that means that nothing was to be done, if there is one.
         """

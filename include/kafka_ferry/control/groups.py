@@ -149,7 +149,7 @@ class GroupControl:
         return {name: error for name, error in answers.items() if error}
 
     def _states_of(self, names: Collection[str]) -> dict[str, Group]:
-        """Those of some groups that are listed with a state."""
+        """The states of some groups, as far as they are listed."""
         listed = {group.name: group for group in self._list_all()} if names else {}
         return {name: listed[name] for name in names if name in listed and listed[name].state}
 
@@ -163,7 +163,7 @@ class GroupControl:
     def _only_in_part(
         self, partitions: Mapping[str, Collection[TopicPartition]]
     ) -> dict[str, Refused]:
-        """Refusals for share groups' topics of which only a part is to be deleted: they delete whole topics."""
+        """Refusals where only a part of a share group's topic is to be deleted: brokers delete whole topics."""
         known = self.committed_offsets([Group(name, "share") for name in partitions])
         refused: dict[str, Refused] = defaultdict(dict)
         for name, some in partitions.items():

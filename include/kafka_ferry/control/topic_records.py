@@ -60,7 +60,7 @@ class TopicRecords:
 
     @classmethod
     def whole(cls, cluster: Cluster, topic: str, partitions: int) -> TopicRecords:
-        """All committed records of a topic with so many partitions."""
+        """All committed records of a topic."""
         return cls(cluster, topic, dict.fromkeys(range(partitions), 0))
 
     def __iter__(self) -> Iterator[Message | WireRecord]:

@@ -56,7 +56,7 @@ class RangeColumns(NamedTuple):
         return cls(start, end, rewound_from, lengths, source, target, records, batches, preserved)
 
     def ordinary(self, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
-        """Those of ``starts`` and ``ends``, a pair for each range, that are not of a backfill."""
+        """The ``starts`` and ``ends``, a pair for each range, that are not of a backfill."""
         if self.backfill is None or not self.backfill.any():
             return starts, ends
         return starts[~self.backfill], ends[~self.backfill]
@@ -70,7 +70,7 @@ class Runs(NamedTuple):
     length: Offsets
 
     def reverse(self) -> Runs:
-        """The same, seen from the other side."""
+        """The runs, seen from the other side."""
         return Runs(self.image, self.start, self.length)
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Runs:
@@ -153,7 +153,7 @@ def gaps(starts: Offsets, ends: Offsets) -> list[tuple[int, int]]:
 
 
 def disjoint(runs: Runs) -> Runs:
-    """The same, ascending, with each offset once: with the first of its images."""
+    """The runs, ascending, each offset once: with the first of its images."""
     if (runs.start[1:] < runs.start[:-1]).any():
         order = np.argsort(runs.start, kind="stable")
         runs = Runs(*(column[order] for column in runs))

@@ -64,7 +64,7 @@ class _Key(NamedTuple):
         return self.topic, self.remote_topic
 
     def reverse(self) -> _Key:
-        """The same partitions, named as by the opposite flow."""
+        """The partitions, named as by the opposite flow."""
         return _Key(
             self.remote_topic, self.remote_topic_id, self.partition, self.topic, self.topic_id
         )

@@ -95,7 +95,7 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
 
 
 def require_own_file(metadata: pq.FileMetaData, size: int, schema: pa.Schema) -> None:
-    """Check that a Parquet file of so many bytes may be a run's: its columns, and no more values than bytes can hold.
+    """Check that a Parquet file may be a run's: its columns, and no more values than its bytes can hold.
 
     A value that is repeated takes next to no bytes, and a file of 600 kB would take gigabytes when it is read. What
     runs have written has offsets, and digests, that do not repeat.

@@ -335,7 +335,7 @@ class LedgerTable:
         return self._newest("transform")
 
     def schema_ids(self) -> dict[str, str]:
-        """The same of what its records got other ids of schemas by, as ``Range.schema_ids``."""
+        """By source topic that was ever copied, ``Range.schema_ids`` of its newest records."""
         return self._newest("schema_ids")
 
     def _newest(self, column: str) -> dict[str, str]:
@@ -440,7 +440,7 @@ class LedgerTable:
         return next(iter(self.last_runs(1)), None)
 
     def last_runs(self, count: int) -> list[dict[str, Any]]:
-        """The newest ``run`` rows, at most so many, the newest first."""
+        """The newest ``run`` rows, the newest first."""
         columns = ["ledger_offset", "run", "writers", "at", "assignment", "file", "topics"]
         rows = self.read(pc.field("type") == "run", columns)
         return list(reversed(rows.slice(max(0, rows.num_rows - count)).to_pylist()))

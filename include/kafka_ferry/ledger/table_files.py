@@ -54,7 +54,7 @@ class TableFiles:
         self._joined: dict[tuple[TablePart, ...], pa.Table] = {}
 
     def names(self) -> list[str]:
-        """All files, also those of which nothing is to be read."""
+        """All files, also those that hold nothing to be read."""
         return sorted(self._stamps())
 
     def parts(self) -> list[TablePart]:
@@ -170,7 +170,7 @@ class TableFiles:
 
 
 def _mask(rows: pa.Table, filter_: pc.Expression) -> pa.ChunkedArray:
-    """Which rows match, found on this thread: where they are few, to wake others takes most of the time.
+    """Which rows match, computed on this thread: waking others takes longer than few rows do.
 
     ``Table.filter`` by an expression would also copy all columns, of which few are asked for.
     """

@@ -99,7 +99,7 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
 def entries_with_producers(
     cluster: Cluster, topic: str, start: int
 ) -> Iterator[tuple[int, Entry, int]]:
-    """The same, each with the id of the producer that wrote it."""
+    """The entries, each with the id of the producer that wrote it."""
     aside: Mapping[int, str] | None = None
     for at, value, entry, producer_id in ledger_values(cluster, topic, start):
         if not isinstance(entry, LedgerError):

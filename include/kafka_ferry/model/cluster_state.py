@@ -172,7 +172,7 @@ class HeldBack(NamedTuple):
     producer_id: int
 
     def text(self, now: int) -> str:
-        """The same in a sentence, ``now`` in milliseconds since 1970."""
+        """A sentence that says so; ``now`` is in milliseconds since 1970."""
         ago = duration_text(max(0, now - self.since) / 1000)
         return (
             f"an open transaction of producer {self.producer_id}, begun {ago} ago, holds back {self.offsets:,} "

@@ -277,7 +277,7 @@ class Plan(Flat, AsJson):
         return self._of_shard(self.ranges, shard)
 
     def pins_of_shard(self, shard: int | None) -> tuple[Range, ...]:
-        """The same for ``pins``."""
+        """The ``pins`` that a shard writes; all of them for None."""
         return self._of_shard(self.pins, shard)
 
     def _of_shard(self, ranges: tuple[Range, ...], shard: int | None) -> tuple[Range, ...]:

@@ -63,7 +63,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """A topic of which the source may delete records before they are copied.
+    """A topic whose records the source may delete before they are copied.
 
     Attributes:
         topic: the source's topic.

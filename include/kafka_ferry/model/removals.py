@@ -80,7 +80,7 @@ class Removals:
 
 
 def first_of(names: Sequence[str], shown: int) -> str:
-    """The first so many of the names as text, and how many more there are."""
+    """The first names as text, and how many more there are."""
     more = len(names) - shown
     return "; ".join(names[:shown]) + (f"; and {more:,} more" if more > 0 else "")
 

@@ -55,7 +55,7 @@ class SubjectSetting:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedIds:
-    """A topic of which records get the ids of schemas on the target.
+    """A topic whose records get the ids of schemas on the target.
 
     Attributes:
         topic: the source's topic.

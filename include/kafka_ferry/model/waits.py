@@ -30,7 +30,7 @@ class Waits:
     target_round_trip_s: float = 0.0
 
     def __add__(self, other: Waits) -> Waits:
-        """Those of both; the round trips are the longer ones."""
+        """The waits of both; the round trips are the longer ones."""
         return Waits(
             self.task_s + other.task_s,
             self.source_s + other.source_s,

@@ -178,7 +178,7 @@ def _held_notes(
 def excesses_of(
     flow: Flow, state: ClusterState, steps: Iterable[Any], at: int
 ) -> tuple[Excess, ...]:
-    """The kinds of which a plan takes so much away that it needs an approval.
+    """The kinds of removals that are so many that the plan needs an approval.
 
     Args:
         flow: the flow.
@@ -228,7 +228,7 @@ def _is_left(state: ClusterState, topic: str, topic_id: str) -> bool:
 def excess_of(
     flow: Flow, kind: RemovalKind, names: Sequence[str], created: int, *, emptied: str = ""
 ) -> Excess | None:
-    """The excess if so many things of a kind are to go; None if they may go without an approval.
+    """The excess of removals of one kind; None if they need no approval.
 
     Args:
         flow: the flow.

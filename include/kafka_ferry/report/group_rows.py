@@ -53,7 +53,7 @@ def group_counts(moves: GroupMoves) -> str:
 
 
 def left_alone(moves: GroupMoves) -> Iterator[str]:
-    """A sentence for each group of which no offset was moved, with the reason."""
+    """A sentence, with the reason, for each group without a moved offset."""
     for group in moves.groups:
         if group.reason:
             yield f"{one_line(group.group.name)}: {group.reason}"

@@ -76,7 +76,7 @@ class Measures(AsJson):
 
     @property
     def seconds_behind(self) -> float:
-        """That of the partition that is furthest behind, as far as known."""
+        """The lag in seconds of the partition that is furthest behind, as far as known."""
         return max((row.seconds_behind or 0.0 for row in self.partitions), default=0.0)
 
 

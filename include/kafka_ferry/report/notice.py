@@ -85,7 +85,7 @@ class Notice(AsJson):
     published: bool = False
 
     def about(self, events: Collection[Event]) -> Notice:
-        """The same with only the facts of ``events``."""
+        """The notice with only the facts of ``events``."""
         return replace(self, facts=tuple(fact for fact in self.facts if fact.event in events))
 
     @property

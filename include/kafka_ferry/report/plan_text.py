@@ -86,7 +86,7 @@ def _summary(plan: Plan) -> str:
 
 
 def _returned_text(plan: Plan) -> str:
-    """That records which came from the target are left out of what there is to copy, where any may be."""
+    """A sentence where the plan leaves out records that came from the target."""
     if not any(range_.is_work and range_.returned_since >= 0 for range_ in plan.ranges):
         return ""
     return f", less those that came from {plan.flow.partition('->')[2]}"

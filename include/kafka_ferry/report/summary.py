@@ -1,4 +1,4 @@
-"""A run in a few numbers, of which a flow's history is made, so that no page opens a hundred reports."""
+"""A run in a few numbers: a flow's history consists of these, so that no page opens a hundred reports."""
 
 from __future__ import annotations
 

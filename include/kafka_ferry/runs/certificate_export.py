@@ -76,7 +76,7 @@ class Export:
 
     @property
     def missing(self) -> tuple[CertifiedSpan, ...]:
-        """Those with offsets that no certificate has."""
+        """The spans of partitions with offsets that no certificate has."""
         return tuple(span for span in self.spans if span.missing)
 
     @property

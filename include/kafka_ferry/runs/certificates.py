@@ -56,7 +56,7 @@ class FoundCertificates:
 
     @property
     def all(self) -> list[Certificate]:
-        """Those of both places, each one once."""
+        """The certificates of both places, each one once."""
         return in_order([*self.on_target, *self.in_state])
 
 

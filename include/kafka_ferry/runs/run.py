@@ -145,7 +145,7 @@ class Run:
         self._folder.forget(part_of(step, shard))
 
     def proved_topics(self) -> list[TopicProof]:
-        """The topics of which all that this run planned is verified; none if the run was not verified."""
+        """The topics whose planned ranges are all verified; none if the run was not verified."""
         from kafka_ferry.runs.verify.verified_topics import proved_topics
 
         return proved_topics(self._context)

@@ -89,7 +89,7 @@ def _plan_by(run: RunContext, options: RunOptions, retry_time: RetryTime) -> Pla
 
 
 def _plan_of_topics(run: RunContext, options: RunOptions, retry_time: RetryTime) -> Plan:
-    """The same without schemas and deletions of groups' offsets."""
+    """The plan without schemas and deletions of groups' offsets."""
     if options.window:
         from kafka_ferry.runs.plan.backfill import make_backfill_plan
 

@@ -215,7 +215,7 @@ def _state(target_offset: int, log_start: int | None) -> str:
 
 
 def _with_own_proof(context: RunContext, one: Whereabouts) -> Whereabouts:
-    """The same by the backfill's own report too: the ledger has verifications of the flow's ordinary runs alone."""
+    """The place, proved by the backfill's own report too: the ledger has only ordinary runs' verifications."""
     report = RunFolder(context.state.folder("runs"), one.run).report() if one.window else None
     if report is None or report.proof.verdict is None or not report.proof.verdict.success:
         return one
@@ -229,7 +229,7 @@ def _as_read(
     offset: int,
     one: Whereabouts,
 ) -> Whereabouts:
-    """The same by a look at the log: it may have been truncated, and have grown again since."""
+    """The place after a look at the log, which may have been truncated and have grown again since."""
     at = one.target_offset
     if one.state != "there" or at is None:
         return one
@@ -285,7 +285,7 @@ def _source_batch(
 def _as_source_has_it(
     flow: Flow, source: TopicPartition, offset: int, one: Whereabouts
 ) -> Whereabouts:
-    """The same with the one reason that fits, where the ledger has several of the range, and the source answers."""
+    """The place with the one reason that fits, where the ledger has several for the range, and the source answers."""
     reasons = set(one.reason.split(_OR)) if _OR in one.reason else set()
     if not reasons:
         return one

@@ -175,7 +175,7 @@ class SchemaMirror:
 def still_mirrored(
     source: SchemaRegistry, target: SchemaRegistry, stored: Sequence[MirroredSchema]
 ) -> Iterator[MirroredSchema]:
-    """Those of the stored schemas that both registries still have under their ids, and that are one schema there.
+    """The stored schemas that both registries still have under their ids, and that are one schema there.
 
     It takes a request to each for a schema, one more for its GUID, two for a text that is written otherwise on the
     target, and one to each for what it refers to.

@@ -51,7 +51,7 @@ class RegistryRefused(FerryError):
 
 
 class _Unknown(RegistryRefused):
-    """It does not know what is asked for, or not the question.
+    """The registry does not know what it is asked for, or does not know the question.
 
     Attributes:
         is_own: whether it says so as a registry does, with an error's number.
@@ -88,7 +88,7 @@ class SchemaRegistry(Protocol):
         """The schema with a GUID, under no subject; None if no schema has it, or the registry knows none."""
 
     def find(self, schema: RegisteredSchema) -> RegisteredSchema | None:
-        """The same schema under the same subject as this registry has it, regardless of version and id."""
+        """The schema as this registry has it under the same subject, regardless of version and id."""
 
     def register(self, schema: RegisteredSchema, *, with_id: bool) -> None:
         """Register a schema under its subject, ``with_id`` under its version and its id."""
@@ -247,7 +247,7 @@ class _ConfluentRegistry:
             return otherwise
 
     def _ask_known(self, doing: str, ask: Callable[[], _T], otherwise: _U) -> _T | _U:
-        """The same of what every registry can be asked: that it knows no such thing, it must say in its own words."""
+        """Ask what every registry can answer: "unknown" counts only in the registry's own words."""
         try:
             return self._ask(doing, ask)
         except _Unknown as error:

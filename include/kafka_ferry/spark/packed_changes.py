@@ -31,7 +31,7 @@ class PackedChanges:
 
     @classmethod
     def of(cls, flow: Flow, schemas: FlowSchemas | None) -> PackedChanges:
-        """Those of a flow, with what it has mirrored of a schema registry.
+        """The changes of a flow, with what it has mirrored of a schema registry.
 
         Raises:
             ConfigError: as ``load_functions``.
@@ -39,7 +39,7 @@ class PackedChanges:
         return cls(packed_schemas(schemas), packed_functions(flow))
 
     def unpack(self, evaluator: Evaluator | None = None) -> RecordChanges:
-        """They, with what evaluates the rules in Spark SQL, if there are any."""
+        """The changes, with the evaluator of the rules in Spark SQL, if there are any."""
         functions = unpacked_functions(self.functions)
         return RecordChanges(evaluator, functions, unpacked_schemas(self.schemas))
 

@@ -241,7 +241,7 @@ def _copy_task(flow: bytes, changes: PackedChanges, run: str, task: TaskRanges) 
 def _copy_by_rules(
     changes: PackedChanges, run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator
 ) -> list[Outcome]:
-    """The same, by the flow's rules."""
+    """Copy by the flow's rules."""
     return _copy_ranges(flow, changes.unpack(evaluator), run, task)
 
 

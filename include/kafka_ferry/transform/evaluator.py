@@ -50,13 +50,13 @@ class Evaluated:
         self.keep += other.keep
 
     def part(self, begin: int, end: int) -> Evaluated:
-        """That of the rows from ``begin`` to before ``end``."""
+        """The part for the rows ``[begin, end)``."""
         failed = self.failed[begin:end]
         has_failed = any(step >= 0 for step in failed)
         return Evaluated(self.keep[begin:end], failed if has_failed else [], self.values[begin:end])
 
     def at(self, places: Sequence[int]) -> Evaluated:
-        """That of the rows at ``places``, each of which is there, and the first times in order."""
+        """The part for the rows at ``places``, which exist, and whose first occurrences ascend."""
         if len(places) == len(self):
             return self
         return Evaluated(

@@ -97,7 +97,7 @@ def with_fields(text: str, changes: Changes) -> str:
 
 
 def nest(changes: Mapping[tuple[str, ...], str | None]) -> Changes:
-    """The same by names within names; of a path and one within it, the longer one is in vain.
+    """The values by names within names; where one path lies within another, the longer one has no effect.
 
     Args:
         changes: by the names on the way to a member, what it becomes.

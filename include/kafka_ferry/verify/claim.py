@@ -148,7 +148,7 @@ class _Spans:
         self._ends: list[int] = []
 
     def add(self, segments: Sequence[Segment]) -> None:
-        """Add offsets of which none is there yet."""
+        """Add offsets, none of which was added before."""
         for segment in segments:
             at = bisect_left(self._starts, segment.target)
             self._starts.insert(at, segment.target)

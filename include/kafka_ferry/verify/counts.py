@@ -9,7 +9,7 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def records_text(records: int, heartbeats: int) -> str:
-    """Records, of which heartbeats are counted apart: ``1,000 records and 1 heartbeat``."""
+    """A number of records, heartbeats counted apart: ``1,000 records and 1 heartbeat``."""
     return f"{count(records - heartbeats, 'record')}{and_heartbeats(heartbeats)}"
 
 

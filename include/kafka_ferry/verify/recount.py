@@ -52,7 +52,7 @@ class _Counted:
             self.records = 1
 
     def add_of_another(self, batch: Batch, inside: int, *, is_whole: bool) -> None:
-        """Add a batch of another mirror, so many of whose records are of this range."""
+        """Add a batch of another mirror, with the number of its records that are of this range."""
         self.records += inside
         self.rewritten += batch.header.has_delete_horizon
         if is_whole:
@@ -85,7 +85,7 @@ def recount_here(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, Pa
 
 
 def recount_each(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, PartitionRecount]]:
-    """The same, but a partition that cannot be read, such as without READ on its topic, stops no other.
+    """``recount`` of each partition by itself: one that cannot be read, such as without READ, stops no other.
 
     Raises:
         FerryError: as ``recount``, if it passes by itself.

@@ -143,7 +143,7 @@ class _Tally:
         return self.claim.start, self.claim.end
 
     def add(self, batch: Batch, runs: Sequence[Span], *, is_own: bool) -> None:
-        """Count a batch of which some offsets may lie in the range; ``runs`` hold its records."""
+        """Count a batch some of whose offsets may lie in the range; ``runs`` hold its records."""
         header, (start, end) = batch.header, self.span
         if max(start, header.base_offset) >= min(end, header.next_offset):
             return

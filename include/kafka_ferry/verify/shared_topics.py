@@ -54,7 +54,7 @@ def everything_after(end: int) -> RangeClaim:
 def without_others(
     found: PartitionRecount, claims: Sequence[RangeClaim], own: int
 ) -> PartitionRecount:
-    """What was found for the first ``own`` of ``claims``, all of which were recounted.
+    """What the recount of all ``claims`` found for the first ``own`` of them.
 
     Records that no ledger claims were counted with the claim whose record follows them.
     """

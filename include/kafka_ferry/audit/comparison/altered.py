@@ -109,7 +109,7 @@ def _alterations(
     *,
     times: bool,
 ) -> list[Alteration]:
-    """The same of some of the unmatched records, by their places."""
+    """The alterations among some of the unmatched records, by their places."""
     (all_ours, i), (all_theirs, j) = ours, theirs
     here = source.parts(all_ours.entries.offsets[i])
     there = target.parts(all_theirs.entries.offsets[j])

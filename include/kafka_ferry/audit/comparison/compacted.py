@@ -1,4 +1,4 @@
-"""Compares two logs of which one is compacted: by the latest record of each key. Pure.
+"""Compares two logs, one of them compacted, by the latest record of each key. Pure.
 
 Records without a key are compared one by one (``keyless``), where the source keeps them.
 

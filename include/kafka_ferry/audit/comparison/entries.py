@@ -114,10 +114,10 @@ class LogCursor(Protocol):
     """Reads a log forwards."""
 
     def take(self, records: int) -> Entries:
-        """The next records, at most so many; fewer only at the end."""
+        """The next records, as many as asked for; fewer only at the end."""
 
     def skip(self, records: int) -> int:
-        """Pass over so many records without comparing them; returns how many there were."""
+        """Pass over a number of records without comparing them; returns how many there were."""
 
 
 class AuditedLog(Protocol):

@@ -86,7 +86,7 @@ class Unordered(dict[int, UnorderedPartition]):
             found.differing.append(record)
 
     def add_many(self, partition: int, count: int, listed: Sequence[Differing]) -> None:
-        """Count ``count`` records of one kind, of which some may be ``listed``."""
+        """Count ``count`` records of one kind; some of them may be ``listed``."""
         for record in listed:
             self.add(partition, record)
         self[partition].counts[listed[0].kind] += count - len(listed)

@@ -270,7 +270,7 @@ class _Side:
         self.at = at
 
     def ahead(self, records: int) -> Entries:
-        """The next records, at most so many; fewer only at the end."""
+        """The next records, as many as asked for; fewer only at the end."""
         if len(self._ready) < records:
             more = self._cursor.take(records - len(self._ready))
             self._ready = Entries.concat([self._ready, more])

@@ -105,7 +105,7 @@ class Batch:
         return crc_of(self.header, self.payload) == self.header.crc
 
     def with_crc(self) -> Batch:
-        """The same batch with the CRC that its bytes have."""
+        """The batch with the CRC of its bytes."""
         return Batch(self.header._replace(crc=crc_of(self.header, self.payload)), self.payload)
 
     def encode(self) -> bytes:

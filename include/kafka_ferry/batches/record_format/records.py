@@ -65,7 +65,7 @@ def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
 
 
 def stream_records(batch: Batch) -> Iterator[list[Record]]:
-    """The same, a mebibyte or so after the other: as many records as are whole by then.
+    """The records, a mebibyte or so at a time: as many as are whole by then.
 
     Raises:
         MalformedBatch: as of ``read_records``; the records before stay right.
@@ -215,7 +215,7 @@ def runs_of(records: Sequence[Record]) -> Runs:
 
 
 def split_at_gaps(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
-    """``records``, which ascend, in parts of which each has offsets in a row."""
+    """Ascending ``records`` in parts, each with consecutive offsets."""
     at = 0
     for _, count in runs_of(records):
         yield records[at : at + count]

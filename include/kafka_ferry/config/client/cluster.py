@@ -352,7 +352,7 @@ class Cluster(BaseModel):
         return ClientProperties(found, self.origin)
 
     def resolve(self) -> Cluster:
-        """The same cluster for processes that have neither its files nor its environment.
+        """The cluster for processes that have neither its files nor its environment.
 
         Key and trust stores are PEM text in it, and an Airflow connection's settings are its own: it
         holds secrets even where the flow's file does not.

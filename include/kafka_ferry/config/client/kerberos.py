@@ -114,7 +114,7 @@ def kerberos_login(properties: Mapping[str, str], place: str) -> KerberosLogin:
 
 
 def with_inline_key_tab(properties: Mapping[str, str], place: str) -> dict[str, str]:
-    """The same properties with the content of the key tab, for machines that lack the file.
+    """The properties with the key tab's content, for machines that lack the file.
 
     Raises:
         ConfigError: the key tab cannot be read, or the login is wrong.

@@ -108,7 +108,7 @@ def key_pair(properties: Mapping[str, str], file: str) -> KeyPair | None:
 
 
 def without_stores(properties: Mapping[str, str], file: str) -> dict[str, str]:
-    """The same properties with the stores' content instead of the stores.
+    """The properties with the stores' content instead of the stores' paths.
 
     Raises:
         ConfigError: as ``trusted_certificates`` and ``key_pair``.

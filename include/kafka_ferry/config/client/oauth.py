@@ -207,7 +207,7 @@ def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
 
 
 def with_inline_files(properties: Mapping[str, str], place: str) -> dict[str, str]:
-    """The same properties, with which a machine without the login's files and stores gets its tokens.
+    """The properties with which a machine without the login's files and stores gets its tokens.
 
     The token endpoint's stores are replaced by their content. The content of the files with a token, an
     assertion, a key or a template is added: a machine that has such a file reads that one.

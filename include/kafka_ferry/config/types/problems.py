@@ -72,7 +72,7 @@ def did_you_mean(name: str, valid: Iterable[str], *, cutoff: float = 0.7) -> str
 
 
 def did_you_mean_each(names: Iterable[str], valid: Iterable[str], *, cutoff: float = 0.7) -> str:
-    """The same for several misspelt names, in one sentence."""
+    """``did_you_mean`` for several misspelt names, in one sentence."""
     known = list(valid)
     near = dict.fromkeys(nearest(name, known, cutoff=cutoff) for name in names)
     meant = [repr(name) for name in near if name]

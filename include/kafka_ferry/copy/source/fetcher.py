@@ -65,7 +65,7 @@ _JUMP_RECORDS: Final = 1_000
 
 
 def _exact(cursors: Iterable[Cursor], guessed: Set[TopicPartition]) -> list[Cursor]:
-    """Those that were not asked for ahead, of which a request's failure says something."""
+    """The cursors that were not asked for ahead: a request's failure says something only about these."""
     return [cursor for cursor in cursors if cursor.range.source not in guessed]
 
 

@@ -10,7 +10,7 @@ from kafka_ferry.model.ranges import TopicPartition
 
 
 def most_urgent(ready: Sequence[Cursor]) -> list[Cursor]:
-    """Those whose turn it is: what would expire first is copied first."""
+    """The cursors whose turn it is: what would expire first is copied first."""
     wave = min((cursor.wave for cursor in ready), default=0)
     return [cursor for cursor in ready if cursor.wave == wave]
 
@@ -18,7 +18,7 @@ def most_urgent(ready: Sequence[Cursor]) -> list[Cursor]:
 def next_offsets(
     cursors: Sequence[Cursor], most: int, *, was_alone: bool = False
 ) -> dict[TopicPartition, int]:
-    """What to ask for next, of so many partitions: guesses where all have requests in flight.
+    """What to ask for next: guesses where all partitions have requests in flight.
 
     Args:
         cursors: those that the broker may be asked for.

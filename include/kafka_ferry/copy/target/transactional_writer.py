@@ -117,7 +117,7 @@ def translated_writer(settings: WriterSettings) -> TransactionalWriter:
 
 
 def backfill_writer(settings: WriterSettings, backfilled: Backfilled) -> TransactionalWriter:
-    """A writer of a backfill's ranges, of which ``backfilled`` says what is settled."""
+    """A writer of a backfill's ranges; ``backfilled`` says what of them is settled."""
     transaction = Transaction(settings, BackfillProgress(settings, backfilled))
     return TransactionalWriter(transaction, TranslatedRecords(transaction))
 

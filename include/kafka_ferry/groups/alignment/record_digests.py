@@ -54,7 +54,7 @@ class LogRecords:
         return len(self.offsets)
 
     def only(self, mask: Mask) -> LogRecords:
-        """The same log without the records that ``mask`` leaves out."""
+        """The log without the records that ``mask`` leaves out."""
         return replace(
             self,
             offsets=self.offsets[mask],
@@ -84,7 +84,7 @@ class LogRecords:
         return newest & (~self.tombstones[:before] | np.isin(keys, held))
 
     def distinct(self, *, compacted: bool) -> int:
-        """How many of them were at different offsets of a source at the least, each of which it has deleted since.
+        """At how many different offsets of a source, which it has deleted since, the records were at least.
 
         Args:
             compacted: whether it may have compacted some: not the newest of a key, but for tombstones.

@@ -174,7 +174,7 @@ class Walk:
         return done
 
     def _take(self, place: int, at: int, count: int) -> None:
-        """Record that so many records are the same; a duplicate counts where it came last."""
+        """Note that the next ``count`` records are the same; a duplicate counts where it came last."""
         self._found += count
         places = np.arange(place, place + count)
         self._places[at : at + count] = places

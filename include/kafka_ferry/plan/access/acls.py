@@ -122,7 +122,7 @@ def own_principals(flow: Flow) -> frozenset[str]:
 
 
 def _against_everybody(acls: Iterable[Acl], denials: Iterable[Acl]) -> Iterator[Acl]:
-    """Those of ``denials`` that take something from what ``acls`` allow to all principals.
+    """The ``denials`` that narrow what ``acls`` allow to all principals.
 
     A principal of the source that has another name on the target, or none, is still one of all.
     """

@@ -111,7 +111,7 @@ def whole_spans(settled: Iterable[Settled], window: Window) -> Iterator[Span]:
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """The same, ascending and disjoint; spans that touch are one."""
+    """The spans, ascending and disjoint; spans that touch are one."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:

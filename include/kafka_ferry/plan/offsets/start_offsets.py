@@ -110,7 +110,7 @@ def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, state: Clus
 def next_start(
     flow: Flow, pair: Pair, number: int, bounds: LogBounds, state: ClusterState
 ) -> Start:
-    """The same, and ``log_start`` says where the target's log is to start, if it does not.
+    """The start offset; and ``log_start``, where the target's log is to start if it does not yet.
 
     Either the source's start has moved, or the target's broker died before it had persisted its
     log start, so that deleted records are visible again.

@@ -307,7 +307,7 @@ def judge_topic(flow: Flow, pair: Pair) -> Iterator[Refusal | Note]:
 def judge_partition(
     flow: Flow, place: Place, source: TopicPartition
 ) -> tuple[int, list[Refusal | Note]]:
-    """The same for a partition, and the source offset at which copying continues."""
+    """The judgement of a partition, and the source offset at which copying continues."""
     verdicts: list[Refusal | Note] = []
     for situation in OF_PARTITIONS:
         verdict = situation.judge(flow, place, source.topic, source.partition)

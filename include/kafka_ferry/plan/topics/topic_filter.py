@@ -81,7 +81,7 @@ def select(
 
 
 def selection_of(flow: Flow, state: ClusterState, names: Iterable[str] | None = None) -> Selection:
-    """The same for a known state of both clusters.
+    """The selection for a known state of both clusters.
 
     Args:
         flow: the flow.

@@ -59,7 +59,7 @@ class Comparison(Protocol):
         """How many seconds to give it: what an interruption loses at most."""
 
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
-        """Compare pairs, or continue with them, for about so many seconds."""
+        """Compare pairs, or continue with them, for about ``seconds``."""
 
     def locate(self, pairs: Sequence[AuditPair], wanted: Hashes) -> list[Integers]:
         """Where digests are in the source's partition of each pair, -1 for nowhere."""

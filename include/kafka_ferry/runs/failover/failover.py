@@ -109,7 +109,7 @@ def failover(
 
 
 def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMoves:
-    """The same, with a failure for each group that the flow names and that the source does not have and never had."""
+    """The groups, and a failure for each one that the flow names and that the source never had."""
     with GroupControl(flow.source) as source:
         names = [group.name for group in source.groups()]
         lacking = [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]

@@ -141,7 +141,7 @@ def translate_known(flow: Flow, ledger: LedgerTable, known: GroupMoves) -> Group
 
 
 def _as_of(move: GroupMove, at: int) -> GroupMove:
-    """The same, with no lag: what was written since is unknown."""
+    """The move without a lag: what was written since is unknown."""
     return replace(move, at=at, partitions=tuple(replace(one, end=-1) for one in move.partitions))
 
 

@@ -74,7 +74,7 @@ def application_url(flow: Flow, run: str, step: str) -> str:
 
 
 def _web_address(stored: str) -> str:
-    """An address as Spark or an administrator writes it; "" for any other, which somebody else has stored.
+    """An address as Spark or an administrator writes it; "" for any other text.
 
     It opens from a button that users trust: no scheme that runs a script, no login, nothing that hides the host.
     """

@@ -168,7 +168,7 @@ def _with_starts_and_sizes(
 
 
 def _invisible(flow: Flow, source: ClusterControl, state: ClusterState) -> frozenset[str]:
-    """The topics that the flow names or has copied, and of which the source does not say whether it has them."""
+    """The topics that the flow names or has copied, and whose existence the source does not tell."""
     lacking = {*named_topics(flow), *state.ledger.copied} - state.source.names
     return frozenset(lacking - source.unknown(lacking)) if lacking else frozenset()
 

@@ -55,7 +55,7 @@ def untiered_topics(
 def _pairs_without_tiers(
     flow: Flow, topics: Iterable[tuple[Topic, str]], there: Mapping[str, Topic]
 ) -> Iterator[tuple[Topic, str]]:
-    """The pairs of which only the source's topic is tiered, so that the remote one would become so."""
+    """The pairs where only the source's topic is tiered, so that the remote one would become so."""
     for source, name in topics:
         is_to_be = (
             source.is_tiered

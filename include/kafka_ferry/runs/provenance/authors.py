@@ -67,7 +67,7 @@ def ranges_of_others(
     ranges: Sequence[LedgerRange],
     earlier: Callable[[], Collection[int]] = tuple,
 ) -> list[LedgerRange]:
-    """Those of ranges in a ledger whose records no writer of a flow has written.
+    """The ranges in a ledger whose records no writer of a flow has written.
 
     None on brokers before 3.0, which do not say which producer a transactional id has.
 

@@ -118,7 +118,7 @@ def hidden_ends(
 def _known_ends(
     flow: Flow, ledger: LedgerTable, topics: Collection[Topic]
 ) -> tuple[dict[TopicPartition, LedgerEnd], list[Topic]]:
-    """The same as ``ledger_ends``, and the topics that have any."""
+    """``ledger_ends``, and the topics that have any."""
     ends = ledger_ends(flow, ledger, topics)
     names = {tp.topic for tp in ends}
     return ends, [topic for topic in topics if topic.name in names]

@@ -121,7 +121,7 @@ def replaced_ends(
 
 
 def _preserved_topics(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Topic]:
-    """Those of remote topics whose offsets are preserved, by the flow's marks, by name."""
+    """The remote topics whose offsets are preserved, by the flow's marks, by name."""
     known = {topic.name: topic for topic in topics}
     released, marks = ledger.released_topics(), marks_of(ledger, known.values())
     return {

@@ -219,7 +219,7 @@ def _rows(
 
 
 def _without_leader(flow: Flow, rows: Iterable[Lag]) -> dict[str, FerryError]:
-    """An error for each topic of which a partition's log cannot be asked for."""
+    """An error for each topic with a partition whose log cannot be asked for."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for row in rows:
         if row.log_end is None:

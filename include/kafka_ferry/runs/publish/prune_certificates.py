@@ -69,7 +69,7 @@ class Pruning:
         return pruned
 
     def find_stored(self, certificate: Certificate) -> list[Certificate]:
-        """Those certificates that a new one says are pruned, that go by the options, and that are still there."""
+        """The certificates that a new one says are pruned, that the options do not keep, and that are still there."""
         header, pruned = certificate.header, certificate.header.pruned
         if pruned is None:
             return []

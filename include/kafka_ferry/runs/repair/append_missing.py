@@ -125,7 +125,7 @@ class AppendMissing:
         return self._proposal(self._entry(source, offset))
 
     def proposal_at(self, ledger_offset: int, source: TopicPartition, start: int) -> AppendProposal:
-        """The same for the range of a partition that begins at ``start`` in the ledger's record at an offset."""
+        """The proposal for a partition's range that begins at ``start`` in the ledger's record at an offset."""
         for entry in self._run.ledger.ranges_within(ledger_offset, ledger_offset + 1):
             copied = entry.copied
             if (copied.topic, copied.partition, copied.start) == (*_pair(source), start):

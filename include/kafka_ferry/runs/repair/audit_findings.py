@@ -63,7 +63,7 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
 
 
 def _copied_topics(ledger: LedgerTable, there: Mapping[str, str]) -> set[str]:
-    """Those of the target's topics, whose ids are given by name, that the flow has copied to."""
+    """The target's topics that the flow has copied to, of those whose ids are given by name."""
     wanted = copied_rows() & is_one_of("remote_topic", there)
     rows = ledger.read(wanted, ["remote_topic", "remote_topic_id"])
     known = set(

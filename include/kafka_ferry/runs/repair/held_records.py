@@ -53,13 +53,13 @@ class HeldRecords:
 
     @cached_property
     def missing(self) -> list[Span]:
-        """The source offsets of which the target has no record."""
+        """The source offsets whose records the target lacks."""
         present = [(-1, self.log_start), *spans_of(sorted(self.there))]
         return missing_offsets(self.claims, self.again, present)
 
     @cached_property
     def wanted(self) -> list[int]:
-        """Those of them that the source still has, ascending."""
+        """The missing offsets that the source still has, ascending."""
         return [at for start, end in self.missing for at in range(start, end) if at in self.here]
 
     @property

@@ -17,7 +17,7 @@ Span = tuple[int, int]
 def missing_offsets(
     claims: Iterable[Segment], copied_again: Iterable[Segment], present: Sequence[Span]
 ) -> list[Span]:
-    """The source offsets of which the target has no record, ascending and disjoint.
+    """The source offsets whose records the target lacks, ascending and disjoint.
 
     Args:
         claims: where the records of a range are on the target, by the ledger.

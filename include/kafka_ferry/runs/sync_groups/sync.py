@@ -200,7 +200,7 @@ def _read(
 
 
 def _without_home(move: GroupMove) -> GroupMove:
-    """The same, holding what a run leaves where it is: the application may run on both clusters."""
+    """The moves, with what a run leaves where it is held: the application may run on both clusters."""
     held = (
         replace(one, target=None, offset=None, kind=None, action="held", reason=FROM_TARGET)
         if one.home

@@ -263,7 +263,7 @@ class _Ways:
         return replace(unanswered, translated=found.offset, kind=found.kind)
 
     def move(self, asked: TopicPartition, committed: Committed) -> PartitionMove:
-        """The same of what a group has committed."""
+        """Translate what a group has committed."""
         found = self.answer(asked, committed.offset)
         return PartitionMove(
             asked,

@@ -159,7 +159,7 @@ class Aligner:
             )
 
     def _align_spread(self, pair: Pair) -> Aligned:
-        """The same where the mirror did not keep the source's partitions."""
+        """Align where the mirror did not keep the source's partitions."""
         assert pair.source
         assert pair.remote
         if pair.positions:

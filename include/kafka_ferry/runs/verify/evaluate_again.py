@@ -41,7 +41,7 @@ _Evaluated = dict["RangeKey", RuleEvaluation]
 def ranges_to_evaluate(
     flow: Flow, run: str, plan: Plan, ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
 ) -> list[LedgerRange]:
-    """Those of a run's ranges whose rule it evaluates again, by ``verify.transforms``.
+    """The run's ranges whose rule it evaluates again, by ``verify.transforms``.
 
     Only those are chosen that were copied by the rule and into the topic that there are now.
 

@@ -32,7 +32,7 @@ _GONE: Final = 2**62
 
 @dataclass(frozen=True)
 class ProofAges:
-    """The proved ranges of which the target still has records.
+    """The proved ranges whose records the target still has, at least in part.
 
     Attributes:
         ledger_offsets: the ledger's record of each range.
@@ -54,7 +54,7 @@ class ProofAges:
         return int(self.proved_at.min()) if len(self.proved_at) else 0
 
     def by_partition(self) -> dict[TopicPartition, int]:
-        """The same for each *target* partition that has any."""
+        """When the oldest proof of each *target* partition was last read back, in milliseconds since 1970."""
         found = np.full(len(self.names), _GONE, np.int64)
         np.minimum.at(found, self.partitions, self.proved_at)
         return {
@@ -62,7 +62,7 @@ class ProofAges:
         }
 
     def entries(self) -> list[ProvedEntry]:
-        """The same for each record of the ledger."""
+        """The size and the oldest proof of each record of the ledger."""
         offsets, firsts, inverse = np.unique(
             self.ledger_offsets, return_index=True, return_inverse=True
         )

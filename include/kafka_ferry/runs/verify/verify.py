@@ -138,7 +138,7 @@ def _has_grown(run: RunContext, through: int) -> bool:
 
 
 def _stored_recounts(run: RunContext, plan: Plan) -> StoredRecounts:
-    """What the step ``mirror`` has read back; of a flow that signs, only what nobody has changed since."""
+    """What the step ``mirror`` has read back; where the flow signs, only if the file is unchanged since."""
     if not run.flow.certificates_enabled:
         return run.folder.recounts
     return StoredRecounts(run.folder.files, recorded_digests(run, plan.ledger_end))

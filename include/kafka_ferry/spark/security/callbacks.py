@@ -1,4 +1,4 @@
-"""Calls from the JVM into this process, which PySpark takes from whoever connects."""
+"""Calls from the JVM into this process, which PySpark takes from any client that connects."""
 
 from __future__ import annotations
 

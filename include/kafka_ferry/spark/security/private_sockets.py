@@ -25,7 +25,7 @@ def short_folder() -> str:
 
 @cache
 def driver_folder() -> str:
-    """A folder of this process that nobody else may enter; deleted when the process ends."""
+    """A folder that only this user may enter; deleted when the process ends."""
     folder = tempfile.mkdtemp(prefix="ferry-", dir=short_folder())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

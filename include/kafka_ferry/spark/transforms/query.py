@@ -190,7 +190,7 @@ class _Rule:
         return frozenset(column for column in COLUMNS if column in used)
 
     def apply(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
-        """The rows, of which those of this rule have results.
+        """The rows; those of this rule have results.
 
         Args:
             rows: rows by our own names.

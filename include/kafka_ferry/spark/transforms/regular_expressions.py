@@ -47,7 +47,7 @@ class DeepSearch:
 
 
 def deep_searches(spark: SparkSession, tree: Tree) -> Iterator[DeepSearch]:
-    """Those of an expression.
+    """The deep searches of an expression.
 
     Raises:
         ValueError: a regular expression is none, or a deep search is within a lambda, where it cannot be tried before.

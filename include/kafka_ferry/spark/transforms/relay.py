@@ -352,7 +352,7 @@ def _fillers(schema: pa.Schema) -> tuple[pa.RecordBatch, ...]:
 
 
 def _address(name: str, attempt: int) -> str:
-    """Where the workers of a task meet: from the address of one task, nobody can tell that of the next."""
+    """Where the workers of a task meet: the address of one task does not give away that of the next."""
     digest = hashlib.sha256(f"{name}-{attempt}".encode()).hexdigest()[:32]
     return f"{short_folder()}/ferry-{digest}/rows"
 

@@ -137,7 +137,7 @@ def _change(
     request: Callable[[str], Any],
     refused: Callable[[str, Any], Refused],
 ) -> dict[str, Refused]:
-    """Send one request per group, each of which needs a right to ``operation`` on the group."""
+    """Send one request per group; each needs a right to ``operation`` on the group."""
 
     def ask(
         connections: Sequence[Connection], some: list[str]

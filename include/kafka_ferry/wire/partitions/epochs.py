@@ -83,7 +83,7 @@ def epochs_before(
 def epoch_ends_on(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd]:
-    """The same of the brokers that lead the partitions by ``nodes``; for the newest epoch it is the log's end."""
+    """The epochs' ends by the brokers that lead the partitions by ``nodes``; for the newest epoch, the log's end."""
 
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, EpochEnd]]:
         return _ends(cluster, node, {tp: epochs[tp] for tp in some})

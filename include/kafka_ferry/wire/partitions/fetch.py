@@ -303,7 +303,7 @@ class PendingFetch:
 
 
 def await_answers(fetches: Iterable[PendingFetch], timeout_s: float) -> list[PendingFetch]:
-    """Those whose brokers have begun to answer, or have disconnected; waits until there is one."""
+    """The fetches whose brokers have begun to answer, or have disconnected; waits until there is one."""
     by_file = {fetch.connection.fileno: fetch for fetch in fetches}
     if closed := by_file.keys() & {_CLOSED}:
         return [by_file[file] for file in closed]

@@ -57,7 +57,7 @@ class Reach:
         self._per_byte: deque[float] = deque(maxlen=_REMEMBERED)
 
     def learn(self, offsets: int, largest: int, max_bytes: int) -> None:
-        """An answer of at most ``max_bytes`` had batches of so many offsets, one of them the largest.
+        """Note an answer of at most ``max_bytes``: the number of offsets in its batches, and the largest batch.
 
         The next one may begin within a batch, and gets all of that.
         """

@@ -79,7 +79,7 @@ def offsets_at(
 def look_up(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
 ) -> LookedUp:
-    """The same, with refusals by partition in the answer.
+    """The first record at or after a time in each partition, or why its broker gives none.
 
     Raises:
         ClusterUnreachable: as ``offsets_at``.

@@ -96,7 +96,7 @@ def list_(
     since: ListSinceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List a flow's certificates, and of which records they are."""
+    """List a flow's certificates, and the records that they are about."""
     from kafka_ferry.runs.certificates import find_certificates
 
     first = moment_ms("--since", since) if since else 0

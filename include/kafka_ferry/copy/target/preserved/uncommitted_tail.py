@@ -132,7 +132,7 @@ class Ahead:
     def _require_the_sources(
         self, converted: ConvertedBatch, found: Iterable[Record], wanted: Iterable[Record]
     ) -> list[Record]:
-        """Those of ``found`` that the source has compacted away or deleted since.
+        """The offsets in ``found`` that the source has compacted away or deleted since.
 
         Raises:
             Misplaced: if the target holds records that the source never had.

@@ -26,7 +26,7 @@ _NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 
 
 class _Whole(NamedTuple):
-    """A type of whole numbers: Spark's type, and the bounds, of which the upper one is the first that is too large."""
+    """A type of whole numbers: Spark's type, the smallest one, and the first one that is too large."""
 
     sql_type: str
     low: int

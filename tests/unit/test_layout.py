@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -71,6 +72,18 @@ def test_no_folder_has_more_than_fifteen_modules() -> None:
     of_tests = {file.parent for file in TESTS.rglob("*.py")}
     wide = {str(it.relative_to(PROJECT)): len(modules(it)) for it in [*FOLDERS, *of_tests]}
     assert {folder: count for folder, count in wide.items() if count > MOST} == {}
+
+
+def test_the_page_on_the_architecture_names_every_folder() -> None:
+    page = (PROJECT / "docs" / "architecture.md").read_text()
+    named = {
+        name.rpartition("/")[2]
+        for line in page.splitlines()
+        if line.startswith("| `")
+        for name in re.findall("`([a-z0-9_/]+)`", line.split("|")[1])
+    }
+    inside = Path(str(kafka_ferry.__file__)).parent
+    assert {folder.name for folder in folders(kafka_ferry) if folder != inside} - named == set()
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: str(it.relative_to(PROJECT)))

@@ -123,7 +123,11 @@ def _account(
 
 def _count_displaced(copied: CopiedRange, reached: int) -> int:
     """Records that the ledger has below ``reached``, where others were before: a truncated log was written on."""
-    return sum(min(max(reached - target, 0), records) for _, target, records in copied.segments)
+    displaced = 0
+    for _, target, records in copied.segments:
+        displaced += min(max(reached - target, 0), records)
+        reached = max(reached, target + records)
+    return displaced
 
 
 def _count_misplaced(copied: CopiedRange) -> int:

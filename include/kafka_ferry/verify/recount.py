@@ -172,6 +172,7 @@ def _recount(
     counted = [_Counted() for _ in claims]
     compared = [span for claim in claims for span in claim.compared]
     beyond = at = 0
+    epoch = -1
     start = max(stretches[0].start, first)
     ends = [log.end]
     batches = ended_batches(cluster, log, start, max_bytes=fetch_bytes(until), on_end=ends.append)
@@ -179,14 +180,13 @@ def _recount(
         base, count = batch.header.base_offset, batch.header.records
         if until and base >= until.end:
             break
+        if base < stretches[-1].end:
+            epoch = batch.header.leader_epoch
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
         following = stretches[at] if at < len(stretches) else None
         if is_aborted or batch.header.is_control:
-            # Nothing of ours can be there any more: the log was truncated, and has gone on.
-            if following and following.start <= base:
-                taken = min(following.end, batch.header.next_offset) - base
-                counted[following.range].overwritten += taken
+            _overwrite(batch.header, stretches, at, counted)
             continue
         if (
             following
@@ -196,6 +196,9 @@ def _recount(
             counted[following.range].add_boundary(batch.header, following.end)
         elif following and claims[following.range].is_adopted:
             _add_of_another(batch, record_spans(batch, first), islice(stretches, at, None), counted)
+        elif following and _is_of_another(batch.header, claims[following.range], following):
+            counted[following.range].foreign += count
+            _overwrite(batch.header, stretches, at, counted)
         elif following and following.start <= base:
             # Brokers return whole batches, including the one in which the log starts.
             mine = counted[following.range]
@@ -214,7 +217,25 @@ def _recount(
             for found, claim in zip(counted, claims, strict=True)
         ),
         beyond,
+        epoch=epoch,
     )
+
+
+def _is_of_another(header: BatchHeader, claim: RangeClaim, stretch: _Stretch) -> bool:
+    """Whether a batch lies where a range's records were, and another producer has written it."""
+    overlaps = max(stretch.start, header.base_offset) < min(stretch.end, header.next_offset)
+    return overlaps and claim.producer_id not in (None, header.producer_id)
+
+
+def _overwrite(
+    header: BatchHeader, stretches: Sequence[_Stretch], at: int, counted: Sequence[_Counted]
+) -> None:
+    """Count the offsets of ours, from ``stretches[at]`` on, that a batch has taken: the log was truncated before."""
+    while at < len(stretches) and stretches[at].start < header.next_offset:
+        start, end, number = stretches[at]
+        overlap = min(end, header.next_offset) - max(start, header.base_offset)
+        counted[number].overwritten += max(0, overlap)
+        at += 1
 
 
 def _add_of_another(

@@ -29,7 +29,8 @@ class Recount:
             records, to store until when it keeps their tombstones (KIP-534).
         across: batches of ours that reach beyond the range; ``digest`` excludes them.
         uncleaned: records of ours that no cleaner has removed: they would be at or after the last stable offset of the
-            target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record or a marker is now.
+            target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record, a marker or a batch of
+            another producer is now.
         log_start: the first offset of the target's log when it was read.
         strangers: the ids of some producers of ``foreign``, where the offsets are translated.
     """
@@ -56,6 +57,7 @@ class PartitionRecount(NamedTuple):
             they are in a transaction that was aborted.
         before: data records before the first range, if a mirror with preserved offsets begins there.
         unread: why the partition could not be read, "" if it was: the numbers say nothing then.
+        epoch: the leader epoch of the last batch before the end of the ranges, -1 where none is known.
     """
 
     ranges: tuple[Recount, ...]
@@ -63,6 +65,7 @@ class PartitionRecount(NamedTuple):
     uncommitted: int = 0
     before: int = 0
     unread: str = ""
+    epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -400,6 +400,13 @@ class TestARangeWithPreservedOffsets:
     def test_of_translated_offsets_has_none_elsewhere(self) -> None:
         assert kept_row(segments=(Segment(100, 7, 90),), preserved=False).ledger.misplaced == 0
 
+    @pytest.mark.parametrize(("second", "displaced"), [(67, 0), (90, 0), (47, 20), (7, 30)])
+    def test_counts_records_of_translated_offsets_that_the_ledger_has_where_others_are(
+        self, second: int, displaced: int
+    ) -> None:
+        segments = Segment(100, 7, 60), Segment(160, second, 30)
+        assert kept_row(segments=segments, preserved=False).ledger.displaced == displaced
+
     def test_says_how_many_records_were_adopted(self) -> None:
         row = kept_row(adopted=40)
         assert row.ledger.adopted == 40

@@ -7,6 +7,7 @@ Every step may be repeated; no offset is ever moved backwards.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,7 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
 )
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.provenance.log_ends import hidden_ends
 from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.step_time import step_time
@@ -48,12 +50,15 @@ from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
+    from kafka_ferry.model import Topic
 
 log = logging.getLogger(__name__)
 
 # During a failover an operator must not wait a minute for a cluster that is gone.
 _SOURCE_RETRY_S: Final = 10
 _RECORDS_LOOKED_AT: Final = 1_000
+# A transaction that ends now hides records for a moment.
+_PAUSES_S: Final = (0.2, 1.0, 2.0)
 
 
 def failover(
@@ -98,7 +103,9 @@ def failover(
             )
         copied_to = {} if silence else copied_ends(flow, ledger)
         notes += tuple(_of_other_sources(flow, moves))
-        found = outlook(flow, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
+        found = outlook(
+            flow, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
+        )
         return replace(found, source_answers=not silence)
 
 
@@ -178,6 +185,7 @@ def projected_ledger(flow: Flow, *, has_run: bool = False) -> LedgerTable:
 
 def outlook(
     flow: Flow,
+    ledger: LedgerTable,
     moves: GroupMoves,
     copied_to: Mapping[TopicPartition, int],
     *,
@@ -190,6 +198,7 @@ def outlook(
 
     Args:
         flow: the flow into the cluster that the groups move to.
+        ledger: its ledger, projected.
         moves: what was done.
         copied_to: by source partition, the offset up to which it is copied.
         run: the id of this failover.
@@ -208,6 +217,7 @@ def outlook(
     readable, _ = control.readable_topics(topics)
     wait_s = flow.partition_wait_ms / 1000
     logs = control.log_bounds(readable.values(), "read_uncommitted", wait_s=wait_s)
+    hidden = _still_hidden(flow, control, ledger, readable.values())
     groups = []
     for move in moves.groups:
         state, offsets = states[move.group.name], committed.get(move.group.name, {})
@@ -220,6 +230,7 @@ def outlook(
                 logs,
                 is_done=is_done,
                 goes_to=flow.target.alias,
+                hidden=hidden,
             )
         )
     return Outlook(
@@ -233,6 +244,19 @@ def outlook(
         notes=(*notes, *moves.notes),
         failures=tuple(dict.fromkeys((*moves.failures, *map(str, unknown)))),
     )
+
+
+def _still_hidden(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> frozenset[TopicPartition]:
+    """The *target* partitions that hide copied records for longer than a transaction's end takes."""
+    hidden = hidden_ends(flow, target, ledger, topics)
+    for pause_s in _PAUSES_S:
+        if not hidden:
+            break
+        time.sleep(pause_s)
+        hidden &= hidden_ends(flow, target, ledger, topics)
+    return hidden
 
 
 def _why_silent(flow: Flow) -> str:

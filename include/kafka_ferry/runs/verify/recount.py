@@ -50,11 +50,13 @@ class Recounted:
         present: those whose remote topic exists, or may exist.
         gone: those whose remote topic was deleted or given up.
         recounts: by *target* partition, what was found in it.
+        cut: the *target* partitions without ranges that do not show the last record that the ledger has there.
     """
 
     present: list[RangeRow]
     gone: list[RangeRow]
     recounts: Mapping[TopicPartition, PartitionRecount]
+    cut: frozenset[TopicPartition] = frozenset()
 
 
 def recount_ranges(
@@ -96,14 +98,16 @@ def recount_ranges(
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     accepted = accepted_ranges(ledger)
-    left = {(topic, number) for _, topic, number, _ in accepted}
+    compacted = {name for name, topic in topics.items() if topic.is_compacted}
+    names = ledger.topics() if accepted else {}
+    left = {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
     cut = {
         tp
-        for tp, entries in by_target.items()
-        if _is_cut(recounts[tp], claims[tp], boundaries.get(tp))
+        for tp, found in recounts.items()
+        if _is_cut(found, claims[tp], boundaries.get(tp))
         # A cleaner may have taken it, or a person has looked at what is missing and left it so.
-        and left.isdisjoint((it.copied.topic, it.copied.partition) for it in entries)
-        and (not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1))
+        and tp not in left
+        and not (tp.topic in compacted and not _is_hidden(flow, tp, boundaries[tp].offset - 1))
     } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
@@ -116,6 +120,7 @@ def recount_ranges(
         [_with_own_strangers(row, found, own) for row, found in rows] + unread,
         [_range_row(entry, None) for entry in gone],
         recounts,
+        frozenset(cut - by_target.keys()),
     )
 
 
@@ -169,8 +174,12 @@ def _claims(
     claims = {tp: [RangeClaim.boundary(end.offset)] for tp, end in boundaries.items()}
     for tp, entries in by_target.items():
         of_ranges = [
-            RangeClaim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
-            for copied in (entry.copied for entry in entries)
+            RangeClaim.of(
+                entry.copied,
+                writer=entry.producer_id,
+                is_first=first.get((tp, entry.copied.remote_topic_id)) == entry.copied.start,
+            )
+            for entry in entries
         ]
         claims.setdefault(tp, []).extend(without_overwritten(of_ranges))
     return claims

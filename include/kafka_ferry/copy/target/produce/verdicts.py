@@ -120,8 +120,10 @@ class Verdicts:
         if answer.code == NONE and after_refused:
             self.make_void(f"{refused} A later batch was accepted.", excludes=True)
         elif answer.code == NONE:
-            out.base_offset = answer.base_offset
-            queue.settle()
+            if not queue.stored(out, answer.base_offset):
+                # What it has stored of this transaction may be gone, and would be committed without it.
+                lost = "its log has lost records (an unclean leader election?)"
+                self.make_void(f"Writing {what}: {lost}.")
         elif after_refused:
             return
         elif answer.code in _VOID:

@@ -69,6 +69,20 @@ def test_a_dead_letter_after_a_refused_batch_is_in_no_transaction(letter: int) -
     ]
 
 
+@pytest.mark.parametrize(
+    ("second", "is_void"), [(104, False), (200, False), (103, True), (0, True)]
+)
+def test_a_batch_stored_before_the_one_before_it_voids_the_transaction(
+    second: int, *, is_void: bool
+) -> None:
+    """A log that was truncated in between holds the second one in the place of the first."""
+    verdicts, queue = Verdicts(None), a_queue()
+    for start, base_offset in ((0, 100), (4, second)):
+        judge(verdicts, Answer(0, base_offset, "", ()), a_converted_batch(start=start), queue)
+    assert bool(verdicts.void) == is_void
+    assert not is_void or "its log has lost records" in str(verdicts.void)
+
+
 def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() -> None:
     verdicts = Verdicts(None)
     judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))

@@ -36,7 +36,7 @@ def log_reason(context: Context) -> None:
             log.error("%s", line)
 
 
-LAST_WORDS: Final[Mapping[str, Any]] = {
+FAILURE_CALLBACKS: Final[Mapping[str, Any]] = {
     "on_failure_callback": log_reason,
     "on_retry_callback": log_reason,
 }

@@ -22,7 +22,7 @@ from kafka_ferry.spark.session import no_spark
 from kafka_ferry_airflow.concurrency import await_other_runs
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.approval import PREPARED
-from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors, as_airflow
+from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors, as_airflow
 from kafka_ferry_airflow.links import history_conf
 from kafka_ferry_airflow.process_guard import ProcessGuard
 from kafka_ferry_airflow.project import Project
@@ -104,7 +104,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             application=str(project.spark_job(step)),
             application_args=arguments,
             name=f"ferry {step} {flow.name}" + ("" if shard is None else f" shard {shard}"),
-            **{**LAST_WORDS, **kwargs},  # a mapped task has them among its arguments
+            **{**FAILURE_CALLBACKS, **kwargs},  # a mapped task has them among its arguments
         )
         self.step = step
         self.project = project
@@ -112,7 +112,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         self.shard = shard
         self.shard_name = shard_name
         self._guard: ProcessGuard | None = None
-        self._told_to_end = False
+        self._is_killed = False
 
     def execute(self, context: Context) -> None:
         """Submits the job, which inherits the connections of the flow's clusters, and waits for its end.
@@ -135,12 +135,12 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         if not _resumes(self._get_hook()):
             self._forget(context)
         try:
-            with ProcessGuard() as self._guard, self._told_privately():
-                if self._told_to_end:
+            with ProcessGuard() as self._guard, self._properties_in_file():
+                if self._is_killed:
                     raise AirflowException("It was terminated before Spark was started.")
                 super().execute(context)
         except Exception as error:
-            if self._told_to_end:
+            if self._is_killed:
                 raise AirflowException(_ENDED.format(self.step)) from error
             failure = self._failure(context)
             if failure is None:
@@ -148,7 +148,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             raise as_airflow(failure) from error
 
     @contextmanager
-    def _told_privately(self) -> Iterator[None]:
+    def _properties_in_file(self) -> Iterator[None]:
         """Passes the connection's properties in a file: any user can see a process's arguments."""
         own = _properties(BaseHook.get_connection(self._conn_id))
         if not own:
@@ -168,7 +168,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """Ends the task's Spark processes on this machine, and asks a cluster to end its driver elsewhere."""
-        self._told_to_end = True
+        self._is_killed = True
         if self._guard:
             self._guard.end_all()
         if self._hook:

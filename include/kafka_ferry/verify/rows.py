@@ -68,7 +68,7 @@ class PartitionRecount(NamedTuple):
     epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerAccount(Flat):
     """How the ledger accounts for the source offsets of a range: each is a copied record or has a reason.
 
@@ -117,7 +117,7 @@ class LedgerAccount(Flat):
         return self.reasons[Reason.LOST] - sum(end - start for start, end in self.lost_intervals)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRecords:
     """What the target holds of the records of a range, and why it lacks the others.
 

@@ -8,7 +8,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_ferry_airflow.dags.plan_text import plan_markdown
-from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors
+from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,7 +43,7 @@ class PlanApprovalOperator(ApprovalOperator):
 
     def __init__(self, *, flow: Flow, **kwargs: Any) -> None:
         super().__init__(
-            subject=f"{flow.name}: approve the plan of this run?", **{**LAST_WORDS, **kwargs}
+            subject=f"{flow.name}: approve the plan of this run?", **{**FAILURE_CALLBACKS, **kwargs}
         )
         self.flow = flow
 

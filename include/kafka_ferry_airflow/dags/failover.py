@@ -21,7 +21,7 @@ from kafka_ferry.errors import FerryError, GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.description import tags_of
 from kafka_ferry_airflow.dags.params import require_known, show_form
-from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors, log_reason
+from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors, log_reason
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import Outlook
@@ -82,7 +82,7 @@ def failover_dag(flow: Flow) -> DAG:
     """The DAG that lets the groups of ``flow`` continue on its target."""
     with _by_hand(flow, "failover", _FAILOVER) as dag:
 
-        @task(task_id="failover", **LAST_WORDS)
+        @task(task_id="failover", **FAILURE_CALLBACKS)
         def fail_over() -> dict[str, Any]:
             """Syncs the groups' offsets a last time; its log says where each group continues."""
             from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
@@ -127,7 +127,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
                 require_known(get_current_context())
             require_confirmed(flow, get_current_context()["params"])
 
-        @task(trigger_rule=TriggerRule.NONE_FAILED, **LAST_WORDS)
+        @task(trigger_rule=TriggerRule.NONE_FAILED, **FAILURE_CALLBACKS)
         def move_groups() -> dict[str, Any]:
             """Translates the groups' offsets back, and commits them on the cluster that they came from."""
             from kafka_ferry.runs.failover.failback import failback  # noqa: PLC0415  (PyArrow)

@@ -17,7 +17,7 @@ from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.approval import APPROVED, PLANNED, PREPARED
 from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
-from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors
+from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors
 from kafka_ferry_airflow.monitoring.assets import add_asset_events
 from kafka_ferry_airflow.page.urls import report_url
 
@@ -40,7 +40,7 @@ class StepOperator(BaseOperator):
     """
 
     def __init__(self, *, flow: Flow, **kwargs: Any) -> None:
-        super().__init__(doc_md=type(self).__doc__, **{**LAST_WORDS, **kwargs})
+        super().__init__(doc_md=type(self).__doc__, **{**FAILURE_CALLBACKS, **kwargs})
         self.flow = flow
 
     def execute(self, context: Context) -> Any:

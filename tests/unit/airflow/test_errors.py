@@ -6,7 +6,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
-from kafka_ferry_airflow.errors import LAST_WORDS, airflow_errors, as_airflow
+from kafka_ferry_airflow.errors import FAILURE_CALLBACKS, airflow_errors, as_airflow
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_whether_a_retry_can_help_is_the_errors_word(error: FerryError, is_final
 def test_the_reason_is_the_last_thing_in_a_tasks_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     error = FerryError("Two are wrong:", details=["orders is.", "payments is."])
-    LAST_WORDS["on_failure_callback"]({"exception": as_airflow(error)})
+    FAILURE_CALLBACKS["on_failure_callback"]({"exception": as_airflow(error)})
     assert caplog.messages == ["::endgroup::", "Two are wrong:", "  orders is.", "  payments is."]
-    LAST_WORDS["on_retry_callback"]({"exception": KeyError("no word of ours")})
+    FAILURE_CALLBACKS["on_retry_callback"]({"exception": KeyError("no word of ours")})
     assert len(caplog.messages) == 4
 
 

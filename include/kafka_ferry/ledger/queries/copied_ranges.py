@@ -267,9 +267,7 @@ def _read(ledger: LedgerTable, wanted: pc.Expression, kind: type[_T]) -> Iterato
     """The copied ranges that match, as a dataclass whose fields are the columns that are read."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for batch in ledger.read(copied_rows() & wanted, names).to_batches():
-        columns = (map(_FIELDS.get(name, _same), batch[name].to_pylist()) for name in names)
-        yield from map(kind, *columns)
-
-
-def _same(value: Any) -> Any:
-    return value
+        values = {name: batch[name].to_pylist() for name in names}
+        for name in values.keys() & _FIELDS.keys():
+            values[name] = map(_FIELDS[name], values[name])
+        yield from map(kind, *values.values())

@@ -103,6 +103,14 @@ class TargetRanges:
     partitions: Offsets
     names: tuple[tuple[TopicPartition, str], ...]
 
+    def ends(self) -> dict[tuple[TopicPartition, str], int]:
+        """The *target* offset up to which the ranges of each of ``names`` account for its log, 0 where for none."""
+        # With preserved offsets, a range may end in offsets without a record.
+        reached = np.where(self.preserved, self.source_ends, self.target_ends)
+        ends = np.zeros(len(self.names), np.int64)
+        np.maximum.at(ends, self.partitions, reached)
+        return dict(zip(self.names, ends.tolist(), strict=True))
+
 
 def range_columns(
     ledger: LedgerTable,

@@ -27,6 +27,8 @@ def test_each_range_has_the_place_and_the_end_of_its_records(ledger: Ledger) -> 
     assert found.source_ends.tolist() == [10, 5, 2, 12]
     assert found.preserved.tolist() == [False, True, False, False]
     assert found.bytes.tolist() == [1000, 500, 200, 200]
+    # Where offsets are preserved, it is the range that ends, and not its last record.
+    assert found.ends() == {orders: 1010, clicks: 5}
 
 
 def test_only_some_topics_are_read_and_only_up_to_a_ledger_offset(ledger: Ledger) -> None:

@@ -296,8 +296,7 @@ class AppendMissing:
         )
 
     def _is_accepted(self, entry: LedgerRange) -> bool:
-        key = (entry.ledger_offset, entry.copied.topic, entry.copied.partition, entry.copied.start)
-        return key in accepted_ranges(self._run.ledger)
+        return entry.key in accepted_ranges(self._run.ledger)
 
     def _refusal_by_content(self, entry: LedgerRange, found: HeldRecords) -> str:
         if not found.missing:

@@ -206,8 +206,7 @@ class LedgerTable:
                 transient=True,
             )
         log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
-        self._folder.delete(self._files.names() if all_of_it else damaged)
-        self._folder.delete(damaged)
+        self._folder.delete([*damaged, *(self._files.names() if all_of_it else ())])
         self._complete_to = 0
         self.project(*self._topic)
 
@@ -308,10 +307,10 @@ class LedgerTable:
         compared = pc.list_value_length(rows["compared"])
         is_own = pc.equal(pc.add(rows["adopted"], compared), 0)
         own = pc.if_else(is_own, rows["target_end"], pa.scalar(-1, pa.int64()))
-        grouped = rows.append_column("own_end", own).group_by(keys)
+        grouped = rows.append_column("own_end", own).group_by(keys, use_threads=False)
         ids = {topic.name: topic.topic_id for topic in topics}
-        taken = rows.filter(pc.field("remote_epoch") >= 0).select(
-            [*keys, "target_end", "remote_epoch"]
+        taken = rows.select([*keys, "target_end", "remote_epoch"]).filter(
+            pc.greater_equal(rows["remote_epoch"], 0)
         )
         epochs = {tuple(row.values())[:-1]: row["remote_epoch"] for row in taken.to_pylist()}
         return {

@@ -28,6 +28,7 @@ _T = TypeVar("_T")
 _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "reasons": dict,
     "rebuilt": dict,
+    "rule_counts": dict,
     "segments": lambda value: tuple(Segment(**one) for one in value),
     "lost": lambda value: tuple((one["start"], one["end"]) for one in value),
     "compared": bool,
@@ -106,7 +107,7 @@ class RangeCounts:
         rewound_from: as ``CopiedRange.rewound_from``.
         adopted: as ``CopiedRange.adopted``.
         transform: as ``CopiedRange.transform``.
-        changed: as ``CopiedRange.changed``.
+        rule_counts: as ``CopiedRange.rule_counts``.
     """
 
     ledger_offset: int
@@ -131,7 +132,7 @@ class RangeCounts:
     rewound_from: int
     adopted: int
     transform: str
-    changed: int
+    rule_counts: Mapping[str, int]
 
     @property
     def source(self) -> TopicPartition:
@@ -221,6 +222,19 @@ def spans_into(
     if after is not None:
         wanted &= (pc.field("end") > after) | (pc.field("rewound_from") >= 0)
     return _read(ledger, wanted, CopiedSpan)
+
+
+def rewinds(ledger: LedgerTable) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """Where copying began again in the place of what a source had lost, by the topic's id and the partition.
+
+    Source offsets, each with the ledger's offset of the range that begins there.
+    """
+    columns = ["topic_id", "partition", "start", "ledger_offset"]
+    starts: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for row in ledger.read(ordinary_rows() & (pc.field("rewound_from") >= 0), columns).to_pylist():
+        place = (row["topic_id"], row["partition"])
+        starts.setdefault(place, []).append((row["start"], row["ledger_offset"]))
+    return starts
 
 
 def spans_beside(ledger: LedgerTable, entry: LedgerRange) -> Iterator[CopiedSpan]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
+
+from kafka_ferry.ledger.rows import is_one_of
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger.table import LedgerTable
@@ -62,6 +65,12 @@ def selection_at_start(ledger: LedgerTable, run: str) -> str:
     """Which topics the flow selected when a run last began to copy; "" where it did not, or did not say it."""
     rows = ledger.read((pc.field("type") == "run") & (pc.field("run") == run), ["topics"])
     return next(filter(None, reversed(rows["topics"].to_pylist())), "")
+
+
+def isolation_levels(ledger: LedgerTable, runs: Iterable[str]) -> frozenset[str]:
+    """By which of the source's records some runs have copied, as far as they have begun."""
+    wanted = (pc.field("type") == "run") & is_one_of("run", runs)
+    return frozenset(ledger.read(wanted, ["isolation_level"])["isolation_level"].to_pylist())
 
 
 def last_start_before(ledger: LedgerTable, run: str) -> int:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Reason
+from kafka_ferry.batches.rule_counts import CHANGED
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import RangesFailed
 from kafka_ferry.ledger.accounts import accounts
@@ -163,7 +164,10 @@ def _topics(plan: Plan, counts: RunCounts) -> RunTopics:
     )
     return RunTopics(
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.remarks.skipped),
-        notes=(*map(str, plan.remarks.notes), *(it.doubt for it in counts.rules if it.doubt)),
+        notes=(
+            *map(str, plan.remarks.notes),
+            *(chain.from_iterable(it.doubts for it in counts.rules)),
+        ),
         changes=tuple(map(str, changes)),
         drifts=tuple(map(str, (*plan.topics.drifts, *plan.topics.misplacements))),
         retirements=tuple(map(str, plan.topics.retirements)),
@@ -227,17 +231,20 @@ def _rule_counts(flow: Flow, ranges: Iterable[RangeCounts]) -> Iterator[RuleCoun
     ruled = [it for it in ranges if it.transform]
     fingerprints = {topic: flow.fingerprint_of(topic) for topic in {it.topic for it in ruled}}
     sums: dict[int, Counter[str]] = defaultdict(Counter)
+    by_name: dict[int, Counter[str]] = defaultdict(Counter)
     for it in ruled:
         rule = flow.transform_of(it.topic)
         if rule and it.transform == fingerprints[it.topic]:
             left_out = it.reasons.get(Reason.FILTERED, 0)
-            sums[flow.transform.index(rule)].update(
-                records=it.records + left_out, changed=it.changed, left_out=left_out
+            index, counts = flow.transform.index(rule), dict(it.rule_counts)
+            sums[index].update(
+                records=it.records + left_out, changed=counts.pop(CHANGED, 0), left_out=left_out
             )
+            by_name[index].update(counts)
     for index, those in sorted(sums.items()):
         if those["records"]:
             is_to_change = flow.transform[index].is_to_change
-            yield RuleCounts(index + 1, **those, changes=is_to_change)
+            yield RuleCounts(index + 1, **those, changes=is_to_change, by_name=dict(by_name[index]))
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:

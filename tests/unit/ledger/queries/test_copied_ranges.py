@@ -12,6 +12,7 @@ from kafka_ferry.ledger.queries.copied_ranges import (
     counts_of_run,
     next_source_offset,
     ranges_with,
+    rewinds,
     spans_beside,
     spans_beside_appended,
     spans_between,
@@ -26,7 +27,7 @@ REMOTE = ("primary.orders", "id of primary.orders")
 WITH_REASONS = {"records": 6, "reasons": {"lost": 3, "aborted": 1}, "lost": ((10, 13),)}
 ENTRIES = [
     a_run(),
-    a_transaction(a_copied_range(0, 10, rebuilt={"legacy": 2})),
+    a_transaction(a_copied_range(0, 10, rebuilt={"legacy": 2}, rule_counts={"x": 3})),
     a_transaction(a_copied_range(10, 20, **WITH_REASONS), run="run-2"),
     a_backfill(a_copied_range(2, 8)),
     a_transaction(a_copied_range(0, 3, topic="clicks"), run="run-2"),
@@ -56,6 +57,7 @@ def test_a_partition_has_the_counts_of_backfills_too(table: LedgerTable) -> None
     assert [it.ledger_offset for it in found] == [1, 2, 3, 5]
     assert [it.is_backfill for it in found] == [False, False, True, False]
     assert (found[0].rebuilt, found[3].rewound_from) == ({"legacy": 2}, 20)
+    assert (found[0].rule_counts, found[3].rule_counts) == ({"x": 3}, {})
     assert [it.ledger_offset for it in counts_in_topics(table, ["primary.clicks"])] == [4]
 
 
@@ -87,6 +89,10 @@ def test_spans_after_an_offset_have_all_rewinds(
 ) -> None:
     found = spans_into(table, ["id of orders"], ["id of primary.orders"], after=after)
     assert [it.ledger_offset for it in found] == at
+
+
+def test_rewinds_have_their_start_and_their_place_in_the_ledger(table: LedgerTable) -> None:
+    assert rewinds(table) == {("id of orders", 0): [(5, 5)]}
 
 
 def test_spans_beside_a_range_are_all_but_it(table: LedgerTable) -> None:

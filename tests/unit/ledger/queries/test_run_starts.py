@@ -7,6 +7,7 @@ import pytest
 from kafka_ferry.ledger import RunEntry
 from kafka_ferry.ledger.queries.run_starts import (
     RunStart,
+    isolation_levels,
     last_run,
     last_runs,
     last_start_before,
@@ -18,7 +19,15 @@ from tests.unit.ledger.entries import FLOW, NOW, a_copied_range, a_run, a_transa
 from tests.unit.ledger.queries.conftest import Ledger
 
 OTHER = "other->backup"
-AGAIN = RunEntry(flow=FLOW, run="run-2", at=NOW + 9, writers=4, assignment="topic/2", topics="t")
+AGAIN = RunEntry(
+    flow=FLOW,
+    run="run-2",
+    at=NOW + 9,
+    writers=4,
+    assignment="topic/2",
+    topics="t",
+    isolation_level="read_committed",
+)
 ENTRIES = [
     a_run(),
     a_transaction(a_copied_range()),
@@ -60,3 +69,9 @@ def test_writers_are_those_of_a_run_if_number_and_assignment_are(
     writers: Writers, are_those: bool
 ) -> None:
     assert LAST.has_writers(writers) is are_those
+
+
+def test_isolation_levels_are_those_with_which_the_runs_began(ledger: Ledger) -> None:
+    table = ledger(*ENTRIES)
+    assert isolation_levels(table, ["run-2", "run-9"]) == {"", "read_committed"}
+    assert isolation_levels(table, []) == frozenset()

@@ -98,7 +98,7 @@ DEFECTS: Final = (
     Defect(
         "writers are not fenced before the assignment changes",
         "runs/mirror/mirror.py",
-        'before = {(row["writers"], row["assignment"]) for row in self._ledger.last_runs(2)} - {now}',
+        "before = {(it.writers, it.assignment) for it in last_runs(self._ledger, 2)} - {now}",
         "before: set[tuple[int, str]] = set()",
         "other writers,pause task,double task,kill driver",
     ),

@@ -1,65 +1,16 @@
-"""The ledger's ranges of one partition as columns, and the arithmetic over runs of offsets. Pure."""
+"""The known part of one flow's ranges, and the arithmetic over runs of offsets. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kafka_ferry.ledger import CopiedRange
-
-Offsets = npt.NDArray[np.int64]
+from kafka_ferry.ledger.queries.range_columns import Offsets, RangeColumns
 
 FOREVER: Final = 2**63 - 1
 """After every offset."""
-
-
-class RangeColumns(NamedTuple):
-    """The ranges of one partition in the ledger's order, as columns, and their segments.
-
-    Attributes:
-        start: first source offset of each range.
-        end: source offset after its last one.
-        rewound_from: as ``CopiedRange.rewound_from``.
-        lengths: how many segments it has.
-        source: first source offset of each segment.
-        target: its target offset.
-        records: its records.
-        batches: how many batches each range was written in; 0 where another mirror had written it.
-        preserved: whether all records kept their offsets.
-        backfill: which ranges a backfill has copied; None if there are none.
-    """
-
-    start: Offsets
-    end: Offsets
-    rewound_from: Offsets
-    lengths: Offsets
-    source: Offsets
-    target: Offsets
-    records: Offsets
-    batches: Offsets
-    preserved: bool = False
-    backfill: npt.NDArray[np.bool_] | None = None
-
-    @classmethod
-    def of(cls, ranges: Iterable[CopiedRange]) -> RangeColumns:
-        """The columns of ``ranges``, which are in the ledger's order."""
-        listed = list(ranges)
-        start, end, rewound_from, lengths, batches = _table(
-            ((r.start, r.end, r.rewound_from, len(r.segments), r.batches) for r in listed), 5
-        )
-        source, target, records = _table(chain.from_iterable(r.segments for r in listed), 3)
-        preserved = bool(listed) and all(r.preserved for r in listed)
-        return cls(start, end, rewound_from, lengths, source, target, records, batches, preserved)
-
-    def ordinary(self, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
-        """The ``starts`` and ``ends``, a pair for each range, that are not of a backfill."""
-        if self.backfill is None or not self.backfill.any():
-            return starts, ends
-        return starts[~self.backfill], ends[~self.backfill]
 
 
 class Runs(NamedTuple):
@@ -190,8 +141,3 @@ def marker_offsets(ranges: RangeColumns) -> Offsets:
     follows = (ranges.target[1:] == ends[:-1] + 1) & (number[1:] != number[:-1])
     follows &= ranges.batches[number[:-1]] > 0
     return np.append(follows, np.zeros(min(1, ends.size))).astype(np.int64)
-
-
-def _table(rows: Iterable[tuple[int, ...]], width: int) -> Offsets:
-    numbers = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
-    return np.ascontiguousarray(numbers.reshape(-1, width).T)

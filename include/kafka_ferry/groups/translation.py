@@ -26,7 +26,6 @@ import numpy as np
 
 from kafka_ferry.groups.columns import (
     History,
-    RangeColumns,
     Runs,
     disjoint,
     gaps,
@@ -34,6 +33,7 @@ from kafka_ferry.groups.columns import (
     marker_offsets,
 )
 from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.ledger.queries.range_columns import RangeColumns
 
 Kind = Literal["exact", "gap", "clamped"]
 """``exact``: the record at that offset, or the end of the copy for its end; ``gap``: no record was copied

@@ -29,8 +29,6 @@ from kafka_ferry.ledger.rows import (
     LedgerEnd,
     LedgerRange,
     RangeKey,
-    copied_rows,
-    is_one_of,
     ranges_of,
 )
 from kafka_ferry.ledger.table import LedgerTable
@@ -69,12 +67,10 @@ __all__ = [
     "VerificationEntry",
     "append_entry",
     "content_digest",
-    "copied_rows",
     "decode",
     "encode",
     "expiry_of_ledger",
     "is_ledger_topic",
-    "is_one_of",
     "ledger_creation",
     "ledger_topic",
     "ledger_values",

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.ledger.claims import CLAIMED, is_verification
 from kafka_ferry.ledger.record import AcceptedRange
-from kafka_ferry.ledger.rows import RangeKey, accepted_range, is_one_of
+from kafka_ferry.ledger.rows import RangeKey, accepted_range, is_one_of, ordinary_rows
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def ends_before(
         The source offset after the last one by source partition, its topic's id, target partition
         and its topic's id.
     """
-    wanted = (pc.field("type") == "transaction") & (pc.field("ledger_offset") < ledger_offset)
+    wanted = ordinary_rows() & (pc.field("ledger_offset") < ledger_offset)
     wanted &= is_one_of("remote_topic", remote_topics)
     keys = ["topic", "topic_id", "partition", "remote_topic", "remote_topic_id"]
     # Of one thread, the last one is the newest.

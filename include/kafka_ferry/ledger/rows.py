@@ -112,10 +112,20 @@ SCHEMA: Final = pa.schema(
 )
 
 
+def ordinary_rows() -> pc.Expression:
+    """The rows of copied ranges that no backfill has copied."""
+    # As a constant it would import pandas with this module, since Arrow checks each value with it.
+    return pc.field("type") == "transaction"
+
+
+def backfilled_rows() -> pc.Expression:
+    """The rows of ranges that backfills and repairs have copied."""
+    return pc.field("type") == "backfill"
+
+
 def copied_rows() -> pc.Expression:
     """The rows of copied ranges, including backfills, which ``positions`` and similar queries leave out."""
-    # As a constant it would import pandas with this module, since Arrow checks each value with it.
-    return (pc.field("type") == "transaction") | (pc.field("type") == "backfill")
+    return ordinary_rows() | backfilled_rows()
 
 
 def is_one_of(column: str, names: Iterable[str]) -> pc.Expression:
@@ -141,6 +151,32 @@ class LedgerEnd(NamedTuple):
     remote_epoch: int = -1
 
 
+class CopiedPartition(NamedTuple):
+    """A partition that was copied, with both of its topics."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    remote_topic: str
+    remote_topic_id: str
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition on the source."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def target(self) -> TopicPartition:
+        """The partition on the target."""
+        return TopicPartition(self.remote_topic, self.partition)
+
+    def reverse(self) -> CopiedPartition:
+        """The partitions, named as by the opposite flow."""
+        return CopiedPartition(
+            self.remote_topic, self.remote_topic_id, self.partition, self.topic, self.topic_id
+        )
+
+
 RangeKey = tuple[int, str, int, int]
 """A range of the ledger: its record's offset there, topic, partition and first source offset."""
 
@@ -150,9 +186,8 @@ class LedgerRange(NamedTuple):
 
     Attributes:
         window: of a backfill's range, the timestamps that it accounts for.
-        writer: the number of the writer that copied it, and the id of the producer that wrote the record; -1 each
-            where it was read from the table.
-        producer_id: see ``writer``.
+        writer: the number of the writer that copied it.
+        producer_id: the id of the producer that wrote the record; -1 where it was read from the table.
     """
 
     ledger_offset: int

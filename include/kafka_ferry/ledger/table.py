@@ -13,7 +13,7 @@ import dataclasses
 import json
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,9 +29,10 @@ from kafka_ferry.ledger.rows import (
     SCHEMA,
     LedgerEnd,
     LedgerRange,
+    backfilled_rows,
     copied_range,
     copied_rows,
-    is_one_of,
+    ordinary_rows,
     ranges_of,
     rows_of,
 )
@@ -212,12 +213,12 @@ class LedgerTable:
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
         wanted = (pc.field("ledger_offset") >= since) | (pc.field("run") == of_run)
-        return self._ranges(wanted)
+        return self.matching_ranges(wanted)
 
     def ranges_within(self, start: int, end: int) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``start`` on, up to and without ``end``."""
         at = pc.field("ledger_offset")
-        return self._ranges((at >= start) & (at < end))
+        return self.matching_ranges((at >= start) & (at < end))
 
     def ranges_in_topic(self, start: int, end: int) -> Iterator[LedgerRange]:
         """The flow's ranges between two ledger offsets, by the topic that was projected last, and not by the table.
@@ -232,17 +233,23 @@ class LedgerTable:
             if isinstance(entry, CopyingEntry) and entry.flow == self._flow and at >= start:
                 yield from ranges_of(at, entry, producer_id)
 
-    def _ranges(self, wanted: pc.Expression) -> Iterator[LedgerRange]:
+    def matching_ranges(self, wanted: pc.Expression) -> Iterator[LedgerRange]:
+        """The ranges of the rows that match."""
         for row in self.read(copied_rows() & wanted).to_pylist():
             window = None if row["since"] is None else Window(row["since"], row["until"])
             yield LedgerRange(
-                row["ledger_offset"], row["run"], copied_range(row), row["at"], window
+                row["ledger_offset"],
+                row["run"],
+                copied_range(row),
+                row["at"],
+                window,
+                row["writer"],
             )
 
     def positions(self) -> dict[TopicPartition, Position]:
         """The last position of each *target* partition, for those that the flow's group has lost."""
         rows = self.read(
-            pc.field("type") == "transaction",
+            ordinary_rows(),
             [
                 "topic_id",
                 "partition",
@@ -278,7 +285,7 @@ class LedgerTable:
         of_topics = (pc.field("topic_id") == position.topic_id) & (
             pc.field("remote_topic_id") == position.remote_topic_id
         )
-        ranges = self._ranges(at & of_topics & (pc.field("type") == "transaction"))
+        ranges = self.matching_ranges(at & of_topics & ordinary_rows())
         return epoch_history(entry.copied for entry in ranges)
 
     def target_ends(
@@ -322,12 +329,11 @@ class LedgerTable:
 
     def topics(self) -> dict[str, str]:
         """The remote topic of each source topic that was ever copied, the newest where it has changed."""
-        rows = self.read(pc.field("type") == "transaction", ["topic", "remote_topic"])
-        return dict(zip(rows["topic"].to_pylist(), rows["remote_topic"].to_pylist(), strict=True))
+        return self._newest("remote_topic")
 
     def backfilled_topics(self) -> frozenset[str]:
         """The remote topics that backfills have written to."""
-        rows = self.read(pc.field("type") == "backfill", ["remote_topic"])
+        rows = self.read(backfilled_rows(), ["remote_topic"])
         return frozenset(rows["remote_topic"].to_pylist())
 
     def rules(self) -> dict[str, str]:
@@ -338,9 +344,19 @@ class LedgerTable:
         """By source topic that was ever copied, ``Range.schema_ids`` of its newest records."""
         return self._newest("schema_ids")
 
-    def _newest(self, column: str) -> dict[str, str]:
-        rows = self.read(pc.field("type") == "transaction", ["topic", column])
-        return dict(zip(rows["topic"].to_pylist(), rows[column].to_pylist(), strict=True))
+    def topic_ids(self) -> dict[str, str]:
+        """The id of each source topic when it was last copied."""
+        return self._newest("topic_id")
+
+    def remote_ids(self) -> dict[str, str]:
+        """The id of each remote topic when it was last copied to."""
+        return self._newest("remote_topic_id", of="remote_topic")
+
+    def _newest(self, column: str, *, of: str = "topic") -> dict[str, str]:
+        # Of one thread, the last one is the newest.
+        rows = self.read(ordinary_rows(), [of, column]).group_by(of, use_threads=False)
+        newest = rows.aggregate([(column, "last")])
+        return dict(zip(newest[of].to_pylist(), newest[f"{column}_last"].to_pylist(), strict=True))
 
     def marks(self) -> dict[str, Mark]:
         """The newest mark on each remote topic's name; its id tells whether it is still that topic."""
@@ -434,40 +450,6 @@ class LedgerTable:
         written = (pc.field("type") == "applied") & _by_others_since(ledger_offset, but_by)
         rows = self.read(written, ["applied"])
         return any(json.loads(row)["acls"] for row in rows["applied"].to_pylist())
-
-    def last_run(self) -> dict[str, Any] | None:
-        """The newest ``run`` row."""
-        return next(iter(self.last_runs(1)), None)
-
-    def last_runs(self, count: int) -> list[dict[str, Any]]:
-        """The newest ``run`` rows, the newest first."""
-        columns = ["ledger_offset", "run", "writers", "at", "assignment", "file", "topics"]
-        rows = self.read(pc.field("type") == "run", columns)
-        return list(reversed(rows.slice(max(0, rows.num_rows - count)).to_pylist()))
-
-    def rewinds(self) -> dict[tuple[str, int], list[tuple[int, int]]]:
-        """Where copying began again in the place of what a source had lost, by the topic's id and the partition.
-
-        Source offsets, each with the ledger's offset of the range that begins there.
-        """
-        wanted = (pc.field("type") == "transaction") & (pc.field("rewound_from") >= 0)
-        found: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        for row in self.read(
-            wanted, ["topic_id", "partition", "start", "ledger_offset"]
-        ).to_pylist():
-            place = (row["topic_id"], row["partition"])
-            found.setdefault(place, []).append((row["start"], row["ledger_offset"]))
-        return found
-
-    def isolation_levels(self, runs: Collection[str]) -> frozenset[str]:
-        """By which of the source's records some runs have copied, as far as they have begun."""
-        wanted = (pc.field("type") == "run") & is_one_of("run", runs)
-        return frozenset(self.read(wanted, ["isolation_level"])["isolation_level"].to_pylist())
-
-    def most_writers(self) -> int:
-        """The most writers that any run had; 0 where none has begun."""
-        rows = self.read(pc.field("type") == "run", ["writers"])
-        return int(pc.max(rows["writers"]).as_py() or 0)
 
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""

@@ -15,6 +15,7 @@ from kafka_ferry.certificates import Certificate, CertificateError
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import InputError
+from kafka_ferry.ledger.queries.copied_ranges import rewinds
 from kafka_ferry.model import LogBounds, TopicPartition, Window
 from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates
@@ -256,7 +257,7 @@ def _source(flow: Flow) -> _Source:
     parted = diverged_epochs(flow.source, run.ledger, copied, names)
     branches = Branches(
         {(ids[tp.topic], tp.partition): offset for tp, offset in parted.items()},
-        run.ledger.rewinds(),
+        rewinds(run.ledger),
     )
     return _Source(bounds, ids, sorted(names.keys() - topics.keys()), branches)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kafka_ferry.certificates import (
     Certificate,
@@ -22,7 +22,7 @@ from kafka_ferry.certificates.chain import (
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import create_compacted
 from kafka_ferry.errors import FerryError, InputError
-from kafka_ferry.ledger import copied_rows, is_one_of
+from kafka_ferry.ledger.queries.copied_ranges import RangeCounts, counts_in_topics
 from kafka_ferry.runs.state.certificate_files import certificate_files, save_file
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import TopicPartition
     from kafka_ferry.verify.rows import TargetRecords
-
-_COLUMNS: Final = [
-    *("ledger_offset", "run", "topic", "topic_id", "partition", "remote_topic", "remote_topic_id"),
-    *("start", "end", "records", "reasons", "digest"),
-]
 
 
 @dataclass(frozen=True)
@@ -244,8 +239,7 @@ def _topic(flow: Flow) -> str:
 def _not_in_ledger(ledger: LedgerTable, certificates: Iterable[Certificate]) -> Iterator[str]:
     rows = [(one, row) for one in certificates for row in one.ranges()]
     topics = {row.get("remote_topic", "") for _, row in rows}
-    wanted = copied_rows() & is_one_of("remote_topic", topics)
-    known = {_place(row): row for row in ledger.read(wanted, _COLUMNS).to_pylist()}
+    known = {it.key: it for it in counts_in_topics(ledger, topics)}
     for one, row in rows:
         copied = known.get(_place(row))
         if copied is None or _claims(row) != _entries(copied):
@@ -256,7 +250,7 @@ def _not_in_ledger(ledger: LedgerTable, certificates: Iterable[Certificate]) -> 
             yield f"{one.name}: the ledger {what} {place}, at its offset {row.get('ledger_offset')}."
 
 
-def _place(row: dict[str, Any]) -> tuple[object, ...]:
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
     names = ("ledger_offset", "topic", "partition", "start")
     return tuple(row.get(name) for name in names)
 
@@ -266,9 +260,9 @@ def _claims(row: dict[str, Any]) -> tuple[object, ...]:
     return (*same, row.get("copied"), sum(row.get("reasons", {}).values()), row.get("digest"))
 
 
-def _entries(row: dict[str, Any]) -> tuple[object, ...]:
-    same = [row[name] for name in ("run", "topic_id", "remote_topic", "remote_topic_id", "end")]
-    return (*same, row["records"], sum(dict(row["reasons"]).values()), row["digest"])
+def _entries(it: RangeCounts) -> tuple[object, ...]:
+    same = (it.run, it.topic_id, it.remote_topic, it.remote_topic_id, it.end)
+    return (*same, it.records, sum(it.reasons.values()), it.digest)
 
 
 def of_serial(certificates: Sequence[Certificate], serial: int | None) -> Certificate:

@@ -17,6 +17,7 @@ from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, InputError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger.queries.run_starts import last_runs
 from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
@@ -98,11 +99,11 @@ class Run:
                 why = f"{never}: {flow.target.alias} has no topic {name}."
                 raise FerryError(why, advice="Run it first.")
             context.project_ledger()
-        last = context.ledger.last_runs(_LOOK_BACK if whole else 1)
+        last = last_runs(context.ledger, _LOOK_BACK if whole else 1)
         if not last:
             raise FerryError(f"{never}.", advice="Run it first.")
-        for row in last:
-            run = cls(flow, row["run"])
+        for start in last:
+            run = cls(flow, start.run)
             if not whole or run._is_whole():
                 return run
         raise FerryError(

@@ -5,20 +5,23 @@ Each version of a file is parsed once (``runs.state.file_cache``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-import pyarrow.compute as pc
 import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger.accounts import Account, By, accounts
-from kafka_ferry.ledger.rows import copied_rows
+from kafka_ferry.ledger.queries.copied_ranges import (
+    RangeCounts,
+    counts_of_partition,
+    counts_of_run,
+)
 from kafka_ferry.ledger.table import LedgerTable
-from kafka_ferry.model import Plan, RunOptions
+from kafka_ferry.model import Plan, RunOptions, TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow, bars, offset_rows
 from kafka_ferry.report.summary import RunSummary
@@ -168,17 +171,19 @@ class FlowViews:
         key = (self._state.location, "ranges", run)
         stamp = (ledger.next_offset, 0)
         found: tuple[RangeView, ...] = LARGE.get(
-            key, stamp, lambda: _ranges(ledger, pc.field("run") == run)
+            key, stamp, lambda: _ranges(ledger, counts_of_run(ledger, run))
         )
         return found
 
     def ranges_of(self, topic: str, partition: int) -> tuple[RangeView, ...]:
         """The ranges of a partition of the source that runs have committed, the newest first."""
         ledger = flow_ledger(self._flow)
-        wanted = (pc.field("topic") == topic) & (pc.field("partition") == partition)
+        source = TopicPartition(topic, partition)
         key = (self._state.location, "ranges of", topic, str(partition))
         found: tuple[RangeView, ...] = LARGE.get(
-            key, (ledger.next_offset, 0), lambda: _ranges(ledger, wanted)
+            key,
+            (ledger.next_offset, 0),
+            lambda: _ranges(ledger, counts_of_partition(ledger, source)),
         )
         return tuple(sorted(found, key=lambda view: (view.at, view.start), reverse=True))
 
@@ -260,26 +265,27 @@ def _options(content: bytes) -> RunOptions:
     return Plan.from_json(content).options
 
 
-def _ranges(ledger: LedgerTable, wanted: pc.Expression) -> tuple[RangeView, ...]:
+def _ranges(ledger: LedgerTable, ranges: Iterable[RangeCounts]) -> tuple[RangeView, ...]:
     through = ledger.verified_through()
-    columns = ["topic", "partition", "remote_topic", "start", "end", "records", "bytes", "reasons"]
-    rows = ledger.read(
-        copied_rows() & wanted,
-        [*columns, "rebuilt", "at", "writer", "ledger_offset", "run", "rewound_from", "type"],
-    )
     views = [
         RangeView(
-            **{name: row[name] for name in columns if name != "reasons"},
-            offsets=row["end"] - row["start"],
-            reasons=dict(row["reasons"]),
-            rebuilt=dict(row["rebuilt"]),
-            at=row["at"],
-            writer=row["writer"],
-            verified=row["ledger_offset"] < through,
-            run=row["run"],
-            rewound_from=row["rewound_from"],
-            backfill=row["type"] == "backfill",
+            topic=it.topic,
+            partition=it.partition,
+            remote_topic=it.remote_topic,
+            start=it.start,
+            end=it.end,
+            offsets=it.end - it.start,
+            records=it.records,
+            bytes=it.bytes,
+            reasons=it.reasons,
+            rebuilt=it.rebuilt,
+            at=it.at,
+            writer=it.writer,
+            verified=it.ledger_offset < through,
+            run=it.run,
+            rewound_from=it.rewound_from,
+            backfill=it.is_backfill,
         )
-        for row in rows.to_pylist()
+        for it in ranges
     ]
     return tuple(sorted(views, key=lambda view: (view.topic, view.partition, view.start)))

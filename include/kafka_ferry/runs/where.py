@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow.compute as pc
 
 from kafka_ferry.as_json import read_json
 from kafka_ferry.batches import Batch, Reason, Record, read_records
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import copied_rows, ledger_topic
+from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.proofs import Proof, verifications
+from kafka_ferry.ledger.queries.copied_ranges import next_source_offset, ranges_with
+from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.state.certificate_files import certificate_files
@@ -26,16 +27,11 @@ from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 if TYPE_CHECKING:
     from kafka_ferry.certificates import Certificate
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import CopiedRange, LedgerTable
+    from kafka_ferry.ledger import CopiedRange, LedgerRange
     from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import LogBounds
 
 _OR: Final = " or "
-_COLUMNS: Final = [
-    *("ledger_offset", "run", "at", "writer", "since", "until"),
-    *("topic", "topic_id", "partition", "remote_topic", "remote_topic_id"),
-    *("start", "end", "reasons", "lost", "segments"),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +95,14 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
             advice="Run the flow first: ferry run writes it.",
         )
     context.project_ledger()
-    rows = _rows(context.ledger, source, offset)
-    if not rows:
+    ranges = ranges_with(context.ledger, source, offset)
+    if not ranges:
         return []
     control = ClusterControl(flow.target)
-    topics = control.topics({row["remote_topic"] for row in rows})
+    topics = control.topics({entry.target.topic for entry in ranges})
     logs = control.log_bounds(topics.values(), "read_uncommitted")
     known = _proofs_and_certificates(context)
-    found = [_whereabouts(row, offset, _now(row, topics, logs), *known) for row in rows]
+    found = [_whereabouts(entry, offset, _now(entry, topics, logs), *known) for entry in ranges]
     found = [
         _with_own_proof(context, _as_read(context, topics, source, offset, it)) for it in found
     ]
@@ -117,9 +113,9 @@ def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
 def where_by_ledger(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
     """As ``where``, by the ledger as it was last read: no cluster is asked, and ``state`` is "" for all."""
     context = RunContext.of(flow, "")
-    rows = _rows(context.ledger, source, offset)
-    known = _proofs_and_certificates(context) if rows else ((), ())
-    found = [replace(_whereabouts(row, offset, None, *known), state="") for row in rows]
+    ranges = ranges_with(context.ledger, source, offset)
+    known = _proofs_and_certificates(context) if ranges else ((), ())
+    found = [replace(_whereabouts(entry, offset, None, *known), state="") for entry in ranges]
     return [_with_own_proof(context, it) for it in found]
 
 
@@ -133,78 +129,59 @@ def _proofs_and_certificates(
 
 def next_offset(flow: Flow, source: TopicPartition) -> int | None:
     """The source offset from which the next run will copy, by the ledger as it was last read; None if unknown."""
-    ledger = RunContext.of(flow, "").ledger
-    wanted = (pc.field("type") == "transaction") & _of_partition(source)
-    ends = ledger.read(wanted, ["end"])["end"].to_pylist()
-    return int(ends[-1]) if ends else None
+    return next_source_offset(RunContext.of(flow, "").ledger, source)
 
 
 def ledger_partitions(flow: Flow) -> dict[str, list[int]]:
     """The partitions of each source topic that were ever copied, by the ledger as it was last read."""
-    rows = RunContext.of(flow, "").ledger.read(copied_rows(), ["topic", "partition"])
-    grouped = rows.group_by("topic").aggregate([("partition", "distinct")])
-    return {row["topic"]: row["partition_distinct"] for row in grouped.to_pylist()}
-
-
-def _of_partition(source: TopicPartition) -> pc.Expression:
-    return (pc.field("topic") == source.topic) & (pc.field("partition") == source.partition)
-
-
-def _rows(ledger: LedgerTable, source: TopicPartition, offset: int) -> list[dict[str, Any]]:
-    around = (pc.field("start") <= offset) & (pc.field("end") > offset)
-    rows = ledger.read(copied_rows() & _of_partition(source) & around, _COLUMNS).to_pylist()
-    return sorted(rows, key=lambda row: int(row["ledger_offset"]))
+    partitions: dict[str, list[int]] = defaultdict(list)
+    for source in sorted(copied_partitions(RunContext.of(flow, "").ledger)):
+        partitions[source.topic].append(source.partition)
+    return dict(partitions)
 
 
 def _whereabouts(
-    row: Mapping[str, Any],
+    entry: LedgerRange,
     offset: int,
     log_start: int | None,
     proofs: Iterable[tuple[int, Proof]],
     certificates: Iterable[Certificate],
 ) -> Whereabouts:
-    at = _target_offset(row["segments"], offset)
-    backfilled = row["since"] is not None
-    after = (proof for through, proof in proofs if through > row["ledger_offset"])
+    copied = entry.copied
+    parts = (segment.within(offset, offset + 1) for segment in copied.segments)
+    at = next((part.target for part in parts if part), None)
+    after = (proof for through, proof in proofs if through > entry.ledger_offset)
     return Whereabouts(
-        target=TopicPartition(row["remote_topic"], row["partition"]),
+        target=entry.target,
         target_offset=at,
-        reason="" if at is not None else _reason(row, offset),
+        reason="" if at is not None else _reason(copied, offset),
         state="" if at is None else _state(at, log_start),
-        run=row["run"],
-        at=row["at"],
-        writer=row["writer"],
-        ledger_offset=row["ledger_offset"],
-        topic_id=row["topic_id"],
-        window=Window(row["since"], row["until"]) if backfilled else None,
+        run=entry.run,
+        at=entry.at,
+        writer=entry.writer,
+        ledger_offset=entry.ledger_offset,
+        topic_id=copied.topic_id,
+        window=entry.window,
         proof=next(after, None),
-        certificate=_certificate(certificates, row),
+        certificate=_certificate(certificates, entry),
     )
 
 
-def _target_offset(segments: Iterable[Mapping[str, int]], offset: int) -> int | None:
-    for segment in segments:
-        past = offset - segment["source"]
-        if 0 <= past < segment["records"]:
-            return segment["target"] + past
-    return None
-
-
-def _reason(row: Mapping[str, Any], offset: int) -> str:
-    if any(lost["start"] <= offset < lost["end"] for lost in row["lost"]):
+def _reason(copied: CopiedRange, offset: int) -> str:
+    if any(start <= offset < end for start, end in copied.lost):
         return "lost"
-    named = [reason for reason, count in row["reasons"] if count and reason != "lost"]
+    named = [reason for reason, count in copied.reasons.items() if count and reason != "lost"]
     return _OR.join(sorted(named)) or "unknown"
 
 
 def _now(
-    row: Mapping[str, Any], topics: Mapping[str, Topic], logs: Mapping[TopicPartition, LogBounds]
+    entry: LedgerRange, topics: Mapping[str, Topic], logs: Mapping[TopicPartition, LogBounds]
 ) -> int | None:
-    """Where the log of a row's target partition starts now, None if that topic is gone."""
-    topic = topics.get(row["remote_topic"])
-    if topic is None or topic.topic_id != row["remote_topic_id"]:
+    """Where the log of a range's target partition starts now, None if that topic is gone."""
+    topic = topics.get(entry.target.topic)
+    if topic is None or topic.topic_id != entry.copied.remote_topic_id:
         return None
-    log = logs.get(TopicPartition(row["remote_topic"], row["partition"]))
+    log = logs.get(entry.target)
     return log.start if log else None
 
 
@@ -323,15 +300,14 @@ def _as_appended(one: Whereabouts, later: Sequence[Whereabouts]) -> Whereabouts:
     return replace(one, state="lost") if is_again and one.state == "there" else one
 
 
-def _certificate(certificates: Iterable[Certificate], row: Mapping[str, Any]) -> int:
-    names = ("ledger_offset", "topic", "partition", "start")
-    mark = f'"ledger_offset":{row["ledger_offset"]},'.encode()
+def _certificate(certificates: Iterable[Certificate], entry: LedgerRange) -> int:
+    mark = f'"ledger_offset":{entry.ledger_offset},'.encode()
     for one in certificates:
         for line in one.range_lines:
-            if mark in line and _same(read_json(line), row, names):
+            if mark in line and _key(read_json(line)) == entry.key:
                 return one.header.serial
     return 0
 
 
-def _same(left: Mapping[str, Any], right: Mapping[str, Any], names: Sequence[str]) -> bool:
-    return all(left[name] == right[name] for name in names)
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("ledger_offset", "topic", "partition", "start"))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.groups.columns import FOREVER, Offsets, Runs, disjoint, gaps, least_from
+from kafka_ferry.groups.columns import FOREVER, Runs, disjoint, gaps, least_from
+from kafka_ferry.ledger.queries.range_columns import Offsets
 
 pieces = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(1, 8)), max_size=6)
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Cluster
-from kafka_ferry.groups.routes import Route, copied_topic_ids, routes
+from kafka_ferry.groups.routes import Route, routes
 from kafka_ferry.ledger import CopiedRange, LedgerTable
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import TopicPartition
@@ -197,7 +197,7 @@ def test_without_the_source_the_ids_that_were_copied_last_count(ledger: Ledger) 
         a_transaction(a_copied_range(0, 7), payments(0, 3)),
     )
 
-    assert copied_topic_ids(table) == TOPICS
+    assert (table.topic_ids(), table.remote_ids()) == (TOPICS, REMOTE)
 
 
 def test_an_empty_ledger_has_no_routes(ledger: Ledger) -> None:

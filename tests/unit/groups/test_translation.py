@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.groups.columns import RangeColumns
 from kafka_ferry.groups.translation import OffsetMap, Translation
 from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.ledger.queries.range_columns import RangeColumns
 from tests.support.examples import examples
 from tests.support.records.model_log import Mirror, TwoWay, a_range, read
 

@@ -12,6 +12,7 @@ import pytest
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger import LedgerError, LedgerTable, table_files
 from kafka_ferry.ledger.proofs import ends_before
+from kafka_ferry.ledger.queries.run_starts import RunStart, last_run
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.model import Position, TopicPartition, Window
@@ -73,9 +74,8 @@ class Topic:
         return iter([entry for entry in self.entries if entry[0] >= first])
 
 
-def a_run_row(offset: int, run: str, writers: int, assignment: str = "") -> dict[str, object]:
-    row = {"ledger_offset": offset, "run": run, "writers": writers, "at": NOW}
-    return row | {"assignment": assignment, "file": "", "topics": ""}
+def a_start(offset: int, run: str, writers: int) -> RunStart:
+    return RunStart(offset, run, NOW, writers)
 
 
 @pytest.fixture
@@ -370,7 +370,7 @@ def test_other_flows_entries_are_left_out_and_passed_over(
     others = [entry for entry in LEDGER if entry[1].flow == OTHER]
     assert project(table, ledger, others) == 15
     assert (table.next_offset, table.read().num_rows) == (15, 0)
-    assert (table.positions(), table.last_run(), table.verified_through()) == ({}, None, 0)
+    assert (table.positions(), last_run(table), table.verified_through()) == ({}, None, 0)
 
 
 def test_a_ledger_that_is_recreated_is_read_from_its_start(
@@ -488,9 +488,9 @@ def test_the_last_position_wins_though_it_is_a_lower_one(table: LedgerTable, led
 
 def test_the_last_run_is_the_newest_one_of_the_flow(table: LedgerTable, ledger: Topic) -> None:
     project(table, ledger, LEDGER[:1])
-    assert table.last_run() == a_run_row(0, "run-1", 4)
+    assert last_run(table) == a_start(0, "run-1", 4)
     in_steps(table, ledger, 4)
-    assert table.last_run() == a_run_row(12, "run-2", 8)
+    assert last_run(table) == a_start(12, "run-2", 8)
 
 
 @pytest.mark.parametrize(
@@ -560,7 +560,7 @@ def test_what_the_flow_has_given_up_is_known_by_its_id(table: LedgerTable, ledge
         "id of primary.again",
     }
     assert table.topics() == {"orders": "primary.orders", "payments": "primary.payments"}
-    assert table.last_run() == a_run_row(12, "run-2", 8)
+    assert last_run(table) == a_start(12, "run-2", 8)
 
 
 def test_what_the_flow_has_applied_is_all_of_its_entries_together(
@@ -577,7 +577,7 @@ def test_what_the_flow_has_applied_is_all_of_its_entries_together(
     applied = table.applied()
     assert applied.configs == {"a": {"x": "2"}, "b": {}}
     assert (applied.pending, applied.missed) == ({"a": {"x": "1"}}, {"a": 7})
-    assert table.last_run() == a_run_row(12, "run-2", 8)
+    assert last_run(table) == a_start(12, "run-2", 8)
 
 
 def test_configs_that_other_runs_have_written_since_are_known(

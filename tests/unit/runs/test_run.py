@@ -13,7 +13,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.copy import Failure, Outcome
 from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, RangesFailed
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.queries.run_starts import RunStart
 from kafka_ferry.model import Growth, Plan, Range, Refusal
 from kafka_ferry.model.plan import TopicChanges
 from kafka_ferry.model.remarks import PlanRemarks
@@ -46,7 +46,8 @@ def mirror(run: Run, monkeypatch: pytest.MonkeyPatch) -> MirrorOf:
         plan = a_plan(ranges=(RANGE,), remarks=PlanRemarks(refused=refused))
         outcomes = [Outcome(RANGE, failure.offset, failure) for failure in failures]
         monkeypatch.setattr(Copying, "copy", lambda *_: outcomes)
-        monkeypatch.setattr(LedgerTable, "last_run", lambda _: {"run": newest, "writers": 32})
+        start = RunStart(0, newest, now_ms(), 32)
+        monkeypatch.setattr("kafka_ferry.runs.mirror.mirror.last_run", lambda _: start)
         run._folder.save_plan(plan)
         with run._folder.step("sync_topics"):
             pass

@@ -6,29 +6,34 @@ from typing import Any
 
 import pytest
 
+from kafka_ferry.batches import Segment
+from kafka_ferry.ledger import LedgerRange
 from kafka_ferry.ledger.proofs import Proof
 from kafka_ferry.model import TopicPartition, Window
 from kafka_ferry.runs.where import Whereabouts, _whereabouts
 from tests.unit.certificates.builders import a_certificate, a_range
+from tests.unit.ledger.entries import a_copied_range
 
-ROW: dict[str, Any] = {
-    **{"ledger_offset": 7, "run": "run-1", "at": 1_000, "writer": 3, "since": None, "until": None},
-    **{"topic": "orders", "topic_id": "source-id", "partition": 0, "start": 0, "end": 20},
-    **{"remote_topic": "left.orders", "remote_topic_id": "target-id"},
-    "reasons": [("aborted", 2), ("lost", 5)],
-    "lost": [{"start": 0, "end": 5}],
-    "segments": [
-        {"source": 5, "target": 100, "records": 5},
-        {"source": 12, "target": 105, "records": 8},
-    ],
-}
+COPIED = a_copied_range(
+    0,
+    20,
+    topic_id="source-id",
+    remote_topic="left.orders",
+    remote_topic_id="target-id",
+    reasons={"aborted": 2, "lost": 5},
+    lost=((0, 5),),
+    segments=(Segment(5, 100, 5), Segment(12, 105, 8)),
+)
+ENTRY = LedgerRange(7, "run-1", COPIED, 1_000, writer=3)
 PROOFS = [(7, Proof("too early", 1)), (8, Proof("run-1", 2)), (20, Proof("again", 3))]
 
 
-def of(offset: int, log_start: int | None = 0, **changes: Any) -> Whereabouts:
-    return _whereabouts(
-        ROW | changes, offset, log_start, PROOFS, [a_certificate(1), a_certificate(2)]
-    )
+def of(offset: int, log_start: int | None = 0, entry: LedgerRange = ENTRY) -> Whereabouts:
+    return _whereabouts(entry, offset, log_start, PROOFS, [a_certificate(1), a_certificate(2)])
+
+
+def with_copied(**changes: Any) -> LedgerRange:
+    return ENTRY._replace(copied=COPIED.model_copy(update=changes))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +58,11 @@ def test_an_offset_has_a_place_or_a_reason(
 
 
 def test_several_reasons_are_all_named_where_the_ledger_does_not_say_which() -> None:
-    assert of(10, reasons=[("control", 1), ("aborted", 1)]).reason == "aborted or control"
-    assert of(10, reasons=[]).reason == "unknown"
+    assert (
+        of(10, entry=with_copied(reasons={"control": 1, "aborted": 1})).reason
+        == "aborted or control"
+    )
+    assert of(10, entry=with_copied(reasons={})).reason == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -67,13 +75,13 @@ def test_whether_the_record_is_still_there(log_start: int | None, state: str) ->
 
 def test_the_first_verification_after_the_range_proves_it() -> None:
     assert of(5).proof == Proof("run-1", 2)
-    assert of(5, ledger_offset=20).proof is None
-    assert of(5, since=1, until=9).proof == Proof("run-1", 2)
-    assert of(5, since=1, until=9).window == Window(1, 9)
+    assert of(5, entry=ENTRY._replace(ledger_offset=20)).proof is None
+    backfilled = of(5, entry=ENTRY._replace(window=Window(1, 9)))
+    assert (backfilled.proof, backfilled.window) == (Proof("run-1", 2), Window(1, 9))
 
 
 def test_the_first_certificate_that_has_the_range_is_named() -> None:
-    assert a_range(0)["ledger_offset"] == ROW["ledger_offset"]
+    assert a_range(0)["ledger_offset"] == ENTRY.ledger_offset
     assert of(5).certificate == 1
-    assert of(5, ledger_offset=70).certificate == 0
-    assert of(5, partition=9).certificate == 0
+    assert of(5, entry=ENTRY._replace(ledger_offset=70)).certificate == 0
+    assert of(5, entry=with_copied(partition=9)).certificate == 0

@@ -27,6 +27,7 @@ from kafka_ferry.groups.outlook import (
     outlook_of,
 )
 from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import unused_patterns
 from kafka_ferry.plan.removals import may_remove
@@ -175,7 +176,7 @@ def projected_ledger(flow: Flow, *, has_run: bool = False) -> LedgerTable:
     if ClusterControl(flow.target).topic_ids([name]):
         ledger.project(flow.target, name)
     # A flow in another file, whose source has the same alias, may have created the ledger.
-    if not has_run and ledger.last_run() is None and not ledger.topics():
+    if not has_run and last_run(ledger) is None and not ledger.topics():
         raise FerryError(
             f"The ledger {name} on {flow.target.alias} has no entry of {flow.name}: the flow has never run.",
             advice="Is it the right flow, and the right target?",

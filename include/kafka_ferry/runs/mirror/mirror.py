@@ -18,6 +18,7 @@ from kafka_ferry.errors import (
     RangesFailed,
 )
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
+from kafka_ferry.ledger.queries.run_starts import last_run, last_runs
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.run_options import rate_of
@@ -98,7 +99,7 @@ class Copying:
                 )
             except CheckpointInUse as error:
                 self._run.project_ledger()
-                newest, *others = (row["run"] for row in self._ledger.last_runs(2))
+                newest, *others = (start.run for start in last_runs(self._ledger, 2))
                 if newest != self._run.run_id:
                     raise self._taken_over_by(newest) from error
                 if not tries_left:
@@ -128,12 +129,10 @@ class Copying:
     def _has_begun(self) -> bool:
         """Whether this is the run that began last, with the current number and assignment of writers."""
         self._run.project_ledger()
-        last, writers = self._ledger.last_run(), writers_of(self._flow)
-        return last is not None and (last["run"], last["writers"], last["assignment"]) == (
-            self._run.run_id,
-            writers.count,
-            writers.assignment,
-        )
+        last = last_run(self._ledger)
+        if last is None or last.run != self._run.run_id:
+            return False
+        return last.has_writers(writers_of(self._flow))
 
     def begin(self, plan: Plan) -> None:
         """Write the run's start to the ledger, and fence all writers with another assignment.
@@ -144,7 +143,7 @@ class Copying:
         """
         flow, writers = self._flow, writers_of(self._flow)
         now = writers.count, writers.assignment
-        before = {(row["writers"], row["assignment"]) for row in self._ledger.last_runs(2)} - {now}
+        before = {(it.writers, it.assignment) for it in last_runs(self._ledger, 2)} - {now}
         most = max(count for count, _ in (*before, now))
         if before:
             log.info("The writers differ from those of the last run: fencing the old ones")
@@ -216,9 +215,9 @@ class Copying:
             Fenced: another run took over.
         """
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
-        last = self._ledger.last_run()
-        if any(failure.fenced for failure in failures) and last and last["run"] != self._run.run_id:
-            raise self._taken_over_by(last["run"])
+        last = last_run(self._ledger)
+        if any(failure.fenced for failure in failures) and last and last.run != self._run.run_id:
+            raise self._taken_over_by(last.run)
         # Refused partitions belong to no shard: the first shard fails for them.
         refused = () if shard else plan.remarks.refused
         of_shard = "" if shard is None else f"Shard {shard}: "

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
-
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.ledger import copied_rows, is_one_of
-from kafka_ferry.model import Plan, TopicPartition, Window
+from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, spans_into
+from kafka_ferry.ledger.queries.copied_topics import backfilled_ids
+from kafka_ferry.model import Plan, TopicPartition
 from kafka_ferry.plan import selection_of
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
 from kafka_ferry.plan.backfill.separate_topic import places_of, separate_topic
@@ -61,7 +60,7 @@ def _facts(
         lasts = first_offsets(flow, dict.fromkeys(firsts, too_young))
     separate = _separate_topics(flow, state)
     there = {topic.topic_id for topic in (*state.target.topics.values(), *separate.values())}
-    known = _known_ids(ledger, separate) if state.positions.ledger_end else set[str]()
+    known = backfilled_ids(ledger, separate) if state.positions.ledger_end else frozenset()
     target = ClusterControl(flow.target)
     strange = [topic for topic in separate.values() if topic.topic_id not in known]
     return WindowFacts(
@@ -90,12 +89,6 @@ def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
     return dict(ClusterControl(flow.target).topics(names)) if names else {}
 
 
-def _known_ids(ledger: LedgerTable, topics: Iterable[str]) -> set[str]:
-    """The ids of remote topics of these names that the flow has backfilled."""
-    wanted = (pc.field("type") == "backfill") & is_one_of("remote_topic", topics)
-    return set(ledger.read(wanted, ["remote_topic_id"])["remote_topic_id"].to_pylist())
-
-
 def _settled_spans(
     ledger: LedgerTable,
     state: ClusterState,
@@ -107,24 +100,17 @@ def _settled_spans(
     if not firsts or not state.positions.ledger_end:
         return {}
     ids = {state.source.topics[tp.topic].topic_id for tp in firsts}
-    wanted = copied_rows() & is_one_of("topic_id", ids) & is_one_of("remote_topic_id", there)
-    # A rewind voids what was copied after it.
-    wanted &= (pc.field("end") > min(firsts.values())) | (pc.field("rewound_from") >= 0)
-    columns = ["topic", "partition", "remote_topic", "start", "end", "rewound_from", "since"]
-    columns += ["until", "segments", "compared"]
     copied = {tp.topic for tp in firsts} & remote_names.keys()
     places = {name: places_of(remote_names[name]) for name in copied}
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
-    for row in ledger.read(wanted, columns).to_pylist():
-        source = TopicPartition(row["topic"], row["partition"])
-        if source not in firsts:
+    for span in spans_into(ledger, ids, there, after=min(firsts.values())):
+        if span.source not in firsts:
             continue
-        if row["remote_topic"] in places.get(source.topic, ()):
-            ranges[source].append(account_of(row))
-        elif row["rewound_from"] >= 0:
+        if span.remote_topic in places.get(span.topic, ()):
+            ranges[span.source].append(account_of(span))
+        elif span.rewound_from >= 0:
             # The source's log was truncated, whichever copy shows it.
-            start = row["start"]
-            ranges[source].append(Accounted(start, start, is_rewind=True))
+            ranges[span.source].append(Accounted(span.start, span.start, is_rewind=True))
     return {source: settled_spans(of_partition) for source, of_partition in ranges.items()}
 
 
@@ -146,13 +132,8 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
     return outcomes
 
 
-def account_of(row: Mapping[str, Any]) -> Accounted:
-    """What a row of the ledger's table settles."""
-    since, until = row["since"], row["until"]
-    start, end = row["start"], row["end"]
-    if row["compared"] and not row["segments"]:
-        # Another mirror has put it into other partitions: a takeover has found all of it, and no places.
-        start = 0
-    assert start is not None and end is not None
-    window = None if since is None or until is None else Window(since, until)
-    return Accounted(start, end, window, is_rewind=row["rewound_from"] >= 0)
+def account_of(span: CopiedSpan) -> Accounted:
+    """What a range of the ledger settles."""
+    # Another mirror may have put it into other partitions: a takeover has found all of it, and no places.
+    start = 0 if span.compared and not span.segments else span.start
+    return Accounted(start, span.end, span.window, is_rewind=span.rewound_from >= 0)

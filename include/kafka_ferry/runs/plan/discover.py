@@ -13,6 +13,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, expiry_of_ledger, ledger_topic
+from kafka_ferry.ledger.queries.copied_topics import first_copied
 from kafka_ferry.model import ClusterState, Topic, TopicPartition
 from kafka_ferry.model.cluster_state import (
     HeldBack,
@@ -33,7 +34,7 @@ from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.diverged import diverged_logs
-from kafka_ferry.runs.plan.first_copied import confirm, first_copied
+from kafka_ferry.runs.plan.first_copied import confirm
 from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes

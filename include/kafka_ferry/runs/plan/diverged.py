@@ -12,15 +12,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import MalformedBatch, read_records
 from kafka_ferry.batches.record_format.content import Content, read_content
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import is_one_of
+from kafka_ferry.ledger.queries.last_records import LastRecord, last_records, newest_records
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.provenance.diverged_epochs import Copied, diverged_epochs
@@ -31,6 +29,7 @@ from kafka_ferry.wire.partitions.scan import batch_at
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.ledger.rows import CopiedPartition
     from kafka_ferry.model import LogBounds, Position, Topic
     from kafka_ferry.wire import WireCluster
 
@@ -41,23 +40,6 @@ _MOST_TOPICS: Final = 200
 # A plan does not wait for what is only a sample.
 _WAIT_S: Final = 5.0
 _MARKER: Final = (0, Content(None, None))
-_KEYS: Final = ("topic", "partition", "topic_id", "remote_topic", "remote_topic_id")
-
-
-class _LastRecord(NamedTuple):
-    """The record of a partition that was copied last, by the ledger.
-
-    Attributes:
-        source: its partition on the source.
-        offset: its offset there.
-        target: its partition on the target.
-        target_offset: its offset there.
-    """
-
-    source: TopicPartition
-    offset: int
-    target: TopicPartition
-    target_offset: int
 
 
 def diverged_logs(
@@ -141,43 +123,24 @@ def _by_last_records(
 
 def _last_records(
     ledger: LedgerTable, copied: Copied, remote_names: Mapping[str, str]
-) -> list[_LastRecord]:
+) -> list[LastRecord]:
     """The last records of a sample of the partitions, as far as they were copied as they are; the newest first."""
     if not copied:
         return []
-    wanted = (pc.field("type") == "transaction") & (pc.field("target_end") >= 0)
-    wanted &= is_one_of("remote_topic", (remote_names[tp.topic] for tp in copied))
-    rows = ledger.read(wanted, [*_KEYS, "ledger_offset"]).group_by(_KEYS)
     newest = [
-        row
-        for row in rows.aggregate([("ledger_offset", "max")]).to_pylist()
-        if _is_of(copied.get(TopicPartition(row["topic"], row["partition"])), row)
+        (at, partition)
+        for partition, at in newest_records(ledger, (remote_names[tp.topic] for tp in copied))
+        if _is_of(copied.get(partition.source), partition)
     ]
-    newest.sort(key=lambda row: row["ledger_offset_max"], reverse=True)
+    newest.sort(key=itemgetter(0), reverse=True)
     # Of each topic without an id the newest one.
-    of_topics = {row["topic"]: row for row in reversed(newest) if not row["topic_id"]}
-    sample = [*newest[:_MOST_PARTITIONS], *islice(of_topics.values(), _MOST_TOPICS)]
-    chosen = {(row["ledger_offset_max"], *(row[it] for it in _KEYS)) for row in sample}
-    wanted &= pc.field("ledger_offset").isin(pa.array(sorted({it[0] for it in chosen}), pa.int64()))
-    columns = ["ledger_offset", *_KEYS, "segments", "transform", "schema_ids"]
-    found = []
-    for row in ledger.read(wanted, columns).to_pylist():
-        is_chosen = (row["ledger_offset"], *(row[it] for it in _KEYS)) in chosen
-        if is_chosen and row["segments"] and not (row["transform"] or row["schema_ids"]):
-            end, number = row["segments"][-1], row["partition"]
-            found.append(
-                _LastRecord(
-                    TopicPartition(row["topic"], number),
-                    end["source"] + end["records"] - 1,
-                    TopicPartition(row["remote_topic"], number),
-                    end["target"] + end["records"] - 1,
-                )
-            )
-    return found
+    of_topics = {it.topic: (at, it) for at, it in reversed(newest) if not it.topic_id}
+    sample = {*newest[:_MOST_PARTITIONS], *islice(of_topics.values(), _MOST_TOPICS)}
+    return last_records(ledger, sample)
 
 
-def _is_of(position: Position | None, row: Mapping[str, str]) -> bool:
-    return position is not None and (row["topic_id"], row["remote_topic_id"]) == (
+def _is_of(position: Position | None, partition: CopiedPartition) -> bool:
+    return position is not None and (partition.topic_id, partition.remote_topic_id) == (
         position.topic_id,
         position.remote_topic_id,
     )

@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-import pyarrow.compute as pc
-
 from kafka_ferry.batches import MalformedBatch, is_empty_batch
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import LedgerTable, is_one_of
-from kafka_ferry.model import LogBounds, Topic, TopicPartition
+from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.offsets.start_offsets import start_by_ledger
 from kafka_ferry.wire import WireCluster, connect
@@ -19,21 +16,6 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
 
 log = logging.getLogger(__name__)
-
-
-def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
-    """The first source offset that was ever copied to each partition of the remote ``topics``."""
-    ids = {topic.name: topic.topic_id for topic in topics}
-    if not ids:
-        return {}
-    wanted = (pc.field("type") == "transaction") & is_one_of("remote_topic", ids)
-    columns = ["remote_topic", "remote_topic_id", "partition", "start"]
-    first: dict[TopicPartition, int] = {}
-    for row in ledger.read(wanted, columns).to_pylist():
-        if row["remote_topic_id"] == ids[row["remote_topic"]]:
-            target = TopicPartition(row["remote_topic"], row["partition"])
-            first[target] = min(row["start"], first.get(target, row["start"]))
-    return first
 
 
 def confirm(

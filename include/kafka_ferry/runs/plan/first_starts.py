@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow.compute as pc
-
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.file_content import content_of
@@ -18,6 +16,7 @@ from kafka_ferry.config.types.home import at_home
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.queries.copied_topics import rule_starts
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.cluster_state import TopicStarts
 from kafka_ferry.model.groups import Group
@@ -53,7 +52,7 @@ def topic_starts(
     """
     if not flow.topics_start.rules:
         return TopicStarts()
-    begun, before = _starts(ledger)
+    begun, before = rule_starts(ledger)
     starts: dict[TopicPartition, int] = {}
     asked: dict[FirstStart, list[TopicPartition]] = defaultdict(list)
     for pair in pairs:
@@ -150,21 +149,6 @@ def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topic
 
         offsets = retry(ask)
     return {tp: offset for tp, offset in offsets.items() if offset is not None}
-
-
-def _starts(ledger: LedgerTable) -> tuple[dict[str, str], dict[tuple[str, int], int]]:
-    """What the option said when copies began, by remote topic's id; and where partitions began by it."""
-    columns = ["remote_topic_id", "topic_id", "partition", "start", "begin"]
-    rows = ledger.read(pc.field("type") == "transaction", columns)
-    # In ledger order, which threads would lose.
-    first = rows.group_by("remote_topic_id", use_threads=False).aggregate([("begin", "first")])
-    begun = dict(
-        zip(first["remote_topic_id"].to_pylist(), first["begin_first"].to_pylist(), strict=True)
-    )
-    before: dict[tuple[str, int], int] = {}
-    for row in rows.filter(pc.field("begin") != "").to_pylist():
-        before.setdefault((row["topic_id"], row["partition"]), row["start"])
-    return begun, before
 
 
 def _offsets(

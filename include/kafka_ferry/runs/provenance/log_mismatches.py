@@ -12,12 +12,12 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-import pyarrow.compute as pc
-
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.fencing import is_writers_id, transactional_id
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.ledger import copied_rows, ledger_topic
+from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger.queries.last_records import newest_record_to
+from kafka_ferry.ledger.queries.run_starts import most_writers
 from kafka_ferry.ledger.topic import is_settled
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
@@ -304,9 +304,7 @@ def _replaced_by(
 
 def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) -> int | None:
     """The producer of the copied records that end at a *target* offset; None of those of another mirror."""
-    wanted = copied_rows() & (pc.field("remote_topic") == partition.topic)
-    wanted &= (pc.field("partition") == partition.partition) & (pc.field("target_end") == end)
-    at = max(ledger.read(wanted, ["ledger_offset"])["ledger_offset"].to_pylist(), default=None)
+    at = newest_record_to(ledger, partition, end)
     if at is None:
         return None
     return next(
@@ -321,7 +319,7 @@ def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) ->
 
 def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> frozenset[int] | None:
     """The producer ids of the flow's writers as far as runs are known, None where the brokers do not tell."""
-    writers = max(flow.writers, ledger.most_writers())
+    writers = max(flow.writers, most_writers(ledger))
     try:
         names = [transactional_id(flow.name, at) for at in range(writers)]
         # A coordinator that has just been stopped is asked for until another one has its place.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.ledger import LedgerError, LedgerTable, copied_rows, is_one_of, ledger_topic
+from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
+from kafka_ferry.ledger.queries.range_columns import target_ranges
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.runs.state.flow_state import flow_state
@@ -131,21 +132,8 @@ def _written_ranges(
     opposite: LedgerTable, topics: Collection[str]
 ) -> Iterator[tuple[int, TopicPartition, str, int]]:
     """Each range of the opposite flow with records: ledger offset, partition, topic's id, end on the source."""
-    columns = ["ledger_offset", "remote_topic", "remote_topic_id", "partition", "segments"]
-    wanted = copied_rows() & is_one_of("remote_topic", topics)
-    for batch in opposite.read(wanted, columns).to_batches():
-        last = batch["segments"].offsets.to_pylist()
-        values = batch["segments"].values
-        targets, records = values.field("target"), values.field("records")
-        for row in range(batch.num_rows):
-            if last[row] == last[row + 1]:
-                continue
-            place = last[row + 1] - 1
-            end = targets[place].as_py() + records[place].as_py()
-            tp = TopicPartition(batch["remote_topic"][row].as_py(), batch["partition"][row].as_py())
-            yield (
-                batch["ledger_offset"][row].as_py(),
-                tp,
-                batch["remote_topic_id"][row].as_py(),
-                end,
-            )
+    ranges = target_ranges(opposite, topics)
+    columns = (ranges.ledger_offsets, ranges.partitions, ranges.target_ends)
+    for offset, number, end in zip(*(column.tolist() for column in columns), strict=True):
+        if end >= 0:
+            yield offset, *ranges.names[number], end

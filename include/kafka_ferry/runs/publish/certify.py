@@ -8,8 +8,6 @@ from collections import Counter, defaultdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.compute as pc
-
 from kafka_ferry.certificates import (
     Certificate,
     CertificateError,
@@ -23,6 +21,7 @@ from kafka_ferry.certificates.merkle import merkle_root
 from kafka_ferry.certificates.signature import private_key
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
+from kafka_ferry.ledger.queries.run_starts import isolation_levels, selection_at_start
 from kafka_ferry.runs.publish.prune_certificates import Pruning
 from kafka_ferry.runs.state.certificate_files import delete_files, newest_file, save_file
 from kafka_ferry.runs.state.file_digests import digest_of, recorded_digests, signed_files
@@ -198,19 +197,16 @@ def _header(
 
 def _selection(run: RunContext) -> dict[str, Any]:
     """Which topics the run selected when it began to copy; the flow's file may have changed since."""
-    rows = run.ledger.read(
-        (pc.field("type") == "run") & (pc.field("run") == run.run_id), ["topics"]
-    )
-    begun = [text for text in rows["topics"].to_pylist() if text]
-    found: dict[str, Any] = json.loads(begun[-1] if begun else selection_of(run.flow))
-    return found
+    begun = selection_at_start(run.ledger, run.run_id)
+    selection: dict[str, Any] = json.loads(begun or selection_of(run.flow))
+    return selection
 
 
 def _isolation_levels(run: RunContext, plan: Plan, rows: Sequence[RangeRow]) -> list[str]:
     """By which of the source's records the ranges were copied, as their runs have said when they began."""
     runs = {row.ledger.run for row in rows}
     own = {plan.isolation_level} if plan.run in runs else set()
-    return sorted(run.ledger.isolation_levels(runs - {plan.run}) | own)
+    return sorted(isolation_levels(run.ledger, runs - {plan.run}) | own)
 
 
 def _transforms(run: RunContext, rows: Sequence[RangeRow]) -> dict[str, str]:

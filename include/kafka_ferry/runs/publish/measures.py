@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.batches import Spread
 from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger.queries.counts import Counts, count_copied
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.publish.lag import PartitionLag, find_lag
-from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
 from kafka_ferry.runs.verify.verified_topics import proved_partitions
 
 if TYPE_CHECKING:

@@ -6,17 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.batches.rule_counts import CHANGED
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import RangesFailed
-from kafka_ferry.ledger import copied_rows
 from kafka_ferry.ledger.accounts import accounts
 from kafka_ferry.ledger.proofs import last_proof
+from kafka_ferry.ledger.queries.copied_ranges import RangeCounts, counts_of_run
+from kafka_ferry.ledger.queries.counts import offsets_in_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.offsets import bars, offset_rows
@@ -48,21 +47,6 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
     from kafka_ferry.verify import Verdict
 
-_COLUMNS: Final = [
-    "topic",
-    "partition",
-    "start",
-    "end",
-    "records",
-    "bytes",
-    "batches",
-    "reasons",
-    "rebuilt",
-    "lost",
-    "adopted",
-    "transform",
-    "rule_counts",
-]
 _BARS: Final = 60
 _TOPICS: Final = 50
 _GROUPS_STEP: Final = "sync_groups"
@@ -124,8 +108,7 @@ def _certify(run: RunContext, plan: Plan, report: RunReport, found: Reconciliati
 
 def _uncertified_notes(run: RunContext, certificate: Certificate) -> Iterator[str]:
     """What a flow's first certificate does not say."""
-    rows = run.ledger.read(copied_rows(), ["start", "end"])
-    offsets = (pc.sum(rows["end"]).as_py() or 0) - (pc.sum(rows["start"]).as_py() or 0)
+    offsets = offsets_in_ranges(run.ledger)
     if certificate.header.serial == 1 and offsets > certificate.header.source_offsets:
         yield (
             "This is the flow's first certificate, and only of what this run has proved: `ferry run --verify-all` "
@@ -215,48 +198,47 @@ def _proof(run: RunContext, found: Reconciliation, groups: GroupMoves | None) ->
 
 
 def _counts(run: RunContext, plan: Plan) -> RunCounts:
-    rows = run.ledger.read(copied_rows() & (pc.field("run") == plan.run), _COLUMNS).to_pylist()
+    ranges = list(counts_of_run(run.ledger, plan.run))
     reasons, rebuilt, beats = Counter[str](), Counter[str](), Counter[str]()
     losses, adoptions = list[str](), list[str]()
-    for row in rows:
-        partition = TopicPartition(row["topic"], row["partition"])
-        beats.update({row["topic"]: row["records"]} if row["topic"] in plan.heartbeats else {})
-        reasons.update(dict(row["reasons"]))
-        rebuilt.update(dict(row["rebuilt"]))
-        losses.extend(_loss(partition, **interval) for interval in row["lost"])
-        if row["adopted"]:
-            adoptions.append(f"{partition} [{row['start']}, {row['end']}): {row['adopted']:,}.")
+    for it in ranges:
+        beats.update({it.topic: it.records} if it.topic in plan.heartbeats else {})
+        reasons.update(it.reasons)
+        rebuilt.update(it.rebuilt)
+        losses.extend(_loss(it.source, *interval) for interval in it.lost)
+        if it.adopted:
+            adoptions.append(f"{it.source} [{it.start}, {it.end}): {it.adopted:,}.")
     return RunCounts(
-        **{
-            name: sum(row[name] for row in rows)
-            for name in ("records", "bytes", "batches", "adopted")
-        },
+        records=sum(it.records for it in ranges),
+        bytes=sum(it.bytes for it in ranges),
+        batches=sum(it.batches for it in ranges),
+        adopted=sum(it.adopted for it in ranges),
         reasons=dict(reasons),
         rebuilt=dict(rebuilt),
         losses=tuple(losses),
         dead_letter_topic=run.flow.dead_letter_name,
         adoptions=tuple(adoptions),
         heartbeats=dict(beats),
-        rules=tuple(_rule_counts(run.flow, rows)),
+        rules=tuple(_rule_counts(run.flow, ranges)),
     )
 
 
-def _rule_counts(flow: Flow, rows: Iterable[Mapping[str, Any]]) -> Iterator[RuleCounts]:
-    """What each rule did whose records are in ``rows`` of the ledger, in the order of the rules.
+def _rule_counts(flow: Flow, ranges: Iterable[RangeCounts]) -> Iterator[RuleCounts]:
+    """What each rule did whose records are in ``ranges`` of the ledger, in the order of the rules.
 
     Records that went through a rule which the flow's file no longer has are of none.
     """
-    ruled = [row for row in rows if row["transform"]]
-    fingerprints = {topic: flow.fingerprint_of(topic) for topic in {row["topic"] for row in ruled}}
+    ruled = [it for it in ranges if it.transform]
+    fingerprints = {topic: flow.fingerprint_of(topic) for topic in {it.topic for it in ruled}}
     sums: dict[int, Counter[str]] = defaultdict(Counter)
     by_name: dict[int, Counter[str]] = defaultdict(Counter)
-    for row in ruled:
-        rule = flow.transform_of(row["topic"])
-        if rule and row["transform"] == fingerprints[row["topic"]]:
-            left_out = dict(row["reasons"]).get(Reason.FILTERED, 0)
-            index, counts = flow.transform.index(rule), dict(row["rule_counts"])
+    for it in ruled:
+        rule = flow.transform_of(it.topic)
+        if rule and it.transform == fingerprints[it.topic]:
+            left_out = it.reasons.get(Reason.FILTERED, 0)
+            index, counts = flow.transform.index(rule), dict(it.rule_counts)
             sums[index].update(
-                records=row["records"] + left_out, changed=counts.pop(CHANGED, 0), left_out=left_out
+                records=it.records + left_out, changed=counts.pop(CHANGED, 0), left_out=left_out
             )
             by_name[index].update(counts)
     for index, those in sorted(sums.items()):

@@ -16,12 +16,10 @@ Not promised: order. The records come after those that were written since.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
-
-import pyarrow.compute as pc
+from typing import Final
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.clock import run_id_now
@@ -29,12 +27,10 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import (
-    CopiedRange,
-    LedgerRange,
-    copied_rows,
-)
+from kafka_ferry.ledger import CopiedRange, LedgerRange
 from kafka_ferry.ledger.proofs import accepted_ranges
+from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, ranges_with, spans_beside
+from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
@@ -52,7 +48,6 @@ _ONLY_RECORD: Final = (
     "An earlier repair has appended all of them, and was interrupted: only the ledger's record that the old range is "
     "left as it is remains to be written."
 )
-_COLUMNS: Final = ["ledger_offset", "start", "end", "rewound_from", "segments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,37 +161,14 @@ class AppendMissing:
 
     def _entry(self, source: TopicPartition, offset: int) -> LedgerRange:
         """The newest ordinary range with a source offset."""
-        wanted = copied_rows() & (pc.field("topic") == source.topic)
-        wanted &= pc.field("partition") == source.partition
-        wanted &= (pc.field("start") <= offset) & (pc.field("end") > offset)
-        rows = self._run.ledger.read(
-            wanted & (pc.field("type") == "transaction"), ["ledger_offset"]
-        )
-        if not rows.num_rows:
+        ranges = ranges_with(self._run.ledger, source, offset)
+        ordinary = [entry for entry in ranges if entry.window is None]
+        if not ordinary:
             raise FerryError(
                 f"The ledger has no range with the offset {offset} of {source}",
                 advice="ferry where says what it has of an offset.",
             )
-        at = max(rows["ledger_offset"].to_pylist())
-        return next(
-            entry
-            for entry in self._run.ledger.ranges_within(at, at + 1)
-            if (entry.copied.topic, entry.copied.partition) == _pair(source)
-            and entry.copied.start <= offset < entry.copied.end
-        )
-
-    def _others(self, entry: LedgerRange) -> Iterator[dict[str, Any]]:
-        """The ledger's other ranges of the same source offsets in the same remote topic, and later rewinds."""
-        copied = entry.copied
-        wanted = copied_rows()
-        for name in ("topic", "topic_id", "partition", "remote_topic", "remote_topic_id"):
-            wanted &= pc.field(name) == getattr(copied, name)
-        wanted &= (pc.field("start") < copied.end) & (
-            (pc.field("end") > copied.start) | (pc.field("rewound_from") >= 0)
-        )
-        for row in self._run.ledger.read(wanted, _COLUMNS).to_pylist():
-            if (row["ledger_offset"], row["start"]) != (entry.ledger_offset, copied.start):
-                yield row
+        return ordinary[-1]
 
     def _copy(self, name: str, range_: Range) -> list[LedgerRange]:
         """Copy a range, and return what the ledger then has of it, read back."""
@@ -246,12 +218,12 @@ class AppendMissing:
     def _earlier_repairs(self, entry: LedgerRange) -> Iterator[LedgerRange]:
         """Ranges that only repairs have copied: no other may have records of the same source offsets."""
         copied = entry.copied
-        for row in self._others(entry):
-            at = row["ledger_offset"]
+        for span in spans_beside(self._run.ledger, entry):
+            at = span.ledger_offset
             for it in self._run.ledger.ranges_within(at, at + 1):
                 is_same = (it.copied.topic, it.copied.partition, it.copied.start) == (
                     *(copied.topic, copied.partition),
-                    row["start"],
+                    span.start,
                 )
                 if is_same and any(
                     _has_records_of(copied, segment) for segment in it.copied.segments
@@ -290,7 +262,7 @@ class AppendMissing:
             )
         if here is None or here.topic_id != copied.topic_id:
             yield f"{copied.topic} was deleted on the source, or created again since: it has other records."
-        if any(_is_rewind_after(entry, row) for row in self._others(entry)):
+        if any(_is_rewind_after(entry, span) for span in spans_beside(self._run.ledger, entry)):
             yield (
                 "the source's log was truncated since: it has other records at these offsets, which later ranges "
                 "have copied."
@@ -299,15 +271,14 @@ class AppendMissing:
             yield "the flow's writers have changed since its last run: run it first."
 
     def _have_writers_changed(self) -> bool:
-        last, writers = self._run.ledger.last_run(), writers_of(self._flow)
-        now = (writers.count, writers.assignment)
-        return last is not None and (last["writers"], last["assignment"]) != now
+        last = last_run(self._run.ledger)
+        return last is not None and not last.has_writers(writers_of(self._flow))
 
     def _by_content(self, proposal: AppendProposal) -> AppendProposal:
         """The proposal once both logs are read, as far as the ledger says that the range's records are there."""
         entry = proposal.entry
-        others = [segment for row in self._others(entry) for segment in row["segments"]]
-        found = read_held(self._flow, entry, [Segment(**segment) for segment in others])
+        others = spans_beside(self._run.ledger, entry)
+        found = read_held(self._flow, entry, [it for span in others for it in span.segments])
         if found.is_appended and not self._is_accepted(entry):
             return replace(proposal, consequences=(_ONLY_RECORD,))
         if refusal := self._refusal_by_content(entry, found):
@@ -321,8 +292,7 @@ class AppendMissing:
         )
 
     def _is_accepted(self, entry: LedgerRange) -> bool:
-        key = (entry.ledger_offset, entry.copied.topic, entry.copied.partition, entry.copied.start)
-        return key in accepted_ranges(self._run.ledger)
+        return entry.key in accepted_ranges(self._run.ledger)
 
     def _refusal_by_content(self, entry: LedgerRange, found: HeldRecords) -> str:
         if not found.missing:
@@ -382,5 +352,5 @@ def _pair(source: TopicPartition) -> tuple[str, int]:
     return source.topic, source.partition
 
 
-def _is_rewind_after(entry: LedgerRange, row: Mapping[str, Any]) -> bool:
-    return bool(row["rewound_from"] >= 0 and row["ledger_offset"] > entry.ledger_offset)
+def _is_rewind_after(entry: LedgerRange, span: CopiedSpan) -> bool:
+    return span.rewound_from >= 0 and span.ledger_offset > entry.ledger_offset

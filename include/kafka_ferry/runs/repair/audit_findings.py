@@ -6,9 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
-
-import pyarrow.compute as pc
+from typing import Final
 
 from kafka_ferry.audit.comparison.findings import Finding
 from kafka_ferry.audit.proposals import AuditProposal, Choice, proposals
@@ -16,7 +14,9 @@ from kafka_ferry.audit.result import AuditReport
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import LedgerTable, copied_rows, is_one_of
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, spans_between
+from kafka_ferry.ledger.queries.copied_topics import remote_topics
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.provenance.appended import appended_counts
 from kafka_ferry.runs.repair.append_missing import AppendMissing
@@ -25,10 +25,6 @@ from kafka_ferry.runs.state.run_context import RunContext
 # Each one is read on both clusters.
 _MOST_RANGES: Final = 20
 _BY_LEDGER: Final = ("missing", "reordered")
-_COLUMNS: Final = [
-    *("topic", "partition", "remote_topic"),
-    *("start", "end", "segments", "since", "run"),
-]
 
 
 def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditProposal]:
@@ -55,7 +51,7 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
     given_back = {name for name, mark in run.ledger.marks().items() if mark.given_back}
     own = _copied_topics(run.ledger, there) - given_back
     return [
-        _by_ledger(flow, it, _rows(run.ledger, it, there[it.remote_topic]), config)
+        _by_ledger(flow, it, _spans(run.ledger, it, there[it.remote_topic]), config)
         if it.is_own
         else it
         for it in proposals(report, own, config)
@@ -64,51 +60,41 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
 
 def _copied_topics(ledger: LedgerTable, there: Mapping[str, str]) -> set[str]:
     """The target's topics that the flow has copied to, of those whose ids are given by name."""
-    wanted = copied_rows() & is_one_of("remote_topic", there)
-    rows = ledger.read(wanted, ["remote_topic", "remote_topic_id"])
-    known = set(
-        zip(rows["remote_topic"].to_pylist(), rows["remote_topic_id"].to_pylist(), strict=True)
-    )
-    released = ledger.released_topics()
+    known, released = remote_topics(ledger, there), ledger.released_topics()
     return {name for name, at in there.items() if (name, at) in known and at not in released}
 
 
-def _rows(ledger: LedgerTable, proposal: AuditProposal, remote_id: str) -> list[dict[str, Any]]:
+def _spans(ledger: LedgerTable, proposal: AuditProposal, remote_id: str) -> list[CopiedSpan]:
     """The ranges that the flow has copied around the findings of a proposal."""
     found = [it for it in proposal.findings if it.source_offset >= 0]
     if proposal.kind not in _BY_LEDGER or not found:
         return []
     first = min(it.source_offset for it in found)
     after = max(it.source_offset + it.records for it in found)
-    wanted = copied_rows() & (pc.field("topic") == proposal.topic)
-    wanted &= pc.field("remote_topic") == proposal.remote_topic
-    wanted &= pc.field("remote_topic_id") == remote_id
-    wanted &= pc.field("partition").isin(sorted({it.partition for it in found}))
-    wanted &= (pc.field("start") < after) & (pc.field("end") > first)
-    rows: list[dict[str, Any]] = ledger.read(wanted, _COLUMNS).to_pylist()
-    return rows
+    partitions, remote_topic = {it.partition for it in found}, (proposal.remote_topic, remote_id)
+    return spans_between(ledger, proposal.topic, remote_topic, partitions, (first, after))
 
 
 def _by_ledger(
-    flow: Flow, proposal: AuditProposal, rows: list[dict[str, Any]], config: str
+    flow: Flow, proposal: AuditProposal, spans: list[CopiedSpan], config: str
 ) -> AuditProposal:
     if proposal.kind == "missing":
-        found = _append_choices(flow, proposal, rows, config)
+        found = _append_choices(flow, proposal, spans, config)
     elif proposal.kind == "reordered":
-        found = _put_there(proposal, rows)
+        found = _put_there(proposal, spans)
     else:
         return proposal
     return replace(proposal, choices=(*found, *proposal.choices))
 
 
 def _append_choices(
-    flow: Flow, proposal: AuditProposal, rows: list[dict[str, Any]], config: str
+    flow: Flow, proposal: AuditProposal, spans: list[CopiedSpan], config: str
 ) -> Iterator[Choice]:
     """What the ledger says of missing records: lost since, not copied yet, or left out for a reason."""
     ranges: dict[tuple[TopicPartition, int], None] = {}
     elsewhere = 0
     for finding in proposal.findings:
-        lost = _copied_ranges(finding, rows)
+        lost = _copied_ranges(finding, spans)
         elsewhere += finding.records - sum(count for _, count in lost)
         ranges |= dict.fromkeys(
             (TopicPartition(finding.topic, finding.partition), start) for start, _ in lost
@@ -135,33 +121,30 @@ def _append_choices(
         )
 
 
-def _copied_ranges(finding: Finding, rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+def _copied_ranges(finding: Finding, spans: list[CopiedSpan]) -> list[tuple[int, int]]:
     """The ordinary ranges that have copied records of a finding: their starts, and how many of them."""
     first, after = finding.source_offset, finding.source_offset + finding.records
     found = []
-    for row in rows:
-        if row["since"] is not None or not _is_of(row, finding):
+    for span in spans:
+        if span.window or not _is_of(span, finding):
             continue
-        records = sum(
-            max(0, min(after, it["source"] + it["records"]) - max(first, it["source"]))
-            for it in row["segments"]
-        )
-        if records:
-            found.append((row["start"], records))
+        parts = filter(None, (it.within(first, after) for it in span.segments))
+        if records := sum(part.records for part in parts):
+            found.append((span.start, records))
     return found
 
 
-def _put_there(proposal: AuditProposal, rows: list[dict[str, Any]]) -> Iterator[Choice]:
+def _put_there(proposal: AuditProposal, spans: list[CopiedSpan]) -> Iterator[Choice]:
     """Which records are out of order because a backfill or a repair has appended them."""
-    appended = [row for row in rows if row["since"] is not None]
+    appended = [span for span in spans if span.window]
     runs = Counter[str]()
     for finding in proposal.findings:
-        runs += appended_counts(finding, (row for row in appended if _is_of(row, finding)))
+        runs += appended_counts(finding, (span for span in appended if _is_of(span, finding)))
     for run, records in runs.items():
         said = f"{records:,} of them are where {run} has appended them, as the ledger says."
         yield Choice("none", (said,))
 
 
-def _is_of(row: Mapping[str, Any], finding: Finding) -> bool:
-    names = (row["topic"], row["partition"], row["remote_topic"])
+def _is_of(span: CopiedSpan, finding: Finding) -> bool:
+    names = (span.topic, span.partition, span.remote_topic)
     return names == (finding.topic, finding.partition, finding.remote_topic)

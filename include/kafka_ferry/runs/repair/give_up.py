@@ -22,6 +22,7 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
+from kafka_ferry.ledger.queries.copied_topics import first_copied
 from kafka_ferry.model import LogBounds, Mark, Position, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan import policy_of, select_topics
@@ -37,7 +38,6 @@ from kafka_ferry.plan.offsets.log_check import (
     partition_state,
 )
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.plan.first_copied import first_copied
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.ledger.queries.run_starts import last_run
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -31,14 +32,14 @@ def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
     Raises:
         ConfigError: it used another file, which selects other topics.
     """
-    last = ledger.last_run()
-    if last is None or not last["file"] or last["file"] == flow.short_file:
+    last = last_run(ledger)
+    if last is None or not last.file or last.file == flow.short_file:
         return
-    if last["topics"] != selection_of(flow):
+    if last.topics != selection_of(flow):
         raise ConfigError(
             flow.file,
             "source.alias",
-            f"{flow.name} was run from {last['file']} with other topics, by the run {last['run']}",
+            f"{flow.name} was run from {last.file} with other topics, by the run {last.run}",
             advice="Two files of one flow would share its positions and its ledger: give one of them "
             "another alias. If this file was moved, run it once with the topics that it had.",
         )

@@ -7,8 +7,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.compute as pc
-
 from kafka_ferry.batched import batched
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
@@ -18,6 +16,7 @@ from kafka_ferry.groups.decisions import decide, is_renewal_due, left_alone, why
 from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import SyncedOffset, append_entry
+from kafka_ferry.ledger.queries.run_starts import last_start_before
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.removals import may_remove
@@ -83,7 +82,7 @@ class _Committer:
         self._synced = ledger.synced_groups()
         marks = ledger.marks().values()
         self._preserved = frozenset(mark.topic for mark in marks if mark.preserved)
-        self._last_run = _last_run(ledger, run)
+        self._last_run = last_start_before(ledger, run)
         self.failures: list[str] = []
         self.transient = True
 
@@ -197,9 +196,3 @@ class _Committer:
                     *key,
                     SyncedOffset(source=one.committed.offset, target=one.offset),
                 )
-
-
-def _last_run(ledger: LedgerTable, run: str) -> int:
-    """When the flow's last run before ``run`` started, 0 if there was none."""
-    earlier = (pc.field("type") == "run") & (pc.field("run") != run)
-    return int(pc.max(ledger.read(earlier, ["at"])["at"]).as_py() or 0)

@@ -13,8 +13,6 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.compute as pc
-
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
@@ -23,6 +21,7 @@ from kafka_ferry.groups.decisions import left_alone, why_not
 from kafka_ferry.groups.ledger_entries import Synced, entries_of
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import SyncedOffset, append_entry
+from kafka_ferry.ledger.queries.copied_topics import copied_topics
 from kafka_ferry.model.groups import Committed, Group, is_own_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Note
@@ -201,14 +200,12 @@ class _Gone:
 
 def _synced_offsets(flow: Flow, ledger: LedgerTable) -> _Offsets:
     """What runs have committed in topics that still exist, for the groups that the flow moves."""
-    columns = ["topic", "topic_id", "remote_topic", "remote_topic_id"]
-    rows = ledger.read(pc.field("type") == "transaction", columns)
     names: dict[str, tuple[str, str]] = {}
     copied: dict[str, set[str]] = {}
-    for row in rows.group_by(columns, use_threads=False).aggregate([]).to_pylist():
-        key = row["remote_topic_id"] or row["remote_topic"]
-        names[key] = row["topic"], row["remote_topic"]
-        copied.setdefault(key, set()).add(row["topic_id"])
+    for it in copied_topics(ledger):
+        key = it.remote_topic_id or it.remote_topic
+        names[key] = it.topic, it.remote_topic
+        copied.setdefault(key, set()).add(it.topic_id)
     readable, _ = ClusterControl(flow.target).readable_topics({it for _, it in names.values()})
     ids = {name: topic.topic_id for name, topic in readable.items()}
     present = {key: named for key, named in names.items() if (ids.get(named[1]) or named[1]) == key}

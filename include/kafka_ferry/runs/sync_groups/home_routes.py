@@ -14,7 +14,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.groups.decisions import DIVERGED, leave_untouched, translate_move
 from kafka_ferry.groups.moves import PartitionMove
-from kafka_ferry.groups.routes import Route, copied_remote_ids, remote_topics_of, routes
+from kafka_ferry.groups.routes import Route, remote_topics_of, routes
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import LogBounds, TopicPartition
@@ -84,7 +84,7 @@ class HomeRoutes:
             ids = {name: topic.topic_id for name, topic in known.items()}
             last_seen = source.log_bounds(known.values(), "read_uncommitted")
         else:
-            ids = copied_remote_ids(ledger)
+            ids = ledger.remote_ids()
         found = routes(
             ledger, {name: topic.topic_id for name, topic in own_topics.items()}, ids, topics=own
         )

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.groups.decisions import LOST, NOT_COPIED, leave_untouched, translate_move
 from kafka_ferry.groups.moves import PartitionMove
-from kafka_ferry.groups.routes import Route, copied_topic_ids, remote_topics_of, routes
-from kafka_ferry.ledger import is_one_of
+from kafka_ferry.groups.routes import Route, remote_topics_of, routes
+from kafka_ferry.ledger.queries.copied_topics import copied_partitions
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
@@ -90,7 +88,7 @@ class OffsetRoutes:
         # Open transactions of other producers must not hold groups below a higher offset. Before the source's: a
         # record that another run copies meanwhile must not count as read because the source's log was empty before.
         target_logs = target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s)
-        topic_ids, logs, present = copied_topic_ids(ledger), last_seen or {}, selected
+        topic_ids, logs, present = ledger.topic_ids(), last_seen or {}, selected
         refused: dict[str, FerryError] = {}
         if last_seen is None:
             source = ClusterControl(flow.source)
@@ -176,9 +174,4 @@ class OffsetRoutes:
     @cached_property
     def _ever_copied(self) -> frozenset[TopicPartition]:
         """The partitions that the ledger has entries for, verified or not, of any topic on either side."""
-        rows = self.ledger.read(
-            (pc.field("type") == "transaction") & is_one_of("topic", self.remote),
-            ["topic", "partition"],
-        )
-        there = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()
-        return frozenset(TopicPartition(row["topic"], row["partition"]) for row in there)
+        return copied_partitions(self.ledger, self.remote)

@@ -14,7 +14,7 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError, InputError
 from kafka_ferry.groups.decisions import LOST
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.groups.routes import Route, copied_topic_ids, routes
+from kafka_ferry.groups.routes import Route, routes
 from kafka_ferry.groups.translation import Kind
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import LogBounds, TopicPartition
@@ -220,7 +220,7 @@ def read_source(
             logs = source.log_bounds(found.values(), flow.isolation_level)
     except (ClusterUnreachable, AccessDenied) as error:
         note = f"{error} So the topics are assumed to be those that were copied last"
-        return copied_topic_ids(ledger), {}, note
+        return ledger.topic_ids(), {}, note
     return {name: topic.topic_id for name, topic in found.items()}, logs, ""
 
 

@@ -25,6 +25,7 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
+from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import ClusterState, Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.topics.provenance import origins_beyond
@@ -53,8 +54,8 @@ def prepare(flow: Flow, ledger: LedgerTable) -> None:
     for error in ClusterControl(flow.target).create_topics([creation]).values():
         raise error
     ledger.project(flow.target, topic)
-    last = ledger.last_run()
-    fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
+    last = last_run(ledger)
+    fence_writers(flow, max(flow.writers, last.writers if last else 0))
     ledger.project(flow.target, topic)
     raise_if_unverified(flow, ledger)
 

@@ -22,6 +22,7 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     worker_group,
 )
 from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry
+from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import ClusterState, Creation, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
@@ -100,8 +101,8 @@ def _handovers(
 def _stop_writers(flow: Flow, ledger: LedgerTable) -> None:
     """Fence those of the flow's last run, and as many as it has now."""
     discover(flow, ledger)
-    last = ledger.last_run()
-    fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
+    last = last_run(ledger)
+    fence_writers(flow, max(flow.writers, last.writers if last else 0))
 
 
 def _hand_back(

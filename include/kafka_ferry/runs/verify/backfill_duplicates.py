@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kafka_ferry.ledger import copied_rows, is_one_of
+from kafka_ferry.ledger.queries.copied_ranges import spans_into
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.backfill.separate_topic import places_of
 from kafka_ferry.plan.backfill.windows import Span, common, merge_spans
@@ -41,11 +41,6 @@ class _Records:
         return again + common(once, merge_spans(self.others))
 
 
-def remote_topics(ledger: LedgerTable) -> set[str]:
-    """The names of all topics that a flow ever copied to, by its ledger."""
-    return set(ledger.read(copied_rows(), ["remote_topic"])["remote_topic"].to_pylist())
-
-
 def count_duplicates(
     ledger: LedgerTable, run: str, ranges: Iterable[LedgerRange], there: Iterable[str]
 ) -> dict[TopicPartition, int]:
@@ -62,26 +57,19 @@ def count_duplicates(
         return {}
     places = {source: places_of(copied.remote_topic) for source, copied in wanted_of.items()}
     ids = {copied.topic_id for copied in wanted_of.values()}
-    wanted = copied_rows() & is_one_of("topic_id", ids) & is_one_of("remote_topic_id", there)
-    columns = ["run", "topic", "topic_id", "partition", "remote_topic", "start", "rewound_from"]
-    columns += ["segments"]
     found: dict[TopicPartition, _Records] = defaultdict(_Records)
-    for row in ledger.read(wanted, columns).to_pylist():
-        source = TopicPartition(row["topic"], row["partition"])
-        of_range = wanted_of.get(source)
-        if of_range is None or of_range.topic_id != row["topic_id"]:
+    for span in spans_into(ledger, ids, there):
+        of_range = wanted_of.get(span.source)
+        if of_range is None or of_range.topic_id != span.topic_id:
             continue
-        if row["rewound_from"] >= 0:
-            found[source].cut(row["start"])
+        records = found[span.source]
+        if span.rewound_from >= 0:
+            records.cut(span.start)
         # A copy under another name has them too, and that is not twice.
-        if row["remote_topic"] in places[source]:
-            _add(found[source], row, run)
+        if span.remote_topic in places[span.source]:
+            spans = records.own if span.run == run else records.others
+            spans += ((it.source, it.source + it.records) for it in span.segments)
     return {source: records.twice for source, records in found.items()}
-
-
-def _add(records: _Records, row: Mapping[str, Any], run: str) -> None:
-    spans = records.own if row["run"] == run else records.others
-    spans += ((it["source"], it["source"] + it["records"]) for it in row["segments"])
 
 
 def _length(spans: Iterable[Span]) -> int:

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_ferry.ledger import copied_rows
 from kafka_ferry.ledger.proofs import verifications
+from kafka_ferry.ledger.queries.range_columns import Offsets, TargetRanges, target_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify.rotation import ProvedEntry
 
@@ -23,9 +20,6 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import LogBounds
 
-_Integers = npt.NDArray[np.int64]
-_NAMES: Final = ["remote_topic", "remote_topic_id", "partition"]
-_COLUMNS: Final = ["ledger_offset", *_NAMES, "bytes", "segments"]
 # The log of a topic that is gone starts after everything.
 _GONE: Final = 2**62
 
@@ -42,10 +36,10 @@ class ProofAges:
         names: the target partitions.
     """
 
-    ledger_offsets: _Integers
-    bytes: _Integers
-    proved_at: _Integers
-    partitions: _Integers
+    ledger_offsets: Offsets
+    bytes: Offsets
+    proved_at: Offsets
+    partitions: Offsets
     names: tuple[TopicPartition, ...]
 
     @property
@@ -82,18 +76,16 @@ def proof_ages(ledger: LedgerTable, target: ClusterControl) -> ProofAges:
     Raises:
         FerryError: if the target does not answer.
     """
-    through = ledger.verified_through()
-    proved = pc.field("ledger_offset") < through
-    rows = ledger.read(copied_rows() & proved, _COLUMNS)
-    names = set(rows["remote_topic"].to_pylist())
+    ranges = target_ranges(ledger, before=ledger.verified_through())
+    names = {tp.topic for tp, _ in ranges.names}
     topics, hidden = target.readable_topics(names) if names else ({}, {})
     logs = target.log_bounds(topics.values(), "read_uncommitted") if topics else {}
-    return ages_of(ledger, rows, topics, logs, hidden)
+    return ages_of(ledger, ranges, topics, logs, hidden)
 
 
 def ages_of(
     ledger: LedgerTable,
-    rows: pa.Table,
+    ranges: TargetRanges,
     topics: Mapping[str, Topic],
     logs: Mapping[TopicPartition, LogBounds],
     hidden: Container[str] = (),
@@ -102,59 +94,29 @@ def ages_of(
 
     Args:
         ledger: the flow's ledger.
-        rows: its rows of ranges that are proved.
+        ranges: its ranges that are proved.
         topics: the remote topics that exist, by name.
         logs: where their logs start.
         hidden: the remote topics that may not be described: they may still have all that was copied.
     """
-    firsts, numbers = _distinct(rows)
     released = ledger.released_topics()
-    names, starts = [], []
-    for key in rows.select(_NAMES).take(firsts).to_pylist():
-        topic, topic_id, partition = (key[name] for name in _NAMES)
-        there, tp = topics.get(topic), TopicPartition(topic, partition)
+    starts = []
+    for tp, topic_id in ranges.names:
+        there = topics.get(tp.topic)
         is_same = there and topic_id in ("", there.topic_id) and topic_id not in released
-        names.append(tp)
         start = logs[tp].start if is_same and tp in logs else _GONE
-        starts.append(0 if topic in hidden else start)
-    alive = _ends(rows) > np.array(starts, np.int64)[numbers]
-    offsets = _integers(rows, "ledger_offset")
+        starts.append(0 if tp.topic in hidden else start)
+    alive = ranges.target_ends > np.array(starts, np.int64)[ranges.partitions]
     return ProofAges(
-        offsets[alive],
-        _integers(rows, "bytes")[alive],
-        _proof_times(ledger, offsets)[alive],
-        numbers[alive],
-        tuple(names),
+        ranges.ledger_offsets[alive],
+        ranges.bytes[alive],
+        _proof_times(ledger, ranges.ledger_offsets)[alive],
+        ranges.partitions[alive],
+        tuple(tp for tp, _ in ranges.names),
     )
 
 
-def _distinct(rows: pa.Table) -> tuple[_Integers, _Integers]:
-    """The first row of each partition of each remote topic, and by row the number of its partition."""
-    codes = np.zeros(len(rows), np.int64)
-    for name in _NAMES:
-        column = pc.dictionary_encode(rows[name].combine_chunks())
-        codes = codes * max(1, len(column.dictionary)) + np.asarray(column.indices, np.int64)
-    _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
-    return firsts, numbers
-
-
-def _integers(rows: pa.Table, name: str) -> _Integers:
-    return np.asarray(rows[name].to_numpy(), np.int64)
-
-
-def _ends(rows: pa.Table) -> _Integers:
-    """By row, the target offset after its last record; -1 where it has none."""
-    found = np.full(len(rows), -1, np.int64)
-    if not len(rows):
-        return found
-    segments = rows["segments"].combine_chunks()
-    flat = pc.list_flatten(segments)
-    ends = pc.add(pc.struct_field(flat, "target"), pc.struct_field(flat, "records"))
-    np.maximum.at(found, np.asarray(pc.list_parent_indices(segments), np.int64), np.asarray(ends))
-    return found
-
-
-def _proof_times(ledger: LedgerTable, offsets: _Integers) -> _Integers:
+def _proof_times(ledger: LedgerTable, offsets: Offsets) -> Offsets:
     """When the ledger's records at these offsets, all of them proved, were last read back."""
     found = np.full(len(offsets), _GONE, np.int64)
     for one in verifications(ledger):

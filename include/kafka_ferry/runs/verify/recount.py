@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.compute as pc
-
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
+from kafka_ferry.ledger.queries.copied_topics import preserved_starts
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, own_among
@@ -170,7 +169,7 @@ def _claims(
 ) -> dict[TopicPartition, list[RangeClaim]]:
     """The ranges' claims by target partition, after the partition's boundary, where it has one."""
     preserved = any(entry.copied.preserved for entries in by_target.values() for entry in entries)
-    first = _preserved_starts(ledger) if preserved else {}
+    first = preserved_starts(ledger) if preserved else {}
     claims = {tp: [RangeClaim.boundary(end.offset)] for tp, end in boundaries.items()}
     for tp, entries in by_target.items():
         of_ranges = [
@@ -239,21 +238,6 @@ def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> P
         strangers=(*ranges[0].strangers, *across.strangers),
     )
     return found._replace(ranges=(first, *ranges[1:]))
-
-
-def _preserved_starts(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:
-    """Where the mirror of each *target* partition with preserved offsets begins, by partition and topic id."""
-    rows = ledger.read(
-        (pc.field("type") == "transaction") & pc.field("preserved"),
-        ["remote_topic", "partition", "remote_topic_id", "start"],
-    )
-    first = rows.group_by(rows.column_names[:3]).aggregate([("start", "min")])
-    return {
-        (TopicPartition(row["remote_topic"], row["partition"]), row["remote_topic_id"]): row[
-            "start_min"
-        ]
-        for row in first.to_pylist()
-    }
 
 
 def _with_own_strangers(row: RangeRow, found: Recount, own: Collection[int]) -> RangeRow:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable, FerryError, VerificationFailed
-from kafka_ferry.ledger import copied_rows, is_one_of
+from kafka_ferry.ledger.queries.range_columns import target_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan import policy_of
 from kafka_ferry.retry import retry_for
@@ -31,15 +28,6 @@ if TYPE_CHECKING:
 _MAX_FAILURES_SHOWN: Final = 20
 # Only the report is left of the run.
 _RETRY_S: Final = 10.0
-_COLUMNS: Final = [
-    "remote_topic",
-    "remote_topic_id",
-    "partition",
-    "end",
-    "preserved",
-    "segments",
-    "ledger_offset",
-]
 
 
 def terms_of(run: RunContext) -> Terms:
@@ -111,28 +99,9 @@ def verified_ends(ledger: LedgerTable, ids: Mapping[str, str]) -> dict[TopicPart
         ledger: the flow's ledger.
         ids: the current ids of the remote topics, by name.
     """
-    before = pc.field("ledger_offset") < ledger.verified_through()
-    wanted = copied_rows() & is_one_of("remote_topic", ids)
-    rows = ledger.read(wanted & before, _COLUMNS)
+    ranges = target_ranges(ledger, ids, before=ledger.verified_through())
     ends: dict[TopicPartition, int] = {}
-    last = _last_records(rows)
-    columns = (rows[name].to_pylist() for name in _COLUMNS[:5])
-    for at, (topic, topic_id, partition, end, preserved) in enumerate(zip(*columns, strict=True)):
-        if topic_id in ("", ids[topic]):
-            target = TopicPartition(topic, partition)
-            # With preserved offsets, a range may end in offsets without a record.
-            reached = end if preserved else last.get(at, 0)
-            ends[target] = max(reached, ends.get(target, 0))
+    for (target, topic_id), end in ranges.ends().items():
+        if topic_id in ("", ids[target.topic]):
+            ends[target] = max(end, ends.get(target, 0))
     return ends
-
-
-def _last_records(rows: pa.Table) -> dict[int, int]:
-    """By row, the target offset after the last record of its segments; rows without any are absent."""
-    segments = rows["segments"].combine_chunks()
-    of_row = pc.list_parent_indices(segments)
-    flat = pc.list_flatten(segments)
-    if not len(flat):
-        return {}
-    ends = pc.add(pc.struct_field(flat, "target"), pc.struct_field(flat, "records"))
-    found = pa.table({"row": of_row, "end": ends}).group_by("row").aggregate([("end", "max")])
-    return dict(zip(found["row"].to_pylist(), found["end_max"].to_pylist(), strict=True))

@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow.compute as pc
-
+from kafka_ferry.ledger.queries.counts import counts_by_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify.checks import Check, decisive
 
 if TYPE_CHECKING:
-    from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan, Window
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
     from kafka_ferry.verify.verdict import ExpectationResult
-
-_ORDINARY: Final = "transaction"
-_BACKFILL: Final = "backfill"
 
 
 class Rows(Protocol):
@@ -106,7 +101,7 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
     for range_ in plan.ranges:
         remote[range_.topic] = range_.remote_topic
         ends.setdefault(range_.topic, {})[range_.partition] = range_.end
-    copied = _copied_counts(run.ledger, run.run_id, _BACKFILL if window else _ORDINARY)
+    copied = counts_by_topic(run.ledger, run.run_id, of_backfills=window is not None)
     began = folder.step_record("plan")
     until = plan.at - math.ceil((began.seconds if began else 0.0) * 1000)
     return [
@@ -144,14 +139,3 @@ def _off(plan: Plan, found: Rows) -> set[TopicPartition]:
 
 def _all_hold(checks: Iterable[Check[Any]], row: RangeRow | PartitionRow) -> bool:
     return all(check.holds(row) for check in checks)
-
-
-def _copied_counts(ledger: LedgerTable, run: str, kind: str) -> dict[str, tuple[int, int]]:
-    """Records and bytes that a run copied, by topic."""
-    rows = ledger.read(
-        (pc.field("type") == kind) & (pc.field("run") == run), ["topic", "records", "bytes"]
-    )
-    sums = rows.group_by("topic").aggregate([("records", "sum"), ("bytes", "sum")])
-    return {
-        row["topic"]: (row["records_sum"] or 0, row["bytes_sum"] or 0) for row in sums.to_pylist()
-    }

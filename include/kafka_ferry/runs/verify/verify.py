@@ -13,13 +13,14 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
+from kafka_ferry.ledger.queries.copied_topics import remote_topics
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
-from kafka_ferry.runs.verify.backfill_duplicates import count_duplicates, remote_topics
+from kafka_ferry.runs.verify.backfill_duplicates import count_duplicates
 from kafka_ferry.runs.verify.dead_letters import look_up_letters
 from kafka_ferry.runs.verify.due import Due, Written, find_written, look_for_due
 from kafka_ferry.runs.verify.evaluate_again import (
@@ -332,7 +333,7 @@ def _backfilled_rows(
     recounted: Recounted,
 ) -> list[PartitionRow]:
     # What the target does not let be described is named where its ranges are read back.
-    topics, _ = target.readable_topics(remote_topics(ledger))
+    topics, _ = target.readable_topics({name for name, _ in remote_topics(ledger)})
     there = {topic.topic_id for topic in topics.values()}
     twice = count_duplicates(ledger, plan.run, ranges, there - ledger.released_topics())
     return backfill_rows(recounted.present, plan.ranges, twice)

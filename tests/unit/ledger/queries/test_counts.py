@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.queries.counts import (
+    Counts,
+    count_copied,
+    counts_by_topic,
+    offsets_in_ranges,
+)
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
 from kafka_ferry.state import StateFolder
-from tests.unit.ledger.entries import FLOW, a_copied_range, a_run, a_transaction
+from tests.unit.ledger.entries import FLOW, a_backfill, a_copied_range, a_run, a_transaction
 
 ORDERS = TopicPartition("primary.orders", 0)
 CLICKS = TopicPartition("primary.clicks", 3)
@@ -28,6 +33,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LedgerTable:
         ),
         a_transaction(a_copied_range(30, 40, records=8, reasons={"control": 2}), run="run-2"),
         a_transaction(a_copied_range(0, 1_000), flow="other->backup"),
+        a_backfill(a_copied_range(0, 4, topic="old")),
     ]
     monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
     table = LedgerTable(StateFolder(str(tmp_path)), FLOW)
@@ -50,3 +56,14 @@ def test_a_run_that_copied_nothing_counts_nothing(ledger: LedgerTable) -> None:
 
 def test_an_empty_ledger_counts_nothing(tmp_path: Path) -> None:
     assert count_copied(LedgerTable(StateFolder(str(tmp_path)), FLOW), "run-1") == {}
+
+
+def test_a_topic_has_the_sums_of_a_run(ledger: LedgerTable) -> None:
+    of_run = {"orders": (28, 3_000), "clicks": (4, 500)}
+    assert counts_by_topic(ledger, "run-2", of_backfills=False) == of_run
+    assert counts_by_topic(ledger, "run-2", of_backfills=True) == {}
+    assert counts_by_topic(ledger, "backfill-1", of_backfills=True) == {"old": (4, 400)}
+
+
+def test_offsets_are_those_of_all_ranges(ledger: LedgerTable) -> None:
+    assert offsets_in_ranges(ledger) == 40 + 5 + 4

@@ -1,4 +1,4 @@
-"""The ledger's counts for each partition: those of one run, and since the flow began."""
+"""The ledger's counts in sums: by partition and by topic, of one run and since the flow began."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_ferry.ledger import copied_rows
 from kafka_ferry.ledger.accounts import sums_of_reasons
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.ledger.rows import backfilled_rows, copied_rows, ordinary_rows
+from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.ledger.table import LedgerTable
 
 _KEYS: Final = ["remote_topic", "partition"]
 _SUMS: Final = ["records", "bytes"]
@@ -68,8 +68,30 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
     return dict(found)
 
 
+def counts_by_topic(
+    ledger: LedgerTable, run: str, *, of_backfills: bool
+) -> dict[str, tuple[int, int]]:
+    """Records and bytes that a run has copied, by source topic.
+
+    Args:
+        ledger: the flow's ledger.
+        run: the run.
+        of_backfills: whether only backfills count; else none does.
+    """
+    wanted = backfilled_rows() if of_backfills else ordinary_rows()
+    rows = ledger.read(wanted & (pc.field("run") == run), ["topic", *_SUMS])
+    sums = rows.group_by("topic").aggregate([(name, "sum") for name in _SUMS])
+    return {row["topic"]: (row["records_sum"], row["bytes_sum"]) for row in sums.to_pylist()}
+
+
+def offsets_in_ranges(ledger: LedgerTable) -> int:
+    """How many source offsets the flow's ranges have, each as often as a range has it."""
+    rows = ledger.read(copied_rows(), ["start", "end"])
+    return int(pc.sum(pc.subtract(rows["end"], rows["start"])).as_py() or 0)
+
+
 def _ordinary_topics(copied: pa.Table) -> pa.Array:
-    ordinary = copied.filter(pc.field("type") == "transaction")["remote_topic"]
+    ordinary = copied.filter(ordinary_rows())["remote_topic"]
     return pc.unique(ordinary).cast(pa.string())
 
 

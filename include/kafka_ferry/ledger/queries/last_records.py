@@ -1,0 +1,89 @@
+"""The records of partitions that were copied last, and the ledger's records of these."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.ledger.rows import CopiedPartition, copied_rows, is_one_of, ordinary_rows
+from kafka_ferry.model.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ferry.ledger.table import LedgerTable
+
+
+class LastRecord(NamedTuple):
+    """The record of a partition that was copied last, by the ledger.
+
+    Attributes:
+        source: its partition on the source.
+        offset: its offset there.
+        target: its partition on the target.
+        target_offset: its offset there.
+    """
+
+    source: TopicPartition
+    offset: int
+    target: TopicPartition
+    target_offset: int
+
+
+def newest_records(
+    ledger: LedgerTable, remote_topics: Iterable[str]
+) -> Iterator[tuple[CopiedPartition, int]]:
+    """The ledger offset of each partition's newest ordinary range with records.
+
+    Args:
+        ledger: the flow's ledger.
+        remote_topics: only of partitions of remote topics of these names.
+    """
+    keys = list(CopiedPartition._fields)
+    wanted = _with_records() & is_one_of("remote_topic", remote_topics)
+    rows = ledger.read(wanted, [*keys, "ledger_offset"]).group_by(keys)
+    for row in rows.aggregate([("ledger_offset", "max")]).to_pylist():
+        yield CopiedPartition(*(row[name] for name in keys)), row["ledger_offset_max"]
+
+
+def last_records(
+    ledger: LedgerTable, chosen: Collection[tuple[int, CopiedPartition]]
+) -> list[LastRecord]:
+    """The last records of ranges, as far as they were copied as they are.
+
+    Args:
+        ledger: the flow's ledger.
+        chosen: the ledger offset of each range, and its partition.
+    """
+    offsets = pa.array(sorted({at for at, _ in chosen}), pa.int64())
+    keys = list(CopiedPartition._fields)
+    columns = [*keys, "ledger_offset", "segments", "transform", "schema_ids"]
+    rows = ledger.read(_with_records() & pc.field("ledger_offset").isin(offsets), columns)
+    found = []
+    for row in rows.to_pylist():
+        partition = CopiedPartition(*(row[name] for name in keys))
+        is_chosen = (row["ledger_offset"], partition) in chosen
+        if is_chosen and row["segments"] and not (row["transform"] or row["schema_ids"]):
+            end = row["segments"][-1]
+            found.append(
+                LastRecord(
+                    partition.source,
+                    end["source"] + end["records"] - 1,
+                    partition.target,
+                    end["target"] + end["records"] - 1,
+                )
+            )
+    return found
+
+
+def newest_record_to(ledger: LedgerTable, target: TopicPartition, end: int) -> int | None:
+    """Where the ledger has the newest range whose records end at a *target* offset; None where there is none."""
+    wanted = copied_rows() & (pc.field("remote_topic") == target.topic)
+    wanted &= (pc.field("partition") == target.partition) & (pc.field("target_end") == end)
+    offset: int | None = pc.max(ledger.read(wanted, ["ledger_offset"])["ledger_offset"]).as_py()
+    return offset
+
+
+def _with_records() -> pc.Expression:
+    return ordinary_rows() & (pc.field("target_end") >= 0)

@@ -21,7 +21,7 @@ from typing import Protocol
 from kafka_ferry.batches import ConvertedBatch
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.latency import RangeAges
-from kafka_ferry.copy.outcome import Failure, Outcome
+from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
@@ -30,6 +30,7 @@ from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.retry import RETRY_S, failing_since, is_over
 
@@ -189,7 +190,7 @@ class _Copy:
             position = self.committed.get(range_.source, range_.start)
             failure = self._failure(range_)
             if failure is None and position < range_.end:
-                failure = Failure(
+                failure = Failure.of(
                     range_, position, "it ended early without a reason; please report this.", True
                 )
             ages = self.ages[range_.source]
@@ -236,7 +237,7 @@ class _Copy:
             at = self.committed.get(range_.source, range_.start)
             is_there = at >= range_.end and range_.source in self.committed and len(range_) > 0
             if not is_there or range_.source in self.hidden:
-                self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
+                self.failures[range_.source] = Failure.of(range_, at, message, transient, fenced)
             else:
                 self.done.add(range_.source)
 
@@ -254,7 +255,7 @@ class _Copy:
             if position and position.topic_id not in ("", range_.topic_id):
                 if not self.limits.append_recreated:
                     message = f"the source's topic {range_.topic} was deleted and recreated since it was last copied."
-                    failure = Failure(range_, position.offset, message, transient=False)
+                    failure = Failure.of(range_, position.offset, message, transient=False)
                     self.failures[range_.source] = failure
                     continue
                 position = None
@@ -286,8 +287,8 @@ class _Copy:
                     self._take(read)
                 with self._count_wait(_TARGET):
                     self.writer.send()
-                for failure in self.writer.failures.values():
-                    reader.drop(failure.range)
+                for source in self.writer.failures:
+                    reader.drop(source)
                 if self._time_left() <= 0:
                     self._commit()
             self._commit()

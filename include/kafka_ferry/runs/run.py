@@ -15,10 +15,11 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, InputError, NotApplied, RangesFailed
+from kafka_ferry.errors import FerryError, InputError, NotApplied
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs.run_plan import own_topics, plan_run
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
@@ -308,9 +309,9 @@ class Run:
                 failed.append(error)
         if failed:
             raise RangesFailed(
-                [said for error in failed for said in error.failures[len(error.refused) :]],
+                [failure for error in failed for failure in error.failures],
                 transient=all(error.transient for error in failed),
-                refused=[said for error in failed for said in error.refused],
+                refused=[refusal for error in failed for refusal in error.refused],
             )
         return outcomes
 

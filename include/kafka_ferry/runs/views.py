@@ -19,6 +19,7 @@ from kafka_ferry.ledger.accounts import Account, By, accounts
 from kafka_ferry.ledger.rows import copied_rows
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.model import Plan, RunOptions
+from kafka_ferry.model.results.steps import StepRecord
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow, bars, offset_rows
 from kafka_ferry.report.summary import RunSummary, summarise
@@ -40,7 +41,6 @@ from kafka_ferry.runs.state.run_folder import (
     REPORT_DATA,
     STEPS,
     RunFolder,
-    StepRecord,
 )
 
 _T = TypeVar("_T")

@@ -9,9 +9,10 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
+from kafka_ferry.errors import GroupsFailed, VerificationFailed
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.model.rights import Right
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster

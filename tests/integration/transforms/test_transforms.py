@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import load_flows
-from kafka_ferry.errors import ConfigError, FerryError, RangesFailed
+from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.spark.session import SparkSource, terminal_spark

@@ -26,13 +26,14 @@ from kafka_ferry.ledger import (
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.model import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.results.steps import StepRecord
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.run import STEPS
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY, parse_history
-from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import PartitionRow, Verdict
 from kafka_ferry.verify.rows import Coverage
 from kafka_ferry.verify.verdict import ExpectationResult

@@ -19,7 +19,6 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Cursor, Read, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
@@ -28,6 +27,7 @@ from kafka_ferry.copy.source.request_order import most_urgent, next_offsets
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.plan.schedule.priority import waves
 from kafka_ferry.retry import is_over
 from kafka_ferry.wire import (
@@ -479,5 +479,5 @@ class RangeFetcher:
 
     def _fail(self, cursor: Cursor, message: str, *, transient: bool) -> None:
         self._cursors.pop(cursor.range.source, None)
-        failure = Failure(cursor.range, cursor.at, message, transient)
+        failure = Failure.of(cursor.range, cursor.at, message, transient)
         self._failed.append(Read(cursor.range, failure=failure))

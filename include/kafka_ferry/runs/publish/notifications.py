@@ -27,10 +27,11 @@ from kafka_ferry.report.notice import (
     sorted_facts,
 )
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.runs.state.run_folder import STEPS, RunFolder, StepRecord
+from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.model.results.steps import StepRecord
 
 _STANDING: Final = "notices.json"
 _TOLD: Final = "notice.json"
@@ -204,7 +205,7 @@ class Notices:
             # What publish raises repeats the errors of the steps before it.
             if kind == _LAST and ends:
                 break
-            ends += [StepEnd(step, it.failures, it.transient) for step, it in bad.items()]
+            ends += [StepEnd(step, record) for step, record in bad.items()]
             if not bad and tasks.get(kind) == _OWN_FAULT:
                 ends.append(StepEnd(kind))
         others = (StepEnd(task) for task, state in tasks.items() if state == _OWN_FAULT)

@@ -15,9 +15,11 @@ from typing import ClassVar, Final, TypeVar
 import regex
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFailed
+from kafka_ferry.errors import FerryError, GroupsFailed, NotApplied, StepFailed
 from kafka_ferry.groups.moves import GroupMoves, lost_since
 from kafka_ferry.model import Plan, read_plan, save_plan
+from kafka_ferry.model.results.failures import RangesFailed
+from kafka_ferry.model.results.steps import StepRecord
 from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.report.summary import RunSummary
@@ -38,27 +40,6 @@ RECONCILIATION: Final = "reconciliation.json"
 _GROUPS: Final = "groups.json"
 _VERIFIED: Final = "verified-until.json"
 _APPROVED_BY: Final = "approved-by.txt"
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord(AsJson):
-    """How a step ended.
-
-    Attributes:
-        seconds: how long it took.
-        error: what it raised, None if it succeeded.
-        failures: the same as a sentence for each partition or group, where it is about some.
-        transient: whether the same step may succeed later without a change.
-        exit_code: the command line's exit status for the error, 0 without one.
-    """
-
-    WHAT: ClassVar = "the record of a step"
-
-    seconds: float
-    error: str | None = None
-    failures: tuple[str, ...] = ()
-    transient: bool = False
-    exit_code: int = 0
 
 
 @dataclass(frozen=True)
@@ -258,7 +239,9 @@ def _together(parts: Sequence[StepRecord]) -> StepRecord | None:
     return StepRecord(
         seconds=max(part.seconds for part in parts),
         error="\n".join(part.error or "" for part in failed) if failed else None,
-        failures=tuple(dict.fromkeys(chain.from_iterable(part.failures for part in failed))),
+        failures=tuple(chain.from_iterable(part.failures for part in failed)),
+        refused=tuple(chain.from_iterable(part.refused for part in failed)),
+        details=tuple(dict.fromkeys(chain.from_iterable(part.other_errors for part in failed))),
         transient=bool(failed) and all(part.transient for part in failed),
         exit_code=failed[0].exit_code if failed else 0,
     )
@@ -272,11 +255,15 @@ def _attempt(step: str) -> str:
 def _record(seconds: float, raised: BaseException | None) -> StepRecord:
     if raised is None:
         return StepRecord(seconds)
-    if isinstance(raised, FerryError):
-        text = str(raised)
-        failures: tuple[str, ...] = (text,)
-        if isinstance(raised, RangesFailed | GroupsFailed):
-            failures = raised.failures
-        return StepRecord(seconds, text, failures, raised.transient, raised.exit_code)
-    text = f"{type(raised).__name__}: {raised}"
-    return StepRecord(seconds, text, (text,), transient=True, exit_code=1)
+    if not isinstance(raised, FerryError):
+        return StepRecord(
+            seconds, f"{type(raised).__name__}: {raised}", transient=True, exit_code=1
+        )
+    record = StepRecord(
+        seconds, str(raised), transient=raised.transient, exit_code=raised.exit_code
+    )
+    if isinstance(raised, RangesFailed):
+        return replace(record, failures=raised.failures, refused=raised.refused)
+    if isinstance(raised, GroupsFailed | NotApplied):
+        return replace(record, details=raised.failures)
+    return record

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rejected, TopicLimits, cut_at
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections, advice_on_records
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Answer
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire.error_codes import (
@@ -141,7 +141,7 @@ class Verdicts:
         error = error_name(answer.code) + (f": {answer.words}" if answer.words else "")
         if queue.range is None:
             message = f"{self._dead_letters} refused its dead letter: {error}."
-            self._refused[range_.source] = Failure(
+            self._refused[range_.source] = Failure.of(
                 range_, converted.start, message, transient=False
             )
             self.make_void(message, excludes=True)
@@ -159,7 +159,7 @@ class Verdicts:
             advice = denied or advice_on_records(answer.code)
             at = f"[{converted.start}, {converted.end})"
             message = f"the target refused the batch of offsets {at}: {error}. {advice}".rstrip()
-            failure = Failure(range_, converted.start, message, is_transient(answer.code))
+            failure = Failure.of(range_, converted.start, message, is_transient(answer.code))
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
             if self._has_letters(range_.source, converted.start):
@@ -192,7 +192,7 @@ class Verdicts:
 
     def fail(self, range_: Range, offset: int, message: str, code: int = NONE) -> None:
         """Stop writing a range; the broker's ``code`` says whether the error is transient."""
-        self.failures[range_.source] = Failure(range_, offset, message, is_transient(code))
+        self.failures[range_.source] = Failure.of(range_, offset, message, is_transient(code))
 
     def make_void(self, why: str, *, excludes: bool = False) -> None:
         """Mark the open transaction as impossible to commit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError, InputError
@@ -100,7 +100,7 @@ class Estimate:
         return TopicPartition(self.topic, self.partition)
 
 
-PLAINLY_TRANSLATED: Final = "offsets: translated."
+Origin = Literal["option", "begun", "auto", "fill.limit"]
 """The reason where a topic is translated, as the flow says and as before."""
 
 
@@ -113,6 +113,7 @@ class OffsetsChoice:
         remote_topic: the topic on the target.
         preserved: whether records keep their offsets there.
         reason: why, as a sentence.
+        origin: what has decided: the flow's option, how the remote topic was begun, ``auto``, or ``on.fill.limit``.
         gaps: about how many offsets without a record the run has to fill then.
         fill_ms: about how long that takes, in milliseconds.
         topic_id: the source topic's id.
@@ -125,12 +126,18 @@ class OffsetsChoice:
     remote_topic: str
     preserved: bool
     reason: str
+    origin: Origin = "option"
     gaps: int = 0
     fill_ms: int = 0
     topic_id: str = ""
     is_compacted: bool = False
     kept_ms: int = -1
     kept_bytes: int = -1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether offsets are translated because the flow says so."""
+        return not self.preserved and self.origin == "option"
 
 
 @dataclass(frozen=True, slots=True)

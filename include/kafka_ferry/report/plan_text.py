@@ -10,11 +10,9 @@ from typing import Final, Literal, TypeVar
 
 from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange, amount, placement_text
 from kafka_ferry.model.plan import (
-    PLAINLY_TRANSLATED,
     AdvisedAcl,
     Creation,
     Estimate,
-    OffsetsChoice,
     Plan,
 )
 from kafka_ferry.model.remarks import Refusal, Risk, Skipped
@@ -157,9 +155,10 @@ def bytes_text(count: float) -> str:
 def _choices(plan: Plan) -> Iterator[str]:
     """How offsets are kept and why, where that is not the same for all topics; and how long
     filling those without a record takes."""
-    told: list[OffsetsChoice] = [c for c in plan.choices if c.reason != PLAINLY_TRANSLATED]
     rows = [("topic", "offsets", "gaps", "filled in", "why")]
-    for choice in told:
+    for choice in plan.choices:
+        if choice.is_plain:
+            continue
         kept = "preserved" if choice.preserved else "translated"
         costs = (f"{choice.gaps:,}", f"{choice.fill_ms / 1000:,.1f} s")
         rows.append((choice.topic, kept, *(costs if choice.preserved else ("", "")), choice.reason))

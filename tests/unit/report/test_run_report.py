@@ -45,7 +45,9 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         unapplied=("eu.orders: flush.ms could not be set.",),
         drifts=("eu.orders has segment.ms=1",),
         retirements=("eu.old: old is gone",),
-        choices=(OffsetsChoice("orders", "eu.orders", True, "offsets: preserved.", 12, 72),),
+        choices=(
+            OffsetsChoice("orders", "eu.orders", True, "offsets: preserved.", "option", 12, 72),
+        ),
         adopted=7,
         adoptions=("orders-3 [100, 200): 7.",),
         ranges=(changed(RANGE, preserved=True, adopted=7, lost=2, lost_intervals=((100, 102),)),),

@@ -10,7 +10,7 @@ from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.notify import EVENTS, Event
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.results.failures import Failure
-from kafka_ferry.model.results.steps import StepRecord
+from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.printable import one_line
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.verify.counts import count
@@ -51,17 +51,12 @@ class StepEnd:
     """A step of a run that did not succeed.
 
     Attributes:
-        step: its name; for one shard with the shard's number, as ``mirror-2``.
+        part: the step or its shard.
         record: how it ended, None where that is not known: it was killed, or never started.
     """
 
-    step: str
+    part: StepPart
     record: StepRecord | None = None
-
-    @property
-    def kind(self) -> str:
-        """The step's name without a shard's number."""
-        return self.step.partition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -185,13 +180,13 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
         yield fact("failure", f"{what} cannot be mirrored as things are", map(str, refused), advice)
     for end in ends:
         if end.record is None:
-            yield fact("failure", f"the task {end.step} failed", advice=_SEE_LOG)
-        elif verdict and verdict.failures and end.kind in ("verify", "publish"):
+            yield fact("failure", f"the task {end.part} failed", advice=_SEE_LOG)
+        elif verdict and verdict.failures and end.part.step in ("verify", "publish"):
             # A verification's failure by its single sentences; some checks are made when the run is published.
             if not is_judged:
-                yield _failure(replace(end, step="verify"), verdict.failures)
+                yield _failure(replace(end, part=StepPart("verify")), verdict.failures)
             is_judged = True
-        elif not (problems.unapplied and end.record.details and end.kind == "publish"):
+        elif not (problems.unapplied and end.record.details and end.part.step == "publish"):
             new = [problem for problem in end.record.problems if problem not in told]
             told.update(new)
             if new:
@@ -205,10 +200,10 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
 
 
 def _failure(end: StepEnd, sentences: Sequence[str]) -> Fact:
-    headline, advice = _FAILED.get(end.kind, (f"the task {end.step} failed", _SEE_LOG))
+    headline, advice = _FAILED.get(end.part.step, (f"the task {end.part} failed", _SEE_LOG))
     many = count(len(sentences), "partition")
-    if end.step != end.kind:
-        headline += f" in {end.step}"
+    if end.part.shard is not None:
+        headline += f" in {end.part}"
     wait = _TRANSIENT if end.record and end.record.transient else ""
     return fact("failure", headline.format(many=many), sentences, wait + advice)
 

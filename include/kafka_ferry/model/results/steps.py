@@ -11,10 +11,27 @@ from kafka_ferry.model.results.failures import Failure
 
 
 @dataclass(frozen=True, slots=True)
-class StepRecord(AsJson):
-    """How a step ended.
+class StepPart:
+    """A step of a run, or one shard of it; its text names files and tasks.
 
     Attributes:
+        step: the step's name.
+        shard: the shard, None for the whole step.
+    """
+
+    step: str
+    shard: int | None = None
+
+    def __str__(self) -> str:
+        return self.step if self.shard is None else f"{self.step}-{self.shard}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord(AsJson):
+    """How a step or its shard ended.
+
+    Attributes:
+        part: the step or shard.
         seconds: how long it took.
         error: what it raised, None if it succeeded.
         failures: the partitions that it did not copy to their end.
@@ -26,6 +43,7 @@ class StepRecord(AsJson):
 
     WHAT: ClassVar = "the record of a step"
 
+    part: StepPart
     seconds: float
     error: str | None = None
     failures: tuple[Failure, ...] = ()

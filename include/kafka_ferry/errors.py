@@ -44,12 +44,17 @@ class FerryError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        ends = self.message.endswith((".", "!", "?", ":")) or not self.advice
-        return f"{self.message}{'' if ends else '.'} {self.advice}".rstrip()
+        return with_advice(self.message, self.advice)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive Exception's own pickling between Spark's processes.
         return (_rebuild, (type(self), self.__dict__))
+
+
+def with_advice(message: str, advice: str) -> str:
+    """What happened and what to do, as sentences."""
+    ends = message.endswith((".", "!", "?", ":")) or not advice
+    return f"{message}{'' if ends else '.'} {advice}".rstrip()
 
 
 def _rebuild(kind: type[FerryError], state: dict[str, object]) -> FerryError:

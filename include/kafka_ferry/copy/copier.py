@@ -161,7 +161,7 @@ class _Copy:
                     self._start_over(error)
                 else:
                     fenced = isinstance(error, Fenced)
-                    self._fail_all(str(error), transient=False, fenced=fenced)
+                    self._fail_all(error.message, error.advice, transient=False, fenced=fenced)
 
     def _turn(self) -> list[Range]:
         """The ranges to copy next; those that are set aside for retry only when nothing else is left."""
@@ -180,7 +180,8 @@ class _Copy:
             self.outage.since = began if self.outage.since is None else self.outage.since
             if is_over(now - self.outage.since, self.limits.wait_s):
                 self.outage.gave_up_at = now
-                self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
+                message = f"gave up after {self.voids} tries: {error.message}"
+                self._fail_all(message, error.advice, transient=True)
                 return
         time.sleep(min(0.05 * 2 ** min(self.voids, 10), _LONGEST_BACK_OFF_S))
 
@@ -232,12 +233,15 @@ class _Copy:
     def _pending_ranges(self) -> list[Range]:
         return [range_ for range_ in self.ranges if range_.source not in self.failures]
 
-    def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
+    def _fail_all(
+        self, message: str, advice: str, *, transient: bool, fenced: bool = False
+    ) -> None:
         for range_ in self._pending_ranges():
             at = self.committed.get(range_.source, range_.start)
             is_there = at >= range_.end and range_.source in self.committed and len(range_) > 0
             if not is_there or range_.source in self.hidden:
-                self.failures[range_.source] = Failure.of(range_, at, message, transient, fenced)
+                failure = Failure.of(range_, at, message, transient, fenced, advice)
+                self.failures[range_.source] = failure
             else:
                 self.done.add(range_.source)
 

@@ -8,7 +8,7 @@ import pytest
 from kafka_ferry.copy import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.copier import Outage
 from kafka_ferry.copy.target.writer import StartOver
-from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced, FerryError
 from kafka_ferry.model import Position, Range
 from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS
@@ -404,12 +404,14 @@ def test_the_time_for_retries_begins_again_whenever_something_was_committed(
 )
 @pytest.mark.parametrize("step", ["take_over", "send", "commit"])
 def test_an_error_of_the_target_as_a_whole_fails_what_is_unfinished(
-    source: FakeSource, step: str, error: Exception, transient: bool, fenced: bool
+    source: FakeSource, step: str, error: FerryError, transient: bool, fenced: bool
 ) -> None:
     writer = FakeWriter(**{f"on_{step}": always(error)})
     for outcome in copied(ALL, source, writer, ALL_AT_ONCE):
         assert outcome == Outcome(
-            outcome.range, 0, Failure.of(outcome.range, 0, str(error), transient, fenced)
+            outcome.range,
+            0,
+            Failure.of(outcome.range, 0, error.message, transient, fenced, error.advice),
         )
     assert len(writer.taken_over) == 1
     assert all(reader.closed for reader in source.readers)

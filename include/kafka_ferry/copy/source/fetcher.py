@@ -439,8 +439,9 @@ class RangeFetcher:
             f"the source's log is not the one that was read up to offset {at}, of leader epoch "
             f"{cursor.leader_epoch} (an unclean leader election?){what}."
         )
-        advice = " With on.source.divergence=continue the position is set back to where they part."
-        self._fail(cursor, message + advice, transient=self._rules.rewind and cursor.begun)
+        advice = "With on.source.divergence=continue the position is set back to where they part."
+        transient = self._rules.rewind and cursor.begun
+        self._fail(cursor, message, transient=transient, advice=advice)
 
     def _judge_error(self, cursor: Cursor, code: int) -> None:
         """Retry or give up, depending on ``code``."""
@@ -450,7 +451,7 @@ class RangeFetcher:
         else:
             source = cursor.range.source
             error = read_fault(code, f"Reading {source}", source.topic)
-            self._fail(cursor, str(error), transient=False)
+            self._fail(cursor, error.message, transient=False, advice=error.advice)
 
     def _try_again(
         self,
@@ -477,7 +478,7 @@ class RangeFetcher:
                 until = now + min(doubled, _LONGEST_BACK_OFF_S)
                 cursor.not_before = math.ceil(until / _TOGETHER_S) * _TOGETHER_S
 
-    def _fail(self, cursor: Cursor, message: str, *, transient: bool) -> None:
+    def _fail(self, cursor: Cursor, message: str, *, transient: bool, advice: str = "") -> None:
         self._cursors.pop(cursor.range.source, None)
-        failure = Failure.of(cursor.range, cursor.at, message, transient)
+        failure = Failure.of(cursor.range, cursor.at, message, transient, advice=advice)
         self._failed.append(Read(cursor.range, failure=failure))

@@ -55,11 +55,8 @@ class RecordErrors:
 
     def _failure(self, errors: Mapping[int, str]) -> Failure:
         offset = min(errors)
-        message = (
-            f"{self._what} to the record at offset {offset} of {self._range.source}: {errors[offset]}. "
-            f"{self._advice}"
-        )
-        return Failure.of(self._range, offset, message, transient=False)
+        message = f"{self._what} to the record at offset {offset} of {self._range.source}: {errors[offset]}."
+        return Failure.of(self._range, offset, message, transient=False, advice=self._advice)
 
     def _warn(self) -> None:
         offset = min(self._errors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, with_advice
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.remarks import Refusal
 
@@ -18,9 +18,10 @@ class Failure:
         source: the source's partition.
         target: the target's partition.
         offset: the source offset at which it stopped.
-        message: what happened, with the broker's own words, and what to do.
+        message: what happened, with the broker's own words.
         transient: whether the next run may succeed without a change.
         fenced: whether it stopped because another run took over.
+        advice: what to do, "" where nothing is known.
         shard: the run's shard that was to copy it, None where the run has none.
     """
 
@@ -30,18 +31,30 @@ class Failure:
     message: str
     transient: bool
     fenced: bool = False
+    advice: str = ""
     shard: int | None = None
 
     @classmethod
     def of(
-        cls, range_: Range, offset: int, message: str, transient: bool, fenced: bool = False
+        cls,
+        range_: Range,
+        offset: int,
+        message: str,
+        transient: bool,
+        fenced: bool = False,
+        advice: str = "",
     ) -> Failure:
         """The failure of a range; arguments as the attributes."""
-        return cls(range_.source, range_.target, offset, message, transient, fenced)
+        return cls(range_.source, range_.target, offset, message, transient, fenced, advice)
+
+    @property
+    def reason(self) -> str:
+        """What happened and what to do, as sentences."""
+        return with_advice(self.message, self.advice)
 
     def __str__(self) -> str:
         of_shard = "" if self.shard is None else f"Shard {self.shard}: "
-        return f"{of_shard}{self.source} -> {self.target} stopped at offset {self.offset}: {self.message}"
+        return f"{of_shard}{self.source} -> {self.target} stopped at offset {self.offset}: {self.reason}"
 
 
 class RangesFailed(FerryError):

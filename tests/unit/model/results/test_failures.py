@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,12 @@ REFUSED = (Refusal("clicks", "it was recreated.", "Delete it."),)
 
 def test_a_failure_says_shard_partitions_and_offset() -> None:
     assert (*map(str, FAILURES),) == STOPPED
+
+
+@pytest.mark.parametrize("message", ["too large", "too large."])
+def test_its_advice_is_a_sentence_after_what_happened(message: str) -> None:
+    failure = replace(FAILURES[0], message=message, advice="Raise max.message.bytes.")
+    assert str(failure) == f"{STOPPED[0]} Raise max.message.bytes."
 
 
 @pytest.mark.parametrize(

@@ -158,13 +158,15 @@ class Verdicts:
             denied = advice_on(answer.code, [Right.topic("WRITE", range_.target.topic)])
             advice = denied or advice_on_records(answer.code)
             at = f"[{converted.start}, {converted.end})"
-            message = f"the target refused the batch of offsets {at}: {error}. {advice}".rstrip()
-            failure = Failure.of(range_, converted.start, message, is_transient(answer.code))
+            message = f"the target refused the batch of offsets {at}: {error}."
+            failure = Failure.of(
+                range_, converted.start, message, is_transient(answer.code), advice=advice
+            )
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
             if self._has_letters(range_.source, converted.start):
                 # They may be in the transaction already, and the next run writes them again.
-                self.make_void(message, excludes=True)
+                self.make_void(message, advice=advice, excludes=True)
 
     def _has_letters(self, source: TopicPartition, offset: int) -> bool:
         """Whether records from ``offset`` on go to the dead letter topic."""
@@ -190,13 +192,16 @@ class Verdicts:
             kept = f"the target kept answering {error_name(code)}"
             self.fail(range_, offset, f"{kept}: {why}." if why else f"{kept}.", code)
 
-    def fail(self, range_: Range, offset: int, message: str, code: int = NONE) -> None:
+    def fail(
+        self, range_: Range, offset: int, message: str, code: int = NONE, *, advice: str = ""
+    ) -> None:
         """Stop writing a range; the broker's ``code`` says whether the error is transient."""
-        self.failures[range_.source] = Failure.of(range_, offset, message, is_transient(code))
+        failure = Failure.of(range_, offset, message, is_transient(code), advice=advice)
+        self.failures[range_.source] = failure
 
-    def make_void(self, why: str, *, excludes: bool = False) -> None:
+    def make_void(self, why: str, *, advice: str = "", excludes: bool = False) -> None:
         """Mark the open transaction as impossible to commit."""
         if self.void is None:
-            self.void = StartOver(why, excludes=excludes)
+            self.void = StartOver(why, advice=advice, excludes=excludes)
         else:
             self.void.excludes &= excludes

@@ -258,10 +258,10 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
 
     (change,) = first.stored_plan().rules
     assert (change.rule, change.before) == (1, None)
-    assert not first.stored_plan().changes.keys() & {"transform rules to change"}
+    assert not first.stored_plan().changes.keys() & {"transform_rules_to_change"}
     (change,) = second.stored_plan().rules
     assert (change.rule, change.before) == (0, flow.transform[0].fingerprint())
-    assert second.stored_plan().changes == {"transform rules to change": 1}
+    assert second.stored_plan().changes == {"transform_rules_to_change": 1}
     assert [it.key for it in pair.copied(flow, topic)[0]] == [
         b"a",
         b"a",

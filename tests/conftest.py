@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from kafka_ferry import secret_values
 from kafka_ferry.config.client.config_providers import ALLOWED
-from kafka_ferry.config.permissions import CODE, FILES, HOSTS
+from kafka_ferry.config.permissions import CODE, CONNECTIONS, FILES, HOSTS
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -86,7 +86,7 @@ def _known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _may_look_up_what_a_file_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on the command line, also after a test that did what Airflow's processes do: they forbid it."""
-    for name in (ALLOWED, FILES, CODE, HOSTS):
+    for name in (ALLOWED, FILES, CODE, HOSTS, CONNECTIONS):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 

@@ -83,8 +83,8 @@ def until_text(moments: Collection[int | None]) -> str:
 
 
 def run_id_now(command: str) -> str:
-    """The id of a run that a command starts now: ``failover__2026-08-01T10:00:00+00:00``."""
-    return f"{command}__{datetime.now(UTC).isoformat(timespec='seconds')}"
+    """The id of a run that a command starts now: ``failover__2026-08-01T10:00:00.123456+00:00``."""
+    return f"{command}__{datetime.now(UTC).isoformat(timespec='microseconds')}"
 
 
 def read_day_or_moment(text: str) -> date | datetime:

@@ -194,6 +194,12 @@ class Fenced(FerryError):
     exit_code = 5
 
 
+class OtherRunActive(Fenced):
+    """An older run of the flow is active, and disturbs this one: another try may help."""
+
+    transient = True
+
+
 class CorruptBatch(FerryError):
     """Bytes that are not a valid record batch; the message has their coordinates."""
 
@@ -220,6 +226,10 @@ class SparkFailed(FerryError):
 
     transient = True
     has_lines = True
+
+
+class CheckpointInUse(SparkFailed):
+    """Another query has written to the checkpoint of this one."""
 
 
 class SparkNeeded(FerryError):

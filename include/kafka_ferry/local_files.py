@@ -20,7 +20,7 @@ from pyarrow import fs
 from kafka_ferry.errors import FerryError
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-# A pipe is opened at once, and then refused: nobody may ever write into it.
+# A pipe is opened at once, and then refused: it may never get a writer.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
@@ -117,7 +117,7 @@ class LocalFiles(fs.FileSystemHandler):  # type: ignore[misc]
     def delete_dir(self, path: str) -> None:
         """Delete a folder with all its content; of links in it, only themselves."""
         with self._parent(path) as (folder, name):
-            self._open_folder(path, name, folder, is_checked_only=True)
+            os.close(self._open(path, name, _FOLDER, folder))
             shutil.rmtree(name, dir_fd=folder)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
@@ -183,20 +183,12 @@ class LocalFiles(fs.FileSystemHandler):  # type: ignore[misc]
                 if make:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=opened)
-                below = self._open_folder(path, part, opened)
+                below = self._open(path, part, _FOLDER, opened)
                 os.close(opened)
                 opened = below
             yield opened
         finally:
             os.close(opened)
-
-    def _open_folder(
-        self, path: str, part: str, folder: int, *, is_checked_only: bool = False
-    ) -> int:
-        opened = self._open(path, part, _FOLDER, folder)
-        if is_checked_only:
-            os.close(opened)
-        return opened
 
     def _open(self, path: str, part: str, flags: int, folder: int) -> int:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -129,6 +130,11 @@ def is_over(spent_s: float, limit_s: float) -> bool:
         limit_s: how long it may fail.
     """
     return limit_s - spent_s <= min(_MOMENT_S, _LARGEST_MOMENT * limit_s)
+
+
+def back_off_s(failures: int, longest_s: float) -> float:
+    """The pause in seconds after a number of failures in a row: 0.1 s after the first, then twice as long each time."""
+    return min(math.ldexp(0.05, min(failures, 10)), longest_s)
 
 
 def retry(do: Callable[[], _T]) -> _T:

@@ -287,7 +287,7 @@ class AuditOperator(FerrySparkSubmitOperator):
 
 
 def _prepared_digest(context: Context) -> str:
-    """The digest of the plan that the task ``sync_topics`` has left: whoever writes in the state folder has no XCom."""
+    """The digest of the plan that the task ``sync_topics`` has left: a writer in the state folder has no XCom."""
     return str(context["ti"].xcom_pull(task_ids="sync_topics", key=PREPARED) or "")
 
 

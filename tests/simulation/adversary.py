@@ -64,6 +64,7 @@ class Adversary:
 
     def __post_init__(self) -> None:
         self._left = list(self.faults)
+        self._powers = {it.power for it in self._left}
         self._seen: Counter[tuple[str, int, str]] = Counter()
 
     def _due(self, aim: tuple[str, int, str]) -> Fault | None:
@@ -85,8 +86,14 @@ class Adversary:
     def before_send(self, cluster: SimCluster, request: Any, process: Process) -> bool:
         """Kill the process that sends a request, or let it stand still, perhaps; returns whether it dies after it."""
         is_task, name = process.name.startswith("task"), request.name.removesuffix("Request")
-        for power in ("kill task", "pause task") if is_task else ("kill driver",):
+        for power in ("kill driver", "kill task", "pause task")[: 3 if is_task else 1]:
             if fault := self.happens(power, name):
+                if is_task and power == "kill driver":
+                    self.history.driver.dead = True
+                    self.history.tell(f"!! the driver is killed while the {process.name} runs")
+                    if fault.pick % 3:
+                        # Its executors end with it, or a little later.
+                        continue
                 is_after = bool(fault.at) and fault.pick % 2 == 0 and power != "pause task"
                 when = "after" if is_after else "before"
                 self.history.tell(
@@ -95,14 +102,20 @@ class Adversary:
                 if is_after:
                     return True
                 if power == "pause task":
-                    seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0))
-                    self.history.world.wait(None, seconds)
+                    # Or until another run reads back what it has copied.
+                    seconds = random.Random(fault.pick).choice((0.5, 20.0, 70.0, 400.0, 401.0))
+                    is_until = seconds > 400
+                    self.history.world.wait(
+                        (lambda: bool(self.history.judging)) if is_until else None, seconds
+                    )
                 else:
                     process.dead = True
         return False
 
     def happens(self, power: str, request: str = "") -> Fault | None:
         """Whether something of Spark's or of the operator's goes wrong now."""
+        if power not in self._powers:
+            return None
         aims = {it.aim: it for it in self._left if it.power == power and self._is_met(it, request)}
         return next(filter(None, map(self._due, aims)), None)
 
@@ -122,7 +135,7 @@ class Adversary:
             Unanswered: no answer comes.
         """
         name = request.name.removesuffix("Request")
-        for fault in self._left:
+        for fault in () if self.is_over else self._left:
             power = POWERS[fault.power]
             if power.do is of_a_process or (power.fits and name not in power.fits):
                 continue
@@ -134,6 +147,8 @@ class Adversary:
                 rng = random.Random(fault.pick)
                 if power.touches_target:
                     self.history.harmed_at = self.history.world.now
+                    if fault.power != "cut internal":
+                        self.history.spoilt_at = self.history.world.now
                 if power.side and fault.at and fault.pick % 2:
                     # Just after the request, whose answer is on its way.
                     answer = apply()

@@ -36,6 +36,7 @@ MOMENTS: Final[Mapping[str, Mapping[str, int]]] = {
         "mirror Produce": 6,
         "mirror TxnOffsetCommit": 4,
         "mirror EndTxn": 8,
+        "mirror WriteTxnMarkers": 2,
         "verify Fetch": 1,
         "verify Produce": 1,
         "publish Produce": 1,
@@ -72,6 +73,8 @@ class Case:
         distance_s: how long a request takes at least to the source.
         producers: how many write a partition's transactions on the source, one after the other; 0 for a new one each.
         offset_bytes: how much one request may commit of a group (``max.message.bytes``).
+        batch: how many records a producer of the source sends at a time, at most.
+        publishes: whether runs write their reports, which costs time and moves nothing.
     """
 
     seed: int
@@ -87,6 +90,8 @@ class Case:
     distance_s: float = 0.0
     producers: int = 0
     offset_bytes: int = 1_048_576
+    publishes: bool = True
+    batch: int = 8
 
     @classmethod
     def of(cls, seed: int, powers: tuple[str, ...] = tuple(POWERS), faults: int = 5) -> Case:
@@ -112,7 +117,7 @@ class Case:
             "offsets": "translated"
             if backfills
             else rng.choice(("translated", "auto", {"orders": "preserved"})),
-            "fill": rng.choice(("auto", "transactions")),
+            "fill": rng.choice(("markers", "transactions")),
             "transaction.max.bytes": rng.choice((1, 1_000, 67_108_864, 67_108_864)),
         }
         # Few kinds in a history, so that each meets itself and each other more often (swarm testing).
@@ -134,6 +139,8 @@ class Case:
             rng.choice((0.0, 0.0, 0.02)),
             rng.choice((1, 2)),
             rng.choice((700, 1_048_576, 1_048_576)),
+            rng.random() < 0.25,
+            rng.choice((2, 8, 8)),
         )
 
 

@@ -72,7 +72,7 @@ DEFECTS: Final = (
         "runs/provenance/log_mismatches.py",
         "if loud and not is_settled(flow.target, ledger_topic(flow.source.alias)):",
         "if loud:",
-        "cut internal",
+        "second run,lose leader",
     ),
     Defect(
         "a log that ends before the ledger is not looked at",
@@ -107,7 +107,7 @@ DEFECTS: Final = (
         "runs/mirror/mirror.py",
         "if forgotten(self._ledger):",
         "if False:",
-        "lose group,lose commit,restore state,late task",
+        "cut internal",
     ),
     Defect(
         "a transaction's end is not settled",
@@ -159,8 +159,8 @@ DEFECTS: Final = (
     Defect(
         "foreign records are not counted",
         "verify/recount.py",
-        "elif following:\n            counted[following.range].foreign += count",
-        "elif following:\n            counted[following.range].foreign += 0",
+        "elif following:\n            counted[following.range].add_foreign(batch.header)",
+        "elif following:\n            pass",
         "write foreign",
     ),
     Defect(
@@ -203,14 +203,15 @@ DEFECTS: Final = (
         "runs/verify/due.py",
         "proved = min(ledger.verified_through(), plan.ledger_end)",
         "proved = plan.ledger_end",
-        "kill driver,lose result",
+        "kill driver,write foreign",
     ),
     Defect(
         "only the run's own ranges are verified",
         "runs/verify/due.py",
-        "if entry.ledger_offset >= since",
-        "if entry.run == plan.run",
-        "kill driver,lose result",
+        "if entry.ledger_offset >= since\n        or wanted.topic_filter is None\n        "
+        "or wanted.topic_filter.matches(entry.copied.topic)\n",
+        "if entry.run == plan.run\n",
+        "kill driver,write foreign",
     ),
     Defect(
         "a lost marker of a proved transaction is not looked for",

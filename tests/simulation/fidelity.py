@@ -143,7 +143,6 @@ class Side:
         return [{"name": self._topic, "partitions": [partition]}]
 
     def _start(self, choices: dict[str, Any]) -> object:
-        """InitProducerId."""
         who, fields = choices["who"], self._producer(choices)
         known = self._known[who]
         if choices["new"] or known.id < 0 or known.epoch - choices["stale"] < 0:
@@ -157,19 +156,16 @@ class Side:
         return answer.error_code, answer.producer_epoch
 
     def _join(self, choices: dict[str, Any]) -> object:
-        """AddPartitionsToTxn."""
         fields = {f"v3_and_below_{name}": it for name, it in self._producer(choices).items()}
         topics = [{"name": self._topic, "partitions": [choices["partition"]]}]
         fields["v3_and_below_topics"] = topics
         return _code_of(self._coordinated(choices["who"], AddPartitionsToTxnRequest, **fields))
 
     def _group(self, choices: dict[str, Any]) -> object:
-        """AddOffsetsToTxn."""
         fields = self._producer(choices) | {"group_id": self._topic}
         return self._coordinated(choices["who"], AddOffsetsToTxnRequest, **fields).error_code
 
     def _offsets(self, choices: dict[str, Any]) -> object:
-        """TxnOffsetCommit."""
         entry = {
             "partition_index": choices["partition"],
             "committed_offset": choices["records"],
@@ -192,7 +188,6 @@ class Side:
         return code
 
     def _transaction(self, choices: dict[str, Any]) -> tuple[int, str]:
-        """DescribeTransactions."""
         name = self._id(choices["who"])
         answer = self._coordinator(choices["who"]).call(
             DescribeTransactionsRequest(transactional_ids=[name])
@@ -279,7 +274,6 @@ class Side:
         return self._fetch(choices, at)
 
     def _list(self, choices: dict[str, Any]) -> object:
-        """ListOffsets."""
         return self._listed(choices["partition"], choices["time"], int(choices["commit"]))
 
     def _listed(self, number: int, wanted: int, isolation: int = 0) -> tuple[int, int, int]:
@@ -289,7 +283,6 @@ class Side:
         return data.error_code, data.offset, min(data.timestamp, _NOW_MS)
 
     def _epoch(self, choices: dict[str, Any]) -> object:
-        """OffsetForLeaderEpoch."""
         number = choices["partition"]
         entry = {"partition": number, "current_leader_epoch": -1}
         entry["leader_epoch"] = max(choices["epoch"], 0)
@@ -306,7 +299,6 @@ class Side:
         return data.error_code, data.low_watermark
 
     def _producers(self, choices: dict[str, Any]) -> object:
-        """DescribeProducers."""
         number = choices["partition"]
         topics = [{"name": self._topic, "partition_indexes": [number]}]
         entry = self._ask(number, DescribeProducersRequest, topics=topics)

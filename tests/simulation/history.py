@@ -41,6 +41,7 @@ class History(Judged):
         encoded: whether each message passes through bytes, as on the wire.
         number: the run that goes on, or did.
         step: its step.
+        driver: its driver.
         moments: when runs ended.
         outcomes: what they said.
     """
@@ -54,7 +55,7 @@ class History(Judged):
         self.network = Network(self.world, clusters, self.adversary, encoded=self.encoded)
         self.target.transactions.on_commit = self.check_commit
         self.spark = Spark()
-        self.number, self.step = 0, ""
+        self.number, self.step, self.driver = 0, "", Process("driver")
         self.moments: list[float] = []
         self.outcomes: list[str] = []
         self._silent: dict[str, float] = {}
@@ -187,20 +188,23 @@ class History(Judged):
     def _is_stuck(self, said: str) -> bool:
         """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
 
-        The ledger's was, and no plan lets the writer end the transaction that it alone can end; or a task stood still
-        for longer than a transaction may last while it wrote the marker once more. Or two runs at once have copied
-        twice, since the group was lost between them. Or it is of a range without records, whose producer the broker
-        has forgotten.
+        What wrote the marker once more was aborted, since its task was killed or stood still. Or it is of a range
+        without records, whose producer the broker has forgotten.
         """
         skipped = self.target.skipped_markers
-        is_ledger = any(tp.topic.startswith("ferry-ledger") for tp in skipped)
-        has_stood = bool(skipped) and self.has_struck("pause task")
         # The documents say so: where nobody knows how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
-        has_doubled = self.has_struck("lose group") and self.has_struck("second run")
-        is_hidden = is_ledger and "hides the newest records" in said
+        return is_unknown or self.is_broken or self._is_forgotten(said)
+
+    def _is_forgotten(self, said: str) -> bool:
+        """Whether it is about a range without records whose producer the broker has forgotten.
+
+        Of one with translated offsets the source proves it, as far as it still has the offsets.
+        """
         is_forgotten = self.has_struck("expire ids") and "no writer of" in said
-        return is_hidden or is_unknown or has_stood or has_doubled or is_forgotten
+        is_there = all(log.start == 0 for tp, _ in self.pairs() if (log := self.source.log(tp)))
+        is_simple = self.case.options.get("offsets") == "translated" and is_there
+        return is_forgotten and not (is_simple and not self.is_hurt)
 
     def _window(self, *, whole: bool = False) -> Window:
         """A span of time that ends now, or before."""
@@ -219,7 +223,8 @@ class History(Judged):
             other = Process("driver of another run")
             self.world.spawn(other, lambda: self._steps(flow, name + BESIDE))
         self.began = self.world.now
-        said: str = self.world.run(Process("driver"), lambda: self._steps(flow, name, window))
+        self.driver = Process("driver")
+        said: str = self.world.run(self.driver, lambda: self._steps(flow, name, window))
         self.moments.append(self.world.now)
         self.outcomes.append(said)
         return said
@@ -228,7 +233,7 @@ class History(Judged):
         """All steps of a run, in a process of its own; as ``_run``."""
         began, run, said = self.world.now, Run(flow, name), "verified"
         try:
-            for step in _STEPS:
+            for step in _STEPS if self.case.publishes else _STEPS[:-1]:
                 self.step = step
                 self._tier()
                 if step == "verify":
@@ -243,17 +248,15 @@ class History(Judged):
             said = str(error)
             if not error.message.strip():
                 self.blame("e", f"{type(error).__name__} without a sentence")
-            is_whole = self.harmed_at < 0 and not self.is_hurt
+            is_whole = self.harmed_at < 0 and not self.is_hurt and not self.is_broken
             # A group that expires after the copy takes the positions along, and the next run restores them.
             is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
             # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker
             # has forgotten, nobody knows who says so.
             is_blamed &= "has no leader" not in said
-            is_blamed &= not (self.has_struck("expire ids") and "no writer of" in said)
+            is_blamed &= not self._is_forgotten(said)
             # A coordinator that is cut off from the others has old positions.
             is_blamed &= all(until < began for until, _ in self.target.cut_off.values())
-            # A group that is lost between two runs at once: both copy, and both say so.
-            is_blamed &= not (self.has_struck("lose group") and self.has_struck("second run"))
             # Of two first runs that begin at the logs' ends, one may have planned what the other has begun.
             is_blamed &= not (self.case.backfills and self.has_struck("second run"))
             if is_whole and is_blamed:

@@ -42,6 +42,7 @@ class Judged(Truth):
         began: when the run began that goes on.
         is_cut_unseen: whether ledger or positions have lost their ends after a run had begun to plan.
         harmed_at: when the target last lost something; -1 for never.
+        spoilt_at: when that was something else than the ends of ledger and positions.
         proved: by partition of the target, what has ever been there when a run had read it back.
         wrong: what is wrong; None while nothing is.
     """
@@ -50,6 +51,7 @@ class Judged(Truth):
     began: float = 0.0
     is_cut_unseen: bool = False
     harmed_at: float = -1.0
+    spoilt_at: float = -1.0
     proved: dict[TopicPartition, set[bytes | None]] = field(default_factory=dict)
     wrong: Wrong | None = None
 
@@ -62,6 +64,11 @@ class Judged(Truth):
     def is_hurt(self) -> bool:
         """Whether a run may refuse to go on."""
         return any(POWERS[it.power].hurts for it in self.adversary.struck)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether Kafka has skipped a committed transaction's marker, and an abort has taken its place."""
+        return self.target.transactions.has_broken_mend
 
     def behind(self, flow: Flow) -> str:
         for source, target in self.pairs():
@@ -88,9 +95,8 @@ class Judged(Truth):
         whose the records are.
         """
         has_forgotten = self.has_struck("cut internal") and self.has_struck("expire ids")
-        # Two runs at once, of which one loses its positions after the other has committed them.
-        has_lost = self.has_struck("lose group") and self.has_struck("second run")
-        return self.is_cut_unseen or has_forgotten or has_lost or self.harmed_at >= self.began
+        is_lost = self.is_cut_unseen or has_forgotten or self.is_broken
+        return is_lost or self.spoilt_at >= self.began
 
     def check_commit(self, known: Transaction) -> None:
         """What the flow commits in one transaction, whether it is verified or not (oracle f)."""
@@ -169,6 +175,8 @@ class Judged(Truth):
             is_simple &= not window and not name.endswith(BESIDE)
             if is_simple and not self.is_hurt:
                 self._check_group(name, source, target)
+            elif is_simple and self.read_at.get(source, 0.0) < self.replaced.get(source, -1.0):
+                self._check_held(name, source, target, position.offset)
 
     def _check_offsets(
         self, name: str, target: TopicPartition, shown: Sequence[tuple[int, bytes | None]]
@@ -198,6 +206,25 @@ class Judged(Truth):
                     "c",
                     f"{name} is verified, and {GROUP}, at {read.offset} of {source}, is at {where} of {target}: "
                     f"{value!r} is read {again}",
+                )
+                return
+
+    def _check_held(
+        self, name: str, source: TopicPartition, target: TopicPartition, reached: int
+    ) -> None:
+        """Whether the application, which has read more of a lost branch than is copied of the new one, is held."""
+        at, copied = self.target.groups.offsets.get(GROUP, {}).get(target), self.target.log(target)
+        read, log = self.source.groups.offsets.get(GROUP, {}).get(source), self.source.log(source)
+        if not (at and copied and read and log) or read.offset <= reached:
+            return
+        shown = [(offset, value or b"") for offset, value in copied.shown()]
+        there = {value for _, value in log.records()}
+        lost = [self.order[value][2] for _, value in shown if value not in there | self.removed]
+        # Of what was never copied the flow knows nothing: such a group goes on as it does on the source.
+        for offset, value in shown if read.offset <= max(lost, default=-1) + 1 else ():
+            if offset < at.offset and value not in self.read:
+                self.blame(
+                    "c", f"{name} is verified, and {GROUP} passes over {value!r} of {target}"
                 )
                 return
 

@@ -6,16 +6,13 @@ Each does what Kafka's documents allow, and says where it does harm that a run m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.log import Stored
 from tests.simulation.brokers.messages import unapplied, with_code
 from tests.simulation.strikes import Lost, Power, Strike, Unanswered
-
-if TYPE_CHECKING:
-    pass
 
 # What the protocol lists for each request, beside NONE.
 ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
@@ -118,7 +115,7 @@ def _lose_leader(strike: Strike) -> Any:
     is_near = strike.random.random() < 0.7
     tp = strike.random.choice((near if is_near else cluster.partitions()) or [None])
     if tp:
-        seconds = strike.random.choice((0.05, 0.7, 2.0, 5.0, 100.0))
+        seconds = strike.random.choice((0.05, 0.7, 2.0, 7.0, 30.0, 100.0))
         cluster.leaderless[tp] = strike.history.world.now + seconds
         strike.tell(f"{tp} on {strike.cluster.alias} has no leader for {seconds} s")
     return strike.apply()
@@ -166,7 +163,7 @@ def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[
     if not tp:
         return None
     log = cluster.topics[tp.topic].logs[tp.partition]
-    lost = strike.random.choice(log.stored[-6:]).base
+    lost = strike.random.choice(strike.random.choice((log.stored, log.stored[-6:]))).base
     end, stable, stored = log.end, log.stable, log.stored
     cluster.move_leader(tp, lose_from=lost)
     strike.tell(
@@ -178,6 +175,9 @@ def _cut(strike: Strike, cluster: SimCluster) -> tuple[TopicPartition, Sequence[
         strike.history.aborted -= {value for _, value in log.unaborted()}
         # The new branch is soon as long as the lost one, a little shorter or longer.
         strike.history.write_up_to(tp, end + strike.random.choice((-end, -end, -1, 0, 1, 5)))
+    if strike.random.random() < 0.3:
+        # The broker that has led before is preferred, and has followed the new log meanwhile.
+        cluster.move_leader(tp)
     return tp, [it for it in stored if it.base >= lost]
 
 
@@ -261,7 +261,8 @@ def _move_start(strike: Strike, cluster: SimCluster) -> Any:
 
 
 def _compact(strike: Strike) -> Any:
-    cluster = strike.random.choice((strike.source, strike.target))
+    # More often where the request is that it waits for.
+    cluster = strike.random.choice((strike.cluster, strike.source, strike.target))
     names = {
         name
         for name, topic in cluster.topics.items()

@@ -6,8 +6,10 @@ did not end comes again as it was planned; tasks run in any order, side by side,
 
 from __future__ import annotations
 
+import os
 import queue
 import random
+import stat
 import threading
 import time
 import uuid
@@ -16,9 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from io import FileIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
+
+import pyarrow.compute as pc
 
 import kafka_ferry.control.cluster as control
 import kafka_ferry.copy.source.fetcher
@@ -34,6 +40,7 @@ import kafka_ferry.wire.silent_brokers
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import SparkFailed
+from kafka_ferry.ledger.table_files import TableFiles, TablePart
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.verdict import ExpectationResult
@@ -52,12 +59,10 @@ class Thread:
         self._task: Task | None = None
 
     def start(self) -> None:
-        """See ``threading.Thread``."""
         world = Network.here.world
         self._task = world.spawn(world.current.process, lambda: self._target(*self._args))
 
     def join(self) -> None:
-        """See ``threading.Thread``."""
         task = self._task
         assert task
         Network.here.world.wait(lambda: task.done, float("inf"))
@@ -70,15 +75,12 @@ class Event:
         self._is_set = False
 
     def set(self) -> None:
-        """See ``threading.Event``."""
         self._is_set = True
 
     def is_set(self) -> bool:
-        """See ``threading.Event``."""
         return self._is_set
 
     def wait(self, timeout: float) -> bool:
-        """See ``threading.Event``."""
         Network.here.world.wait(lambda: self._is_set, timeout)
         return self._is_set
 
@@ -94,19 +96,16 @@ class Queue:
         return cls
 
     def put(self, item: Any, timeout: float) -> None:
-        """See ``queue.Queue``."""
         if not Network.here.world.wait(lambda: len(self._items) < self._size, timeout):
             raise queue.Full
         self._items.append(item)
 
     def get(self, timeout: float) -> Any:
-        """See ``queue.Queue``."""
         if not Network.here.world.wait(lambda: bool(self._items), timeout):
             raise queue.Empty
         return self._items.popleft()
 
     def get_nowait(self) -> Any:
-        """See ``queue.Queue``."""
         if not self._items:
             raise queue.Empty
         return self._items.popleft()
@@ -126,14 +125,12 @@ class Pool:
             Network.here.world.wait(lambda task=task: task.done, float("inf"))  # type: ignore[misc]
 
     def submit(self, do: Callable[..., Any], *args: Any) -> Any:
-        """See ``ThreadPoolExecutor``."""
         world = Network.here.world
         task = world.spawn(world.current.process, lambda: do(*args))
         self._tasks.append(task)
         return SimpleNamespace(result=lambda: world.join(task))
 
     def map(self, do: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """See ``ThreadPoolExecutor``."""
         return [it.result() for it in [self.submit(do, item) for item in items]]
 
 
@@ -155,7 +152,6 @@ class Spark:
 
     @property
     def sparkContext(self) -> Any:
-        """See ``SparkSession``."""
         return SimpleNamespace(defaultParallelism=2)
 
     def run_query(
@@ -166,7 +162,6 @@ class Spark:
         start: StartRanges,
         do: Callable[[Any, int], None],
     ) -> None:
-        """See ``spark.query.run_query``."""
         checkpoint.add(start)
         where = checkpoint.location
         files = {name: checkpoint._ranges.read(name) for name in checkpoint._ranges.names()}
@@ -199,7 +194,6 @@ class Spark:
     def run_in_tasks(
         self, _: object, work: Callable[[Any], Any], items: Sequence[Any]
     ) -> list[Any]:
-        """See ``spark.jobs.run_in_tasks``."""
         world = Network.here.world
         driver = world.current.process
         results: list[Any] = [None] * len(items)
@@ -271,13 +265,52 @@ def _settings_of(cluster: Cluster) -> dict[str, Any]:
     return kafka_python_config(cluster.client_properties("admin"))
 
 
-_write = state.StateFolder.write
-
-
 def _write_alive(folder: state.StateFolder, name: str, content: bytes | str) -> None:
+    """``StateFolder.write`` of a process that lives, on a disk that keeps what is in memory."""
     if Network.here.world.current.process.dead:
         raise Killed
-    _write(folder, name, content)
+    file = f"{folder._root}/{name}"
+    try:
+        with FileIO(file, "w") as opened:
+            opened.write(content.encode() if isinstance(content, str) else content)
+    except FileNotFoundError:
+        Path(file).parent.mkdir(parents=True)
+        _write_alive(folder, name, content)
+
+
+def _read_file(folder: state.StateFolder, name: str) -> bytes | None:
+    try:
+        with FileIO(f"{folder._root}/{name}") as opened:
+            return opened.read()
+    except FileNotFoundError:
+        return None
+
+
+def _stamps(folder: state.StateFolder, suffix: str = "") -> dict[str, tuple[int, int]]:
+    try:
+        with os.scandir(folder._root) as entries:
+            stats = {it.name: it.stat() for it in entries if it.name.endswith(suffix)}
+    except FileNotFoundError:
+        return {}
+    files = {name: it for name, it in stats.items() if stat.S_ISREG(it.st_mode)}
+    return {name: (it.st_mtime_ns, it.st_size) for name, it in files.items()}
+
+
+def _write_table(files: TableFiles, rows: Any, first: int, following: int) -> str:
+    """``TableFiles.write``: the file has the table's number in this history instead of Parquet."""
+    name, tables = f"{first:020d}-{following:020d}.parquet", Network.here.tables
+    files._folder.write(name, str(len(tables)))
+    tables.append(rows)
+    return name
+
+
+def _read_table(files: TableFiles, part: TablePart) -> Any:
+    content = files._folder.read(part.name)
+    if content is None:
+        raise FileNotFoundError(part.name)
+    rows = Network.here.tables[int(content)]
+    starts = int(part.name.partition("-")[0])
+    return rows if starts == part.start else rows.filter(pc.field("ledger_offset") >= part.start)
 
 
 def _sleep(world: World, really: Callable[[float], None], seconds: float) -> None:
@@ -299,7 +332,7 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
     threads = SimpleNamespace(Thread=Thread, Event=Event, Lock=threading.Lock)
     queues = SimpleNamespace(Queue=Queue, Empty=queue.Empty, Full=queue.Full)
     replaced: list[tuple[Any, str, Any]] = [
-        (time, "monotonic", lambda: 1000.0 + world.now),
+        (time, "monotonic", world.monotonic),
         (time, "time", world.wall),
         (time, "time_ns", lambda: int(world.wall() * 1e9)),
         (time, "sleep", partial(_sleep, world, time.sleep)),
@@ -323,6 +356,10 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
         (kafka_ferry.spark.recount, "open_envelope", lambda flow: flow),
         (judge, "_judge", judge_by_predicates),
         (state.StateFolder, "write", _write_alive),
+        (state.StateFolder, "read", _read_file),
+        (state.StateFolder, "stamps", _stamps),
+        (TableFiles, "write", _write_table),
+        (TableFiles, "_all_rows_of", _read_table),
     ]
     with ExitStack() as stack:
         for where, name, new in replaced:

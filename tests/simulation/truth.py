@@ -15,7 +15,7 @@ from tests.simulation.world import BEGAN, World
 
 GROUP: Final = "application"
 _KEYS: Final = 12
-_ELECTIONS: Final = 0.05
+_ELECTIONS: Final = 0.1
 
 
 @dataclass
@@ -28,6 +28,8 @@ class Truth:
         aborted: values of aborted transactions.
         replaced: when a partition of the source last lost its log's end to another branch.
         returned: partitions of the source of which a lost branch came back: the target may hold it twice.
+        read: values that the application has read on the source.
+        read_at: when it has last read of a partition.
         lost_marks: whether the ledger may no longer say that the flow has created its topics: of others, records
             before the first that it has copied are not its own.
         story: what happened.
@@ -39,6 +41,8 @@ class Truth:
     aborted: set[bytes] = field(default_factory=set)
     replaced: dict[TopicPartition, float] = field(default_factory=dict)
     returned: set[TopicPartition] = field(default_factory=set)
+    read: set[bytes] = field(default_factory=set)
+    read_at: dict[TopicPartition, float] = field(default_factory=dict)
     lost_marks: bool = False
     story: list[str] = field(default_factory=list)
 
@@ -89,7 +93,14 @@ class Truth:
         for tp, _ in self.pairs():
             if log := self.source.log(tp):
                 least = max(before[tp].offset if tp in before else 0, log.start)
-                at = self.random.randint(min(least, log.stable), log.stable)
+                if least > log.stable or self.random.random() < 0.3:
+                    continue
+                any_ = self.random.randint(least, log.stable)
+                at = self.random.choice((any_, log.stable))
+                self.read |= {
+                    value for value, it in self.order.items() if it[0] == tp and it[2] < at
+                }
+                self.read_at[tp] = self.world.now
                 offsets[tp] = Committed(at, -1, "")
         self.source.groups.commit(GROUP, offsets)
 
@@ -102,7 +113,7 @@ class Truth:
                 left = self.random.randint(0, self.case.records)
                 moment = self.world.now
                 while left > 0:
-                    count = min(left, self.random.randint(1, 8))
+                    count = min(left, self.random.randint(1, self.case.batch))
                     left -= count
                     if self.random.random() < 0.3:
                         moment += self.random.random()
@@ -113,7 +124,7 @@ class Truth:
     def write_up_to(self, tp: TopicPartition, end: int) -> None:
         """Let the source's clients go on until a log ends there, or a little later."""
         while (log := self.source.log(tp)) and log.end < end:
-            self._write(tp, min(end - log.end, self.random.randint(1, 8)))
+            self._write(tp, min(end - log.end, self.random.randint(1, self.case.batch)))
 
     def write_all_keys(self, tp: TopicPartition) -> None:
         """Write each key once more, in a batch, and one record after it."""

@@ -76,6 +76,8 @@ def airflow(
     extra = {
         "FERRY_CONFIGS": str(configs),
         "FERRY_HOME": str(home),
+        # An object store of a test is on this machine.
+        "FERRY_ALLOW_HOSTS": r"127\.0\.0\.1",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         # Tests have them read when there is a new flow (``tests.support.airflow.dags.have_read``).
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "20",

@@ -44,10 +44,10 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/plan/test_make_plan.py": "model: cluster_state; plan: partition_steps",
     "unit/plan/test_removals.py": "model: removals",
     "unit/plan/topics/test_refusals.py": "model: topic_pair",
-    "unit/plan/topics/test_topic_filter.py": "plan: naming",
     "unit/report/test_metrics.py": "report: catalogue",
     "unit/report/test_page.py": "report: templates",
     "unit/report/test_plan_text.py": "model: remarks",
+    "unit/report/test_run_report.py": "batches: rule_counts",
     "unit/runs/publish/test_measures.py": "report: measures",
     "unit/runs/publish/test_publish.py": "runs/state: flow_state run_context",
     "unit/runs/state/test_run_folder.py": "copy: outcome_files",
@@ -131,7 +131,6 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/copy/test_settlement.py": "copy/target: fencing; wire/transactions: endings",
     "integration/situations/test_plan.py": "wire/partitions: epochs held_back",
     "integration/runs/test_spark_run.py": "cli/commands: run; cli/commands/proof: verify; runs: job; "
-    "runs/mirror: mirror; "
     "spark: query recount",
     "integration/situations/test_writers.py": "copy/target: claims ledger_recovery",
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from kafka_ferry import clock
-from kafka_ferry.clock import duration_text, moment_text, ms_of, read_moment, until_text
+from kafka_ferry.clock import duration_text, moment_text, ms_of, read_moment, run_id_now, until_text
 
 AT = 1_785_578_400_000  # 2026-08-01T10:00Z
 CEST = timezone(timedelta(hours=2))
@@ -94,3 +94,9 @@ def test_partitions_are_proved_until_the_oldest_moment(
 ) -> None:
     monkeypatch.setattr(clock, "now_ms", lambda: 180_000)
     assert until_text(moments) == shown
+
+
+def test_two_commands_of_one_second_are_two_runs() -> None:
+    ids = [run_id_now("cli") for _ in range(2)]
+    assert ids[0] != ids[1]
+    assert ids == sorted(ids)

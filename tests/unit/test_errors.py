@@ -9,6 +9,7 @@ from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import (
     AccessDenied,
     BrokerError,
+    CheckpointInUse,
     CheckpointRefused,
     ClusterUnreachable,
     ConfigError,
@@ -20,6 +21,7 @@ from kafka_ferry.errors import (
     InputError,
     JavaNeeded,
     NotApplied,
+    OtherRunActive,
     SameCluster,
     SecretHidden,
     SparkFailed,
@@ -50,8 +52,10 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
     (AccessDenied(WHAT, advice=ADVICE), False, 4, "It went wrong. Look there."),
     (SameCluster(WHAT, advice=ADVICE), False, 9, "It went wrong. Look there."),
     (Fenced(WHAT, advice=ADVICE), False, 5, "It went wrong. Look there."),
+    (OtherRunActive(WHAT, advice=ADVICE), True, 5, "It went wrong. Look there."),
     (CorruptBatch(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
     (SparkFailed(WHAT, advice=ADVICE), True, 1, "It went wrong. Look there."),
+    (CheckpointInUse(WHAT, advice=ADVICE), True, 1, "It went wrong. Look there."),
     (SparkNeeded(WHAT, advice=ADVICE), True, 1, "It went wrong. Look there."),
     (Unsettled(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
     (

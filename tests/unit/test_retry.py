@@ -5,6 +5,7 @@ import pytest
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryError
 from kafka_ferry.retry import (
     at_most,
+    back_off_s,
     failing_since,
     is_over,
     retried,
@@ -243,3 +244,10 @@ def test_an_error_of_all_is_waited_out_and_then_raised(slept: list[float]) -> No
     fenced = Call(Fenced("Another run took over."))
     with pytest.raises(Fenced):
         retry_each(["a"], lambda names: dict.fromkeys(names, fenced()))
+
+
+@pytest.mark.parametrize(
+    ("failures", "pause"), [(1, 0.1), (2, 0.2), (3, 0.4), (5, 1.0), (10_000, 1.0)]
+)
+def test_pauses_double_up_to_the_longest(failures: int, pause: float) -> None:
+    assert back_off_s(failures, 1.0) == pause

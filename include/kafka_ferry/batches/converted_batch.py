@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter, itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kafka_ferry.batches.record_format.header import Batch
@@ -67,8 +68,8 @@ class ConvertedBatch:
         rebuilt: how many source batches were rebuilt for it, each under its first reason; a batch
             that became several converted batches counts in the first of them.
         leader_epoch: of the source batches in it, -1 if there is none or it is not known.
-        changed: how many records a transform rule has changed in it; of a batch that became several converted
-            batches, those of all count in the first of them.
+        rule_counts: what a transform rule has done in it, in how many records (``batches.rule_counts``); of a batch
+            that became several converted batches, all of it counts in the first of them.
     """
 
     start: int
@@ -78,7 +79,7 @@ class ConvertedBatch:
     absent: tuple[Absent, ...] = ()
     rebuilt: Mapping[Rebuilt, int] = field(default_factory=dict)
     leader_epoch: int = -1
-    changed: int = 0
+    rule_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def first(self) -> int | None:
@@ -117,7 +118,7 @@ def assemble(
     known: Iterable[Absent] = (),
     rebuilt: Mapping[Rebuilt, int],
     leader_epoch: int,
-    changed: int = 0,
+    rule_counts: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[ConvertedBatch]:
     """Converted batches for the batches that ``[start, end)`` became, one for each, or one for none.
 
@@ -128,7 +129,7 @@ def assemble(
         known: why other offsets have no record, where it is not compaction; ascending.
         rebuilt: the source batches by reason; they count on the first converted batch.
         leader_epoch: of the source batches.
-        changed: how many records a transform rule has changed; they count on the first converted batch too.
+        rule_counts: what a transform rule has done; it counts on the first converted batch too.
     """
     known, begin, following = tuple(known), start, iter(pieces)
     piece: tuple[Batch | None, Runs] = next(following, (None, ()))
@@ -137,10 +138,10 @@ def assemble(
         stop = after[1][0][0] if after else end
         batch, runs = piece
         absent = tuple(_others(begin, stop, runs, within(known, begin, stop)))
-        yield ConvertedBatch(begin, stop, batch, runs, absent, rebuilt, leader_epoch, changed)
+        yield ConvertedBatch(begin, stop, batch, runs, absent, rebuilt, leader_epoch, rule_counts)
         if after is None:
             return
-        begin, piece, rebuilt, changed = stop, after, {}, 0
+        begin, piece, rebuilt, rule_counts = stop, after, {}, {}
 
 
 def within(absent: Sequence[Absent], start: int, end: int) -> Iterator[Absent]:

@@ -167,7 +167,7 @@ def cut_at(converted: ConvertedBatch, offset: int) -> tuple[ConvertedBatch, Conv
             runs=after[1],
             absent=tuple(within(converted.absent, offset, converted.end)),
             rebuilt={},
-            changed=0,
+            rule_counts={},
         ),
     )
 
@@ -195,7 +195,7 @@ def by_runs(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
         known=converted.absent,
         rebuilt=converted.rebuilt,
         leader_epoch=converted.leader_epoch,
-        changed=converted.changed,
+        rule_counts=converted.rule_counts,
     )
 
 

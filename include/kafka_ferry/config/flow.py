@@ -15,7 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from kafka_ferry.config.client.cluster import Cluster, is_secret
 from kafka_ferry.config.options.audit import AuditOptions
 from kafka_ferry.config.options.backfill import BackfillOptions
-from kafka_ferry.config.options.base import CodePath, Options
+from kafka_ferry.config.options.base import CodePath, Options, StateStore
 from kafka_ferry.config.options.certificates import CertificateOptions
 from kafka_ferry.config.options.groups import GroupOptions
 from kafka_ferry.config.options.metrics import MetricsOptions
@@ -236,7 +236,7 @@ class Flow(
         description="The maximum expected time for filling one topic's offsets without a record in "
         "one run, in milliseconds.",
     )
-    state_dir: str = Field(
+    state_dir: StateStore = Field(
         default=".ferry",
         min_length=1,
         description="Folder or object store for state that can be rebuilt from the target: Spark's "

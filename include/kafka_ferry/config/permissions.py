@@ -26,6 +26,7 @@ from kafka_ferry.config.client.property_names import (
     ROLE_PREFIXES,
 )
 from kafka_ferry.config.options.base import OptionReach
+from kafka_ferry.config.store_address import store_hosts, store_options
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import compile_patterns, split_list
@@ -44,11 +45,10 @@ CODE: Final = "FERRY_ALLOW_CODE"
 
 HOSTS: Final = "FERRY_ALLOW_HOSTS"
 """The variable with patterns of hosts to which the secrets of Airflow's connections may go, besides those that a
-connection itself names."""
+connection itself names, and the machine's own login at an object store, besides its provider's."""
 
 CONNECTIONS: Final = "FERRY_ALLOW_CONNECTIONS"
-"""The variable with patterns of the ids of Airflow's connections that flows may name, with commas. Also in Airflow, a
-flow may name any of the type that its use needs where it is not set."""
+"""The variable with patterns of the ids of Airflow's connections that flows may name, with commas."""
 
 FLOWS: Final = "FERRY_CONFIGS"
 """The variable with the folder of the flows' files; no code is run from there unless ``CODE`` names a folder in it."""
@@ -68,9 +68,10 @@ SECRET_FILES: Final = frozenset(
 ``TOKEN_ENDPOINT`` with ``file:``."""
 
 _FLOWS: Final = "include/configs"
-_DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: ""}
-_ENCRYPTED: Final = ("SSL", "SASL_SSL")
-_HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
+_LIBRARY: Final = "kafka_ferry"
+_POLICIES: Final = f"{_LIBRARY}.plan.topics.replication_policy"
+# A connection whose id begins so was made for flows.
+_DEFAULTS: Final = {FILES: "", CODE: "include", HOSTS: "", ALLOWED: "", CONNECTIONS: "ferry_.*"}
 
 
 def restrict() -> None:
@@ -110,9 +111,26 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
                 yield from module_problems(key, value)
             else:
                 yield from code_problems(key, at_home(value))
+        elif reach == "store":
+            yield from _store_problems(key, value)
         elif reach == "connection" and value != option.default:
             ids = [value] if isinstance(value, str) else [it.connection for it in value]
             yield from _connection_ids(key, *ids)
+
+
+def _store_problems(key: str, location: str) -> Iterator[Problem]:
+    """Where the machine's own login at an object store would go elsewhere, or with less protection."""
+    allowed = os.environ.get(HOSTS)
+    if allowed is None:
+        return
+    patterns = compile_patterns(split_list(allowed) or ("(?!)",))
+    hosts, options = store_hosts(location), store_options(location)
+    if foreign := [it for it in hosts if not patterns.fullmatch(it)]:
+        reason = f"the machine's login at this store may not go to {', '.join(foreign)}"
+        yield Problem(key, reason, f"Who runs Airflow can allow it in {HOSTS}.")
+    if options and not hosts:
+        reason = f"has {', '.join(options)} only with an address that {HOSTS} allows"
+        yield Problem(key, reason, "Leave it out.")
 
 
 def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
@@ -122,7 +140,8 @@ def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
     patterns = compile_patterns(split_list(allowed) or ("(?!)",))
     for name in ids:
         if name and not patterns.fullmatch(name):
-            reason = f"the connection {name!r} may not be named here: {CONNECTIONS} has no pattern for it"
+            allows = allowed or "nothing"
+            reason = f"the connection {name!r} may not be named here: {CONNECTIONS} allows {allows}"
             yield Problem(key, reason, f"Who runs Airflow can allow it in {CONNECTIONS}.")
 
 
@@ -215,9 +234,14 @@ def check_module(file: str, key: str, name: str) -> None:
 
 
 def module_problems(key: str, name: str) -> Iterator[Problem]:
-    """Problems with a class by its dotted name; Kafka Ferry's own, and MirrorMaker 2's names of them, have none."""
-    top = name.partition(".")[0]
-    if top in ("org", "kafka_ferry", name) or CODE not in os.environ:
+    """The same for a class by its dotted name; Kafka Ferry's own policies always may."""
+    top, module = name.partition(".")[0], name.rpartition(".")[0]
+    if module in ("", _POLICIES) or CODE not in os.environ:
+        return
+    if top == _LIBRARY:
+        # The library's other modules may lie in a folder for code, and some are programs.
+        reason = f"{name} may not be run here: of Kafka Ferry's own modules, {_POLICIES} has the policies"
+        yield Problem(key, reason, "Name one of its classes, or a module of your own.")
         return
     # Found without importing anything: that would run it.
     spec = PathFinder.find_spec(top)
@@ -232,53 +256,6 @@ def module_problems(key: str, name: str) -> Iterator[Problem]:
         yield from code_problems(key, Path("/") / top)
     for place in places:
         yield from code_problems(key, Path(str(place)))
-
-
-def connection_problems(own: Mapping[str, str], connection: Mapping[str, str]) -> Iterator[Problem]:
-    """Where a flow's own properties would take the secrets of an Airflow connection.
-
-    Args:
-        own: the properties of the flow's file, which win.
-        connection: those that the connection stands for.
-    """
-    allowed = os.environ.get(HOSTS)
-    if allowed is None:
-        return
-    advice = f"Name them in the connection, or let who runs Airflow allow them in {HOSTS}."
-    others = compile_patterns(split_list(allowed) or ("(?!)",))
-    for key, hosts in {"bootstrap.servers": _brokers, TOKEN_ENDPOINT: _endpoint}.items():
-        named = hosts(connection.get(key, ""))
-        foreign = sorted(it for it in hosts(own.get(key, "")) - named if not others.fullmatch(it))
-        if foreign:
-            reason = (
-                f"the connection's login may not go to {', '.join(foreign)}, which it does not name"
-            )
-            yield Problem(key, reason, advice)
-    if (
-        urlsplit(connection.get(TOKEN_ENDPOINT, "")).scheme.lower() == "https"
-        and urlsplit(own.get(TOKEN_ENDPOINT, "https:")).scheme.lower() != "https"
-    ):
-        yield Problem(
-            TOKEN_ENDPOINT, "may not be weaker than the connection's", "Begin it with https://."
-        )
-    protocol = "security.protocol"
-    if (
-        connection.get(protocol, "").upper() in _ENCRYPTED
-        and own.get(protocol, "SSL").upper() not in _ENCRYPTED
-    ):
-        yield Problem(protocol, "may not be weaker than the connection's", f"Leave {protocol} out.")
-    if own.get(_HOST_CHECK, "https") == "" and connection.get(_HOST_CHECK, "https") != "":
-        yield Problem(
-            _HOST_CHECK, "may not be weaker than the connection's", f"Leave {_HOST_CHECK} out."
-        )
-
-
-def _brokers(servers: str) -> set[str]:
-    return {it.rpartition("://")[2].rpartition(":")[0].lower() for it in split_list(servers)}
-
-
-def _endpoint(url: str) -> set[str]:
-    return {urlsplit(url).hostname or ""} - {""}
 
 
 def _is_below(path: Path, allowed: str) -> bool:

@@ -380,7 +380,7 @@ class ClusterControl:
     def _configs(
         self, asked: Mapping[ConfigResource, Future[Any]]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, FerryError]]:
-        """The configs of those topics that the broker knows; and errors, as ``_answers_of_existing``."""
+        """The configs of those topics that the broker knows; and errors, as ``_known_answers``."""
         futures = {resource.name: future for resource, future in asked.items()}
         return self._answers_of_existing(
             "reading the configs of the topic", "DESCRIBE_CONFIGS", futures

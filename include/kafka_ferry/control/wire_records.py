@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kafka.partitioner.default import murmur2
-from kafka.protocol.metadata import MetadataRequest
 
 from kafka_ferry.batches import (
     Batch,
@@ -20,6 +18,7 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.records import fitting_batches
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Cluster
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
@@ -27,9 +26,10 @@ from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.partition_leader import topics_request
 from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
-from kafka_ferry.wire.transactions.producer import produce_request
+from kafka_ferry.wire.transactions.producer import produce
 
 _MAX_BYTES: Final = 900_000
 _UNCOMPRESSED: Final = 0
@@ -116,7 +116,7 @@ def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
     with connect(cluster, "producer") as wire:
         chosen: dict[int, list[Record]] = {}
         count = _partitions(wire, topic) if any(it.partition is None for it in records) else 0
-        now = int(time.time() * 1000)
+        now = now_ms()
         for it in records:
             number = _partition_of(it.key, count) if it.partition is None else it.partition
             content = Content(it.key, it.value).encode()
@@ -133,24 +133,18 @@ def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
 def _write(wire: WireCluster, partition: TopicPartition, batch: bytes) -> None:
     with wire.forgetting():
         leader = leader_of(wire, partition, recent=True, operation="WRITE")
-        answer = wire.connection(leader).call(produce_request({partition: batch}))
-        if code := answer.responses[0].partition_responses[0].error_code:
+        if code := produce(wire, leader, partition, batch).error_code:
             doing = f"{wire.alias}, while writing to {partition.topic}"
             raise fault(code, doing, Right.topic("WRITE", partition.topic))
 
 
 def _partitions(wire: WireCluster, topic: str) -> int:
-    request = partial(_metadata_of, topic)
+    request = partial(topics_request, [topic])
     (found,) = retry(lambda: wire.ask_any(request)).topics
     if found.error_code:
         doing = f"{wire.alias}, while writing to {topic}"
         raise fault(found.error_code, doing, Right.topic("WRITE", topic))
     return len(found.partitions)
-
-
-def _metadata_of(topic: str) -> Any:
-    named = MetadataRequest.MetadataRequestTopic(name=topic)
-    return MetadataRequest(topics=[named], allow_auto_topic_creation=False)
 
 
 def _partition_of(key: bytes, partitions: int) -> int:

@@ -32,17 +32,17 @@ from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.retry import RETRY_S, failing_since, is_over
+from kafka_ferry.retry import RETRY_S, back_off_s, failing_since, is_over
 
 log = logging.getLogger(__name__)
 
-# So many times as long as its end takes, a transaction may last at least: a distant target's takes long.
+# A transaction lasts at least this many times as long as its commit takes, which is long where the target is far away.
 _LEAST_LASTING = 12
 # The last answers, the ledger's record with the positions, the end, and a look at it.
 _TRIPS_OF_A_COMMIT = 4
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
-# A worker's next task begins so soon after the one before.
+# Tasks of one worker that follow within this many seconds share what is known of an outage.
 _STILL_S = 5.0
 _SOURCE, _TARGET, _LIMIT = "source", "target", "limit"
 
@@ -183,7 +183,7 @@ class _Copy:
                 message = f"gave up after {self.voids} tries: {error.message}"
                 self._fail_all(message, error.advice, transient=True)
                 return
-        time.sleep(min(0.05 * 2 ** min(self.voids, 10), _LONGEST_BACK_OFF_S))
+        time.sleep(back_off_s(self.voids, _LONGEST_BACK_OFF_S))
 
     def outcomes(self) -> list[Outcome]:
         outcomes = []

@@ -153,6 +153,7 @@ def outlook_of(
     *,
     is_done: bool,
     goes_to: str,
+    hidden: Container[TopicPartition] = (),
 ) -> GroupOutlook:
     """Where one group continues.
 
@@ -164,6 +165,7 @@ def outlook_of(
         logs: the logs of the other cluster, as far as known.
         is_done: whether offsets were to be committed.
         goes_to: the other cluster's alias.
+        hidden: the partitions of the other cluster that hide copied records from ``read_committed`` consumers.
     """
     partitions = tuple(
         _partition(one, committed, copied_to, is_done=is_done) for one in move.partitions
@@ -172,7 +174,7 @@ def outlook_of(
     state: State = "ready"
     if there is not None and there.state not in ("", "Empty", "Dead"):
         state, reason = "in use", f"it is already in use on {goes_to} (state {there.state})."
-    elif reasons := _why_stuck(move, partitions, logs, goes_to):
+    elif reasons := _why_stuck(move, partitions, logs, goes_to, hidden):
         state, reason = "stuck", reasons
     elif not partitions:
         state, reason = "stuck", reason or "it has no offsets of topics that the flow copies."
@@ -200,6 +202,7 @@ def _why_stuck(
     partitions: Sequence[PartitionOutlook],
     logs: Mapping[TopicPartition, LogBounds],
     goes_to: str,
+    hidden: Container[TopicPartition],
 ) -> str:
     """Why the group would miss records, or read all of them again; "" where it would not."""
     without = [one for one in partitions if not _begins_in(logs, one)]
@@ -219,6 +222,11 @@ def _why_stuck(
             )
         if moved.is_lost and (moved.offset is None or (one.offset or 0) > moved.offset):
             return f"{moved.reason} It would continue at {one.offset}, and miss records."
+        if one.target in hidden:
+            return (
+                f"an open transaction in {one.target} on {goes_to} hides records that were copied from read_committed "
+                "consumers. If it is the flow's own, its marker is lost, and a run of the flow commits it again."
+            )
         if moved.missing and one.offset == moved.offset:
             return (
                 f"{moved.missing:,} offsets of {one.source} that it has not read are not on {goes_to}, where it would "

@@ -71,7 +71,9 @@ def accounts(
     rows = ledger.read(wanted, [*_COLUMNS, by]).combine_chunks()
     table = _summable(rows, by)
     sums = [(name, "sum") for name in _SUMS]
-    grouped = table.group_by(["name", "backfill"]).aggregate([*sums, ("at", "min"), ("at", "max")])
+    grouped = table.group_by(["name", "backfill"], use_threads=False).aggregate(
+        [*sums, ("at", "min"), ("at", "max")]
+    )
     reasons: dict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
     for row in sums_of_reasons(table, ["name", "backfill"]):
         of = reasons[row["name"], row["backfill"]]
@@ -119,5 +121,6 @@ def sums_of_reasons(table: pa.Table, keys: Sequence[str]) -> Iterator[dict[str, 
         flat = {name: batch.column(name).take(rows) for name in keys}
         flat["reason"] = reasons.keys.slice(ends[0], ends[-1] - ends[0])
         flat["offsets"] = reasons.items.slice(ends[0], ends[-1] - ends[0])
-        sums = pa.table(flat).group_by([*keys, "reason"]).aggregate([("offsets", "sum")])
+        by_reason = pa.table(flat).group_by([*keys, "reason"], use_threads=False)
+        sums = by_reason.aggregate([("offsets", "sum")])
         yield from sums.to_pylist()

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.ledger.claims import CLAIMED, is_verification
 from kafka_ferry.ledger.record import AcceptedRange
-from kafka_ferry.ledger.rows import RangeKey, is_one_of
+from kafka_ferry.ledger.rows import RangeKey, accepted_range, is_one_of
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
 def accepted_ranges(ledger: LedgerTable) -> AcceptedRanges:
     """The ranges that people have decided to leave as they are; the newest decision counts."""
     rows = ledger.read(pc.field("type") == "verification", ["accepted"]).to_pylist()
-    found = [AcceptedRange(**accepted) for row in rows for accepted in row["accepted"]]
+    found = [accepted_range(accepted) for row in rows for accepted in row["accepted"]]
     return {(it.ledger_offset, it.topic, it.partition, it.start): it for it in found}
 
 

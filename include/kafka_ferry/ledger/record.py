@@ -103,7 +103,8 @@ class CopiedRange(_Model):
             flow has written the range itself.
         letters: where the dead letter topic has its dead-lettered records, by source offsets: written in the same
             transaction.
-        changed: how many records the rule has changed; it has left out those with the reason ``filtered``.
+        rule_counts: what the rule did, in how many records (``batches.rule_counts``); those that it has left out have
+            the reason ``filtered``.
     """
 
     topic: str
@@ -134,7 +135,7 @@ class CopiedRange(_Model):
     compared: tuple[tuple[int, int], ...] = ()
     remote_epoch: int = Field(-1, ge=-1, lt=2**31)
     letters: tuple[Segment, ...] = ()
-    changed: _Int64 = 0
+    rule_counts: dict[str, _Int64] = {}
 
     @property
     def target_end(self) -> int:
@@ -165,6 +166,7 @@ class RunEntry(_Entry):
         assignment: how the target's partitions are assigned to them, where that is not the default.
         file: the flow's file, by its name and its folder's.
         topics: which topics the file selects, and their names on the target.
+        isolation_level: by which of the source's records it copies.
     """
 
     type: Literal["run"] = "run"
@@ -172,6 +174,7 @@ class RunEntry(_Entry):
     assignment: str = ""
     file: str = ""
     topics: str = ""
+    isolation_level: str = ""
 
 
 class TransactionEntry(_Entry):
@@ -246,6 +249,8 @@ class AcceptedRange(_Model):
         records: how many of its records the target still had, with those that had expired there.
         digest: of their batches.
         reason: why, in that person's words.
+        missing: the intervals ``(start, end)`` of *target* offsets at which it lacked them, ascending. Once a part of
+            the range has expired, only those after the log's start explain what is missing.
     """
 
     ledger_offset: _Int64
@@ -255,6 +260,19 @@ class AcceptedRange(_Model):
     records: _Int64
     digest: str
     reason: str = ""
+    missing: tuple[tuple[_Int64, _Int64], ...] = ()
+
+    @field_validator("missing")
+    @classmethod
+    def _ascend(cls, spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        ends = [offset for span in spans for offset in span]
+        if ends != sorted(ends):
+            raise ValueError("intervals that do not ascend")
+        return spans
+
+    def missing_from(self, log_start: int) -> int:
+        """How many of its records were missing at *target* offsets from ``log_start`` on."""
+        return sum(max(0, end - max(start, log_start)) for start, end in self.missing)
 
 
 class VerificationEntry(_Entry):

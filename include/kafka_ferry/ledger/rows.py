@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochSpan
 from kafka_ferry.ledger.record import (
+    AcceptedRange,
     AppliedEntry,
     BackfillEntry,
     CopiedRange,
@@ -43,6 +44,7 @@ _ACCEPTED: Final = pa.struct(
         ("records", pa.int64()),
         ("digest", pa.string()),
         ("reason", pa.string()),
+        ("missing", pa.list_(_INTERVAL)),
     ]
 )
 _PRODUCER: Final = pa.struct(
@@ -64,6 +66,7 @@ SCHEMA: Final = pa.schema(
         ("assignment", pa.string()),
         ("file", pa.string()),
         ("topics", pa.string()),
+        ("isolation_level", pa.string()),
         ("through", pa.int64()),
         ("writer", pa.int32()),
         ("topic", pa.string()),
@@ -104,7 +107,7 @@ SCHEMA: Final = pa.schema(
         ("compared", pa.list_(_INTERVAL)),
         ("letters", pa.list_(_SEGMENT)),
         ("remote_epoch", pa.int32()),
-        ("changed", pa.int64()),
+        ("rule_counts", _COUNTS),
     ]
 )
 
@@ -195,11 +198,12 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row = copied.model_dump()
             row["reasons"] = list(copied.reasons.items())
             row["rebuilt"] = list(copied.rebuilt.items())
+            row["rule_counts"] = list(copied.rule_counts.items())
             row["segments"] = [segment._asdict() for segment in copied.segments]
             row["letters"] = [segment._asdict() for segment in copied.letters]
             row["epochs"] = [span._asdict() for span in copied.epochs]
             for name in _INTERVALS:
-                row[name] = [{"start": start, "end": end} for start, end in getattr(copied, name)]
+                row[name] = _structs(getattr(copied, name))
             yield common | row | {"writer": entry.writer, "target_end": copied.target_end}
     elif isinstance(entry, OwnershipEntry):
         for mark in entry.marks:
@@ -212,16 +216,28 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
     elif isinstance(entry, GroupsEntry):
         yield common | {"groups": entry.model_dump_json()}
     elif isinstance(entry, VerificationEntry):
-        again = [{"start": start, "end": end} for start, end in entry.again]
         yield common | {
             "through": entry.through,
             "records": entry.records,
-            "again": again,
-            "accepted": [accepted.model_dump() for accepted in entry.accepted],
+            "again": _structs(entry.again),
+            "accepted": [
+                accepted.model_dump() | {"missing": _structs(accepted.missing)}
+                for accepted in entry.accepted
+            ],
         }
     elif isinstance(entry, RunEntry):
-        told = ("writers", "assignment", "file", "topics")
+        told = ("writers", "assignment", "file", "topics", "isolation_level")
         yield common | {name: getattr(entry, name) for name in told}
+
+
+def accepted_range(fields: Mapping[str, Any]) -> AcceptedRange:
+    """The range of one element of ``accepted`` in a row by ``rows_of``."""
+    missing = tuple((one["start"], one["end"]) for one in fields["missing"])
+    return AcceptedRange(**{**fields, "missing": missing})
+
+
+def _structs(intervals: Iterable[tuple[int, int]]) -> list[dict[str, int]]:
+    return [{"start": start, "end": end} for start, end in intervals]
 
 
 def copied_range(row: Mapping[str, Any]) -> CopiedRange:
@@ -229,6 +245,7 @@ def copied_range(row: Mapping[str, Any]) -> CopiedRange:
     fields = {name: row[name] for name in CopiedRange.model_fields}
     fields["reasons"] = dict(row["reasons"])
     fields["rebuilt"] = dict(row["rebuilt"])
+    fields["rule_counts"] = dict(row["rule_counts"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
     fields["letters"] = tuple(Segment(**segment) for segment in row["letters"])
     fields["epochs"] = tuple(EpochSpan(**span) for span in row["epochs"])

@@ -13,7 +13,7 @@ import dataclasses
 import json
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from kafka_ferry.ledger.rows import (
     LedgerRange,
     copied_range,
     copied_rows,
+    is_one_of,
     ranges_of,
     rows_of,
 )
@@ -204,8 +205,7 @@ class LedgerTable:
                 transient=True,
             )
         log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
-        self._folder.delete(self._files.names() if all_of_it else damaged)
-        self._folder.delete(damaged)
+        self._folder.delete([*damaged, *(self._files.names() if all_of_it else ())])
         self._complete_to = 0
         self.project(*self._topic)
 
@@ -300,10 +300,10 @@ class LedgerTable:
         compared = pc.list_value_length(rows["compared"])
         is_own = pc.equal(pc.add(rows["adopted"], compared), 0)
         own = pc.if_else(is_own, rows["target_end"], pa.scalar(-1, pa.int64()))
-        grouped = rows.append_column("own_end", own).group_by(keys)
+        grouped = rows.append_column("own_end", own).group_by(keys, use_threads=False)
         ids = {topic.name: topic.topic_id for topic in topics}
-        taken = rows.filter(pc.field("remote_epoch") >= 0).select(
-            [*keys, "target_end", "remote_epoch"]
+        taken = rows.select([*keys, "target_end", "remote_epoch"]).filter(
+            pc.greater_equal(rows["remote_epoch"], 0)
         )
         epochs = {tuple(row.values())[:-1]: row["remote_epoch"] for row in taken.to_pylist()}
         return {
@@ -444,6 +444,25 @@ class LedgerTable:
         columns = ["ledger_offset", "run", "writers", "at", "assignment", "file", "topics"]
         rows = self.read(pc.field("type") == "run", columns)
         return list(reversed(rows.slice(max(0, rows.num_rows - count)).to_pylist()))
+
+    def rewinds(self) -> dict[tuple[str, int], list[tuple[int, int]]]:
+        """Where copying began again in the place of what a source had lost, by the topic's id and the partition.
+
+        Source offsets, each with the ledger's offset of the range that begins there.
+        """
+        wanted = (pc.field("type") == "transaction") & (pc.field("rewound_from") >= 0)
+        found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for row in self.read(
+            wanted, ["topic_id", "partition", "start", "ledger_offset"]
+        ).to_pylist():
+            place = (row["topic_id"], row["partition"])
+            found.setdefault(place, []).append((row["start"], row["ledger_offset"]))
+        return found
+
+    def isolation_levels(self, runs: Collection[str]) -> frozenset[str]:
+        """By which of the source's records some runs have copied, as far as they have begun."""
+        wanted = (pc.field("type") == "run") & is_one_of("run", runs)
+        return frozenset(self.read(wanted, ["isolation_level"])["isolation_level"].to_pylist())
 
     def most_writers(self) -> int:
         """The most writers that any run had; 0 where none has begun."""

@@ -15,8 +15,9 @@ from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.ledger.synced import DAMAGE, require_own_file
 from kafka_ferry.state import StateFolder
 
-# A run asks some thirty questions of the table, and each run adds a file or two: small ones are read once. Of their
-# some forty columns, each takes longer to compress than a few values take to write.
+# A run asks some sixty questions of the table, most of them more than once, and adds a file or two: small files are
+# read once, and small answers are kept. Of a file's some forty columns, each takes longer to compress than a few
+# values take to write.
 _SMALL_BYTES: Final = 64 * 1024
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
 
@@ -52,6 +53,8 @@ class TableFiles:
         self._folder = folder
         self._small: dict[TablePart, pa.Table] = {}
         self._joined: dict[tuple[TablePart, ...], pa.Table] = {}
+        self._answered: tuple[TablePart, ...] = ()
+        self._answers: list[tuple[pc.Expression | None, list[str] | None, pa.Table]] = []
 
     def names(self) -> list[str]:
         """All files, also those that hold nothing to be read."""
@@ -84,9 +87,22 @@ class TableFiles:
 
         Raises:
             FileNotFoundError: a file was deleted since it was listed.
-            OSError, pa.ArrowException: one is damaged, see ``damaged_files``.
+            OSError, pa.ArrowException: one is damaged, see ``damaged``.
         """
-        self._small = {part: rows for part, rows in self._small.items() if part in parts}
+        if self._answered != tuple(parts):
+            self._answered, self._answers = tuple(parts), []
+            self._small = {part: rows for part, rows in self._small.items() if part in parts}
+        for earlier, its_columns, rows in self._answers:
+            if its_columns == columns and _is_same(earlier, filter_):
+                return rows
+        rows = self._matching(parts, filter_, columns)
+        if rows.nbytes <= _SMALL_BYTES:
+            self._answers.append((filter_, columns, rows))
+        return rows
+
+    def _matching(
+        self, parts: Sequence[TablePart], filter_: pc.Expression | None, columns: list[str] | None
+    ) -> pa.Table:
         tables = []
         for are_small, group in groupby(parts, key=lambda part: part.is_small):
             if are_small:
@@ -167,6 +183,10 @@ class TableFiles:
         except DAMAGE:
             return True
         return False
+
+
+def _is_same(one: pc.Expression | None, other: pc.Expression | None) -> bool:
+    return one is other or (one is not None and other is not None and one.equals(other))
 
 
 def _mask(rows: pa.Table, filter_: pc.Expression) -> pa.ChunkedArray:

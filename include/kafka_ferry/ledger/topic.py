@@ -165,6 +165,10 @@ def records_set_aside(entries: Iterable[Entry | LedgerError]) -> dict[int, str]:
     return {record.offset: record.digest for records in aside for record in records}
 
 
+class HiddenLedger(ClusterUnreachable):
+    """An open transaction hides the ledger's newest records."""
+
+
 class NewestClaims(NamedTuple):
     """Who may write a flow's copies, by the newest records of its ledger.
 
@@ -259,7 +263,8 @@ def require_settled(cluster: Cluster, ledger: str) -> None:
     A transaction's end reaches the ledger's partition a moment after the one with its data, or before.
 
     Raises:
-        ClusterUnreachable: if one is still open after a minute, or no broker answers.
+        HiddenLedger: if one is still open after a minute.
+        ClusterUnreachable: if no broker answers.
     """
     control = ClusterControl(cluster)
     topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
@@ -268,7 +273,7 @@ def require_settled(cluster: Cluster, ledger: str) -> None:
     def ask() -> None:
         shown = control.log_bounds(topics)
         if any(shown[tp].end < bounds.end for tp, bounds in wanted.items()):
-            raise ClusterUnreachable(
+            raise HiddenLedger(
                 f"An open transaction hides the newest records of {ledger}.",
                 advice="That of a killed writer ends by itself after two minutes. For any other look with "
                 f"kafka-transactions.sh find-hanging --topic {ledger} --partition 0, and end it.",

@@ -97,12 +97,14 @@ class LogMismatch:
         unknown_at: the offset of a record after ``ledger_end`` that the flow's own writers have written and that
             the ledger does not have, -1 for none.
         is_replaced: whether another record lies where the ledger has its last one.
+        is_aborted: whether that is one of an aborted transaction.
     """
 
     ledger_end: int
     log_end: int
     unknown_at: int = -1
     is_replaced: bool = False
+    is_aborted: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -116,6 +118,13 @@ class LogMismatch:
             return (
                 f"ends at {self.log_end}, before {self.ledger_end}, up to which the ledger has records: they are "
                 "gone (an unclean leader election?)"
+            )
+        if self.is_aborted:
+            return (
+                "has a record of an aborted transaction where the ledger has the last one that was copied, before "
+                f"offset {self.ledger_end}: it was truncated (an unclean leader election?), and has grown again; or "
+                "Kafka has skipped the marker of the committed transaction, and has aborted it when the run that ended "
+                "it once more stood still"
             )
         if self.is_replaced:
             return (

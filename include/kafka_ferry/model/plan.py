@@ -236,6 +236,7 @@ class Plan(Flat, AsJson):
         target_cluster_id: the target's.
         ledger_end: the ledger's end when it was planned: what this run copies comes after it.
         file: the flow's file, by its name and its folder's.
+        isolation_level: the flow's, by which it is copied.
         options: the run's options.
         ranges: what to copy; empty ranges refresh a position.
         pins: in a backfill's plan, empty ordinary ranges that are copied first: where a flow begins that
@@ -262,6 +263,7 @@ class Plan(Flat, AsJson):
     target_cluster_id: str
     ledger_end: int = 0
     file: str = ""
+    isolation_level: str = "read_committed"
     options: RunOptions = ORDINARY
     ranges: tuple[Range, ...] = ()
     pins: tuple[Range, ...] = ()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 TopicState = Literal["taken over", "ready", "unproved", "up to date", "given back", "refused"]
-"""``ready``: it can be done, and nothing was changed; ``unproved``: the same, but no record was left to compare;
-``up to date``: nothing is left to be done."""
+"""``ready``: it can be done, and nothing was changed; ``unproved``: the same, but no record was left to compare, or
+records without a key are missing; ``up to date``: nothing is left to be done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def make_plan(
         target_cluster_id=state.target.cluster_id,
         ledger_end=state.positions.ledger_end,
         file=flow.short_file,
+        isolation_level=flow.isolation_level,
         options=options,
         ranges=ranges,
         shards=shards_of(flow, ranges, sizes),

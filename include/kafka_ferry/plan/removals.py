@@ -201,7 +201,7 @@ def excesses_of(
 
 
 def why_emptied(flow: Flow, state: ClusterState) -> str:
-    """Why what the source lacks may be nobody's decision: it lacks all topics that were copied, too; "" if not.
+    """Why things may be missing on the source by accident: all topics that were copied are missing, too; "" if not.
 
     Of one topic only, and without ids, that says nothing.
     """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import Reason
+from kafka_ferry.batches.rule_counts import RuleUse, uses_of
 from kafka_ferry.clock import moment_text
 from kafka_ferry.flat import Flat
 from kafka_ferry.groups.moves import GroupMoves
@@ -60,6 +61,7 @@ class RuleCounts:
         changed: those that it has changed.
         left_out: those that it has left out.
         changes: whether it is to change any.
+        by_name: in how many records it did what with each name (``batches.rule_counts``).
     """
 
     number: int
@@ -67,26 +69,51 @@ class RuleCounts:
     changed: int
     left_out: int
     changes: bool
+    by_name: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         left_out = f"left out {self.left_out:,}" if self.left_out or not self.changes else ""
         changed = f"changed {self.changed:,}" if self.changes else ""
         done = " and ".join(filter(None, (changed, left_out)))
-        return f"rule {self.number} {done} of {count(self.records, 'record')}"
+        of_all = f"rule {self.number} {done} of {count(self.records, 'record')}"
+        return f"{of_all}: {', '.join(names)}" if (names := [*self._names()]) else of_all
+
+    def _names(self) -> Iterator[str]:
+        """By name, what it changed where it is to change several, and what no record has."""
+        uses = dict(uses_of(self.by_name))
+        changes = {use: records for use, records in uses.items() if use.verb in ("set", "drop")}
+        for use, records in changes.items():
+            if added := uses.get(RuleUse("added", use.name), 0):
+                yield f"{use.name} added to {added:,}"
+            if records and len(changes) > 1:
+                yield f"{use.name} in {records:,}"
+            if not records and not added:
+                yield f"{use.name} in none"
+        changed = {use.name for use in changes}
+        for use, records in uses.items():
+            if use.verb in ("read", "sought") and not records and use.name not in changed:
+                yield f"{use.name} is in none"
 
     @property
-    def doubt(self) -> str:
-        """What is hardly meant, a sentence; "" where nothing is."""
+    def doubts(self) -> Iterator[str]:
+        """What is hardly meant, a sentence each."""
         if self.records < _MANY:
-            return ""
-        if self.left_out == self.records:
-            return (
-                f"Rule {self.number} has left out all {self.records:,} records. {_ARE_NAMES_RIGHT}"
-            )
-        if self.changes and not self.changed:
-            kept = self.records - self.left_out
-            return f"Rule {self.number} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
-        return ""
+            return
+        rule, kept = f"Rule {self.number}", self.records - self.left_out
+        if not kept:
+            yield f"{rule} has left out all {self.records:,} records. {_ARE_NAMES_RIGHT}"
+        elif self.changes and not self.changed:
+            yield f"{rule} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
+        uses = dict(uses_of(self.by_name))
+        for use, records in uses.items():
+            if records or uses.get(RuleUse("added", use.name)):
+                continue
+            if use.verb == "read":
+                none = f"none of {self.records:,} records has. What a record lacks is null."
+                yield f"{rule} reads {use.name}, which {none}"
+            elif use.verb in ("set", "drop") and self.changed and kept >= _MANY:
+                none = f"none of {kept:,} records. {_ARE_NAMES_RIGHT}"
+                yield f"{rule} {use.verb}s {use.name}, which has changed {none}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import kafka_ferry.certificates
 from kafka_ferry.certificates import Certificate, CertificateError
@@ -19,6 +19,7 @@ from kafka_ferry.model import LogBounds, TopicPartition, Window
 from kafka_ferry.report.templates import template
 from kafka_ferry.runs.certificates import faults_of, find_certificates
 from kafka_ferry.runs.plan.first_starts import first_offsets
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
 
@@ -57,22 +58,52 @@ class CertifiedSpan:
 
 
 @dataclass(frozen=True)
+class Branches:
+    """Which certified offsets are of the logs that the source has now: one that was truncated may have grown again.
+
+    Attributes:
+        parted: where a log parts from what was copied last, by the topic's id and the partition; -1 where that is
+            unknown.
+        rewinds: where copying began again in the place of what the source had lost, likewise: source offsets, each with
+            the ledger's offset of the range that begins there.
+    """
+
+    parted: Mapping[tuple[str, int], int]
+    rewinds: Mapping[tuple[str, int], Sequence[tuple[int, int]]]
+
+    def kept(self, place: tuple[str, int], offsets: Span, ledger_offset: int) -> Span | None:
+        """The part of a range's source offsets that the source still has as it was copied; None for nothing.
+
+        Args:
+            place: the topic's id and the partition.
+            offsets: the range.
+            ledger_offset: that of the range in the ledger.
+        """
+        start, end = offsets
+        ends = [at for at, later in self.rewinds.get(place, ()) if later > ledger_offset]
+        end = min([end, *ends, *([self.parted[place]] if place in self.parted else ())])
+        return (start, end) if start < end else None
+
+
+@dataclass(frozen=True)
 class Export:
     """What was written into a folder.
 
     Attributes:
         certificates: the certificates, without a hole between the first one and the last one.
         spans: what they say of each source partition with records of the window.
-        gone: topics that the flow has copied and the source no longer has, so that nobody can tell which of their
+        gone: topics that the flow has copied and the source no longer has, so that it is unknown which of their
             records are of the window.
         asked_at: when the source was asked for the window's offsets, in milliseconds since 1970: it may have got
             more of them since, if the window was not over.
+        parted: the source partitions whose logs were truncated below what was copied, and not copied again since.
     """
 
     certificates: tuple[Certificate, ...]
     spans: tuple[CertifiedSpan, ...]
     gone: tuple[str, ...]
     asked_at: int
+    parted: tuple[TopicPartition, ...] = ()
 
     @property
     def missing(self) -> tuple[CertifiedSpan, ...]:
@@ -148,15 +179,15 @@ def _advice(window: Window) -> str:
 def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> Export:
     asked_at = now_ms()
     with step_time(flow):
-        bounds, ids, gone = _source(flow)
+        bounds, ids, gone, branches = _source(flow)
         firsts = first_offsets(flow, dict.fromkeys(bounds, window.since_ms))
         afters = first_offsets(flow, dict.fromkeys(firsts, window.until_ms))
     known: dict[tuple[str, int], list[tuple[Span, int, str]]] = defaultdict(list)
     for one in certificates:
         for row in one.ranges():
             place = (row["topic_id"], row["partition"])
-            offsets = (row["start"], row["end"])
-            known[place].append((offsets, one.header.serial, row["remote_topic"]))
+            if offsets := branches.kept(place, (row["start"], row["end"]), row["ledger_offset"]):
+                known[place].append((offsets, one.header.serial, row["remote_topic"]))
     spans = []
     for source, start in sorted(firsts.items()):
         end = afters.get(source, bounds[source].end)
@@ -170,7 +201,8 @@ def _choose(flow: Flow, window: Window, certificates: Sequence[Certificate]) -> 
         for one in certificates
         if serials_all and min(serials_all) <= one.header.serial <= max(serials_all)
     ]
-    return Export(tuple(kept), tuple(spans), tuple(gone), asked_at)
+    parted = {it for it in firsts if (ids[it.topic], it.partition) in branches.parted}
+    return Export(tuple(kept), tuple(spans), tuple(gone), asked_at, tuple(sorted(parted)))
 
 
 def _span(
@@ -190,8 +222,23 @@ def _span(
     )
 
 
-def _source(flow: Flow) -> tuple[Mapping[TopicPartition, LogBounds], Mapping[str, str], list[str]]:
-    """The logs and the ids of the topics that the flow has copied; and those of which the source has none."""
+class _Source(NamedTuple):
+    """The topics that the flow has copied, as the source has them.
+
+    Attributes:
+        bounds: their logs.
+        ids: their ids.
+        gone: those of which it has none.
+        branches: which of their certified offsets are of these logs.
+    """
+
+    bounds: Mapping[TopicPartition, LogBounds]
+    ids: Mapping[str, str]
+    gone: list[str]
+    branches: Branches
+
+
+def _source(flow: Flow) -> _Source:
     run = RunContext.of(flow, "")
     run.project_ledger()
     names, source = run.ledger.topics(), ClusterControl(flow.source)
@@ -200,7 +247,18 @@ def _source(flow: Flow) -> tuple[Mapping[TopicPartition, LogBounds], Mapping[str
         raise error
     bounds = source.log_bounds(topics.values(), wait_s=flow.partition_wait_ms / 1000)
     ids = {name: topic.topic_id for name, topic in topics.items()}
-    return bounds, ids, sorted(names.keys() - topics.keys())
+    by_remote = {remote: name for name, remote in names.items()}
+    copied = {
+        TopicPartition(name, tp.partition): position
+        for tp, position in run.ledger.positions().items()
+        if (name := by_remote.get(tp.topic)) in ids and position.topic_id == ids[name]
+    }
+    parted = diverged_epochs(flow.source, run.ledger, copied, names)
+    branches = Branches(
+        {(ids[tp.topic], tp.partition): offset for tp, offset in parted.items()},
+        run.ledger.rewinds(),
+    )
+    return _Source(bounds, ids, sorted(names.keys() - topics.keys()), branches)
 
 
 def _uncovered_parts(span: Span, covers: Iterable[Span]) -> Iterable[Span]:

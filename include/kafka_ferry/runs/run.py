@@ -17,6 +17,7 @@ from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, InputError, NotApplied
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
 from kafka_ferry.model.results.failures import RangesFailed
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A flow that runs every minute has had no whole run for half a day then.
+# How many runs back to look for one of the whole flow: more than half a day of a flow that runs every minute.
 _LOOK_BACK: Final = 1_000
 
 
@@ -159,7 +160,7 @@ class Run:
     def plan(
         self, options: RunOptions = ORDINARY, *, save: bool = True, spark: SparkSource | None = None
     ) -> Plan:
-        """Plan what is to be done; changes nothing on either cluster.
+        """Plan what is to be done; changes nothing on either cluster, but ends transactions that Kafka has left open.
 
         Args:
             options: the run's options; the later steps use them too.
@@ -177,9 +178,25 @@ class Run:
         # They were executed for another plan.
         self._folder.forget(*STEPS)
         with self._folder.step("plan"):
-            plan = plan_run(self._context, options, spark, self._retry_time)
+            try:
+                plan = plan_run(self._context, options, spark, self._retry_time)
+            except HiddenLedger:
+                if options.dry_run or not self._end_skipped():
+                    raise
+                plan = plan_run(self._context, options, spark, self._retry_time)
             self._folder.save_plan(plan)
         return plan
+
+    def _end_skipped(self) -> bool:
+        from kafka_ferry.copy.target.fencing import end_skipped
+
+        try:
+            with self._retry_time():
+                return end_skipped(self.flow)
+        except FerryError as error:
+            # Why the plan could not be made says more.
+            log.warning("What is open in the ledger could not be ended: %s", error)
+            return False
 
     def stored_plan(self) -> Plan:
         """The plan that ``plan`` stored, with the changes of the steps since.
@@ -210,7 +227,7 @@ class Run:
         """Check that a person has approved the stored plan, if plans of the flow wait for one and this one has to.
 
         Raises:
-            FerryError: nobody has.
+            FerryError: no person has approved it.
         """
         approval = self.flow.approval
         is_asked = approval == "always" or (
@@ -218,7 +235,7 @@ class Run:
         )
         if is_asked and not self._folder.approver():
             raise FerryError(
-                f"{self.flow.name}, run {self.run_id}: nobody has approved the stored plan.",
+                f"{self.flow.name}, run {self.run_id}: the stored plan is not approved.",
                 advice="Nothing was changed or copied by it. Find out who has marked the task approve as successful, "
                 "or written its XCom values; then clear the task plan.",
             )
@@ -454,7 +471,7 @@ class Run:
 
     @contextmanager
     def _retry_time(self) -> Iterator[None]:
-        """``step_time``; the steps that follow one that has waited try once: not for the same brokers again."""
+        """``step_time``; after a step that has waited for silent brokers, the next one tries each call once."""
         spent, self._has_waited = self._has_waited, False
 
         def outage() -> None:

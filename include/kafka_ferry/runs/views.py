@@ -22,7 +22,7 @@ from kafka_ferry.model import Plan, RunOptions
 from kafka_ferry.model.results.steps import StepRecord
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow, bars, offset_rows
-from kafka_ferry.report.summary import RunSummary, summarise
+from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import (
     GroupView,
     PartitionView,
@@ -50,8 +50,6 @@ _DOCS_PAGE: Final = regex.compile(
 )
 # Runs for some topics only, or for a window: up to so many newest ones are laid over the last whole run.
 _OVERLAID: Final = 8
-# Without a history file, the history is made from up to so many reports.
-_UNREMEMBERED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +134,7 @@ class FlowViews:
 
     def history(self) -> tuple[RunSummary, ...]:
         """The published runs, oldest first."""
-        found = SMALL.load(self._runs, HISTORY, _history)
-        return self._history_of_reports() if found is None else found
+        return SMALL.load(self._runs, HISTORY, _history) or ()
 
     def partitions(self) -> tuple[PartitionView, ...]:
         """All partitions, as the last runs left them, by topic and partition."""
@@ -246,19 +243,9 @@ class FlowViews:
                 break
         return views
 
-    def _history_of_reports(self) -> tuple[RunSummary, ...]:
-        newest = self._runs.folders_with(REPORT_DATA)[-_UNREMEMBERED:]
-        found = [SMALL.load(self._runs.folder(name), REPORT_DATA, _summary) for name in newest]
-        known = [summary for summary in found if summary]
-        return tuple(sorted(known, key=lambda summary: summary.finished_at))
-
 
 def _history(content: bytes) -> tuple[RunSummary, ...]:
     return tuple(parse_history(content))
-
-
-def _summary(content: bytes) -> RunSummary:
-    return summarise(RunReport.from_json(content))
 
 
 def _partitions(content: bytes) -> tuple[PartitionView, ...]:

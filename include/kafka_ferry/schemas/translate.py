@@ -153,7 +153,7 @@ def _fit(
         known=converted.absent,
         rebuilt=rebuilt,
         leader_epoch=converted.leader_epoch,
-        changed=converted.changed,
+        rule_counts=converted.rule_counts,
     )
 
 

@@ -13,7 +13,7 @@ from kafka_ferry.audit.comparison.entries import Hashes, Integers
 from kafka_ferry.audit.comparison.unordered import Unordered
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.terms import AuditPair, AuditTerms
-from kafka_ferry.spark.jobs import dealt, run_in_tasks
+from kafka_ferry.spark.jobs import deal, run_in_tasks
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.wire import connect
@@ -60,7 +60,7 @@ class SparkComparison:
 
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
         """Compare pairs, or continue with them, for about ``seconds``; in any order."""
-        asked = dealt(outcomes, self._cores * _TASKS_PER_CORE)
+        asked = deal(outcomes, self._cores * _TASKS_PER_CORE)
         found = self._run(
             partial(_go_on_task, self._flow, self._terms, self._share, seconds), asked
         )

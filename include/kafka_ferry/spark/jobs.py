@@ -49,6 +49,6 @@ class _Masked(Generic[_Item, _Result]):
             return self._work(item)
 
 
-def dealt(items: Sequence[_Item], hands: int) -> list[list[_Item]]:
-    """The items in at most ``hands`` lists, dealt in turn."""
-    return [list(islice(items, hand, None, hands)) for hand in range(min(hands, len(items)))]
+def deal(items: Sequence[_Item], lists: int) -> list[list[_Item]]:
+    """The items in at most ``lists`` lists, one to each in turn."""
+    return [list(islice(items, first, None, lists)) for first in range(min(lists, len(items)))]

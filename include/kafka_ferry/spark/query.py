@@ -84,8 +84,9 @@ def copy_with_spark(
         ConfigError: if a store or connection of a cluster cannot be read, Spark cannot make sense of a
             transform rule, or the function of one cannot be loaded.
         FerryError: if a transform rule is not the one that the run was planned with.
-        SparkFailed: if the query fails, because files of the run or of the checkpoint are gone, another
-            query uses the same checkpoint, or a task fails too often.
+        SparkFailed: if the query fails, because files of the run or of the checkpoint are gone, or a task fails
+            too often.
+        CheckpointInUse: if another query uses the same checkpoint.
     """
     name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
     start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))

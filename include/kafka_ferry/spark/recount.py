@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.spark.jobs import dealt, run_in_tasks
+from kafka_ferry.spark.jobs import deal, run_in_tasks
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
@@ -44,7 +44,7 @@ def recount_all(
         SparkFailed: if brokers do not answer; the task's error is in its text.
     """
     tasks = spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
-    asked = dealt([(tp, claims, until.get(tp)) for tp, claims in partitions.items()], tasks)
+    asked = deal([(tp, claims, until.get(tp)) for tp, claims in partitions.items()], tasks)
     with spark_failures(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",

@@ -156,6 +156,7 @@ def _session(
     whole.setAll([*key_properties(local=local).items()])
     context = SparkContext.getOrCreate(whole)
     context.setLogLevel("ERROR")
+    _keep_files_out_of_log(context)
     keep_out_of_code(context.environment, local=local)
     _show_library(context)
     started(context)
@@ -175,6 +176,17 @@ def _start_jvm(conf: SparkConf) -> None:
             streams = {"stdout": subprocess.DEVNULL, "stderr": stderr}
             gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _keep_files_out_of_log(context: SparkContext) -> None:
+    """Leave it to the error to say why a query has broken off.
+
+    The JVM would log the first line of a file in its checkpoint that Spark has not written: a link to another file.
+    """
+    log4j = context._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(
+        "org.apache.spark.sql.execution.streaming", log4j.Level.OFF
+    )
 
 
 def _start_daemons(context: SparkContext) -> None:

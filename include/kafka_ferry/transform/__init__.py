@@ -2,7 +2,7 @@
 
 from kafka_ferry.transform.apply import WRAPPED, Changer, TransformedBatch, apply_rule
 from kafka_ferry.transform.columns import Column, Columns, RecordRows, rows_of
-from kafka_ferry.transform.evaluator import Evaluated, Evaluator, TransformFailed
+from kafka_ferry.transform.evaluator import MOST_READS, Evaluated, Evaluator, Reads, TransformFailed
 from kafka_ferry.transform.field_format import FieldFormat
 from kafka_ferry.transform.functions import (
     FunctionRule,
@@ -13,6 +13,7 @@ from kafka_ferry.transform.functions import (
 from kafka_ferry.transform.json_fields import NotAnObject, with_fields
 
 __all__ = [
+    "MOST_READS",
     "WRAPPED",
     "Changer",
     "Column",
@@ -22,6 +23,7 @@ __all__ = [
     "FieldFormat",
     "FunctionRule",
     "NotAnObject",
+    "Reads",
     "RecordRows",
     "TransformFailed",
     "TransformFunction",

@@ -11,6 +11,7 @@ Promises:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
@@ -28,6 +29,7 @@ from kafka_ferry.batches.record_format.content import (
     read_headers,
 )
 from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, split_at_gaps
+from kafka_ferry.batches.rule_counts import CHANGED, FieldCounts, RuleUse
 from kafka_ferry.config.options.transform import PARTS, TransformRule
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.transform.evaluator import Evaluated
@@ -54,6 +56,35 @@ class TransformedBatch:
 
     converted: tuple[ConvertedBatch, ...]
     errors: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PathCounts:
+    """In how many records a rule's paths became something else; what a record has twice counts twice.
+
+    Attributes:
+        changed: whole keys and values.
+        of_fields: fields, by the part that they are in.
+        headers: headers that records had, by name; what is dropped beside the one that is set counts too.
+        added_headers: those that they had not.
+    """
+
+    changed: Counter[RecordPath] = field(default_factory=Counter)
+    of_fields: Mapping[str, FieldCounts] = field(
+        default_factory=lambda: {part: FieldCounts() for part in PARTS}
+    )
+    headers: Counter[bytes] = field(default_factory=Counter)
+    added_headers: Counter[bytes] = field(default_factory=Counter)
+
+    def of(self, path: RecordPath) -> tuple[int, int]:
+        """In how many records a path was changed, and in how many it was added."""
+        if path.part == "headers":
+            name = path.names[0].encode()
+            return self.headers[name], self.added_headers[name]
+        if not path.names:
+            return self.changed[path], 0
+        fields = self.of_fields[path.part]
+        return fields.changed[path.names], fields.added[path.names]
 
 
 class Changer:
@@ -87,32 +118,50 @@ class Changer:
         """Whether it does more than leaving records out."""
         return bool(self._parts)
 
-    def changed(self, content: bytes, values: Sequence[bytes | None]) -> bytes:
+    def counted(self, counts: PathCounts) -> Iterator[tuple[RuleUse, int]]:
+        """What the rule sets, adds and drops, and in how many records; what it adds nowhere is not among it."""
+        for path in self._set:
+            changed, added = counts.of(path)
+            yield RuleUse("set", str(path)), changed
+            if added:
+                yield RuleUse("added", str(path)), added
+        for path in self._drop:
+            yield RuleUse("drop", str(path)), counts.of(path)[0]
+
+    def changed(self, content: bytes, values: Sequence[bytes | None], counts: PathCounts) -> bytes:
         """The content of a record with what the rule sets and drops.
 
         Args:
             content: the record's.
             values: what each path of ``set`` becomes.
+            counts: where to count the paths that become something else.
 
         Raises:
             NotAnObject: a key or value that has fields to change is no object that can have them.
         """
         key, value, headers = divide_content(content)
         if "key" in self._parts:
-            key = self._part(key, "key", values, content)
+            key = self._part(key, "key", values, content, counts)
         if "value" in self._parts:
-            value = self._part(value, "value", values, content)
+            value = self._part(value, "value", values, content, counts)
         if "headers" in self._parts:
             given = zip(self._set, values, strict=True)
-            headers = encoded_headers(_changed_headers(read_headers(headers), given, self._drop))
+            became = _changed_headers(read_headers(headers), given, self._drop, counts)
+            headers = encoded_headers(became)
         return join_content(key, value, headers)
 
     def _part(
-        self, content: bytes | None, part: Part, values: Sequence[bytes | None], record: bytes
+        self,
+        content: bytes | None,
+        part: Part,
+        values: Sequence[bytes | None],
+        record: bytes,
+        counts: PathCounts,
     ) -> bytes | None:
         fields: dict[tuple[str, ...], str | None] = {}
         for path, value in zip(self._set, values, strict=True):
             if path.part == part and not path.names:
+                counts.changed[path] += value != content
                 return value
             if path.part == part:
                 fields[path.names] = _unwrap(value)
@@ -123,9 +172,26 @@ class Changer:
                 fields[path.names] = None
         try:
             form = self.formats[part]
-            return form.with_fields(content, fields, schema_headers(record, form))
+            return form.with_fields(
+                content, fields, schema_headers(record, form), counts.of_fields[part]
+            )
         except ValueError as error:
             raise NotAnObject(f"its {part}: {error}") from None
+
+
+def _read_counts(reads: Sequence[RuleUse], seen: Sequence[int]) -> dict[str, int]:
+    """What expressions read by name, and how many records have it.
+
+    Args:
+        reads: what they read.
+        seen: for each record, which of it the record has, a bit each; empty where nothing is read.
+    """
+    # Few combinations are met, of however many records.
+    kinds = Counter(seen)
+    return {
+        read.key: sum(records for bits, records in kinds.items() if bits >> place & 1)
+        for place, read in enumerate(reads)
+    }
 
 
 def apply_rule(
@@ -134,6 +200,7 @@ def apply_rule(
     evaluated: Evaluated,
     changer: Changer,
     topic_limits: TopicLimits,
+    reads: Sequence[RuleUse] = (),
 ) -> TransformedBatch:
     """What a rule leaves of a converted batch.
 
@@ -143,6 +210,7 @@ def apply_rule(
         evaluated: what the rule's expressions gave for them.
         changer: the rule.
         topic_limits: what the target topic takes.
+        reads: what the rule's expressions read by name.
     """
     errors = {
         record[0]: f"{changer.steps[step]} failed"
@@ -157,22 +225,27 @@ def apply_rule(
     )
     filtered = list(compress(records, map(not_, keep)))
     kept = list(compress(records, keep)) if filtered else list(records)
-    changed = 0
+    changed, counts = 0, PathCounts()
     if changer.changes:
         values = evaluated.values or [()] * len(records)
         for place, (record, given) in enumerate(zip(kept, compress(values, keep), strict=True)):
             if record[0] in errors:
                 continue
             try:
-                content = changer.changed(record[3], given)
+                content = changer.changed(record[3], given, counts)
             except NotAnObject as error:
                 errors[record[0]] = str(error)
             else:
                 changed += content != record[3]
                 kept[place] = (*record[:3], content)
+    rule_counts = _read_counts(reads, evaluated.seen)
+    if changer.changes:
+        rule_counts[CHANGED] = changed
+        rule_counts |= {use.key: records for use, records in changer.counted(counts)}
     if not filtered and not changed:
-        return TransformedBatch((converted,), errors)
-    became = rebuilt(converted, kept, filtered, topic_limits, changed)
+        same = replace(converted, rule_counts=rule_counts) if rule_counts else converted
+        return TransformedBatch((same,), errors)
+    became = rebuilt(converted, kept, filtered, topic_limits, rule_counts)
     return TransformedBatch(tuple(became), errors)
 
 
@@ -181,7 +254,7 @@ def rebuilt(
     kept: Sequence[Record],
     filtered: Sequence[Record],
     topic_limits: TopicLimits,
-    changed: int,
+    rule_counts: Mapping[str, int],
 ) -> Iterator[ConvertedBatch]:
     """Converted batches with what is kept of one, in its place.
 
@@ -190,13 +263,13 @@ def rebuilt(
         kept: the records that stay, as they are to be.
         filtered: those that do not.
         topic_limits: what the target topic takes.
-        changed: how many of those that stay are not as they were.
+        rule_counts: what the rule did, in how many records.
     """
     assert converted.batch is not None
     absent = [Absent(first, first + count, Reason.FILTERED) for first, count in runs_of(filtered)]
     known = tuple(sorted((*converted.absent, *absent)))
     if not kept:
-        yield replace(converted, batch=None, runs=(), absent=known)
+        yield replace(converted, batch=None, runs=(), absent=known, rule_counts=rule_counts)
         return
     codec = converted.batch.header.codec
     parts = split_at_gaps(kept) if topic_limits.offsets_kept else [kept]
@@ -212,7 +285,7 @@ def rebuilt(
         # A batch that was rebuilt before keeps that reason.
         rebuilt=converted.rebuilt or {Rebuilt.TRANSFORMED: 1},
         leader_epoch=converted.leader_epoch,
-        changed=changed,
+        rule_counts=rule_counts,
     )
 
 
@@ -224,14 +297,21 @@ def _changed_headers(
     headers: tuple[Header, ...],
     given: Iterable[tuple[RecordPath, bytes | None]],
     dropped: Iterable[RecordPath],
+    counts: PathCounts,
 ) -> tuple[Header, ...]:
     gone = {path.names[0].encode() for path in dropped if path.part == "headers"}
     values = {path.names[0].encode(): value for path, value in given if path.part == "headers"}
     found: list[Header] = []
+    dropped_names: set[bytes] = set()
     for name, value in headers:
         if name in values:
             found.append((name, values.pop(name)))
             gone.add(name)
+            counts.headers[name] += value != found[-1][1]
         elif name not in gone:
             found.append((name, value))
+        else:
+            dropped_names.add(name)
+    counts.headers.update(dropped_names)
+    counts.added_headers.update(values.keys())
     return (*found, *values.items())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from kafka_ferry.batches.rule_counts import RuleUse
 from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ class TransformFailed(FerryError):
 
 
 Values = Sequence["bytes | None"]
+Reads = Sequence[Sequence[RuleUse]]
+"""For each rule of a flow, the fields and headers that its expressions read by name: at most ``MOST_READS``."""
+MOST_READS: Final = 63
+"""How many of them are looked for in each record: as many as a Spark bigint has bits."""
 
 
 @dataclass(slots=True)
@@ -30,11 +35,13 @@ class Evaluated:
         values: for each, what each path of its rule's ``set`` becomes, in their order: the bytes of a key, a
             value or a header, or for a field a JSON object with it alone (``WRAPPED``); None for null. Empty
             where no rule sets anything.
+        seen: for each, which of its rule's ``Evaluator.reads`` it has, a bit each; empty where no rule reads any.
     """
 
     keep: list[bool] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
     values: list[Values] = field(default_factory=list)
+    seen: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.keep)
@@ -47,13 +54,21 @@ class Evaluated:
         if self.values or other.values:
             self.values += [()] * (len(self) - len(self.values))
             self.values += other.values or [()] * len(other)
+        if self.seen or other.seen:
+            self.seen += [0] * (len(self) - len(self.seen))
+            self.seen += other.seen or [0] * len(other)
         self.keep += other.keep
 
     def part(self, begin: int, end: int) -> Evaluated:
         """The part for the rows ``[begin, end)``."""
         failed = self.failed[begin:end]
         has_failed = any(step >= 0 for step in failed)
-        return Evaluated(self.keep[begin:end], failed if has_failed else [], self.values[begin:end])
+        return Evaluated(
+            self.keep[begin:end],
+            failed if has_failed else [],
+            self.values[begin:end],
+            self.seen[begin:end],
+        )
 
     def at(self, places: Sequence[int]) -> Evaluated:
         """The part for the rows at ``places``, which exist, and whose first occurrences ascend."""
@@ -63,6 +78,7 @@ class Evaluated:
             [self.keep[place] for place in places],
             [self.failed[place] for place in places] if self.failed else [],
             [self.values[place] for place in places] if self.values else [],
+            [self.seen[place] for place in places] if self.seen else [],
         )
 
 
@@ -72,6 +88,10 @@ class Evaluator(Protocol):
     @property
     def columns(self) -> Columns:
         """For each rule of the flow, the columns that its expressions use; in its rows, others may be empty."""
+
+    @property
+    def reads(self) -> Reads:
+        """For each rule of the flow, what its expressions read by name."""
 
     def evaluate(self, rows: RecordRows) -> Future[Evaluated]:
         """What becomes of each row; ``TransformFailed`` if that cannot be found out."""

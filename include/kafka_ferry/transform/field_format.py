@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kafka_ferry.batches.record_format.content import Header, headers_of, read_headers
+from kafka_ferry.batches.rule_counts import FieldCounts
 
 
 class FieldFormat(Protocol):
@@ -30,6 +31,7 @@ class FieldFormat(Protocol):
         content: bytes,
         changes: Mapping[tuple[str, ...], str | None],
         headers: Sequence[Header] = (),
+        counts: FieldCounts | None = None,
     ) -> bytes:
         """The content with other fields.
 
@@ -37,6 +39,7 @@ class FieldFormat(Protocol):
             content: the key or value.
             headers: as for ``as_json``.
             changes: by the names on the way to a field, what it becomes in JSON; None to leave it out.
+            counts: where to count the fields that become something else.
 
         Raises:
             ValueError: it cannot be read, or cannot have these fields.

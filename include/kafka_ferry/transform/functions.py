@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import ConvertedBatch, Record, TopicLimits, records_of
 from kafka_ferry.batches.record_format.content import Content, read_content
+from kafka_ferry.batches.rule_counts import CHANGED
 from kafka_ferry.config.permissions import check_code
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import without
@@ -161,7 +162,7 @@ class FunctionRule:
             kept.append((*record[:3], content))
         if not filtered and not changed:
             return TransformedBatch((converted,), errors)
-        pieces = rebuilt(converted, kept, filtered, topic_limits, changed)
+        pieces = rebuilt(converted, kept, filtered, topic_limits, {CHANGED: changed})
         return TransformedBatch(tuple(pieces), errors)
 
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from kafka_ferry.batches.record_format.content import Header
+from kafka_ferry.batches.rule_counts import FieldCounts
 
 Changes = Mapping[str, "str | Changes | None"]
 """By name, what a member becomes: a JSON text, nothing (None), or what changes within it."""
@@ -64,20 +65,21 @@ class JsonFields:
         content: bytes,
         changes: Mapping[tuple[str, ...], str | None],
         _: Sequence[Header] = (),
+        counts: FieldCounts | None = None,
     ) -> bytes:
         """See ``FieldFormat``."""
         try:
             text = content.decode()
         except UnicodeDecodeError:
             raise NotAnObject("it is not text in UTF-8") from None
-        return with_fields(text, nest(changes)).encode()
+        return with_fields(text, nest(changes), counts).encode()
 
 
-def with_fields(text: str, changes: Changes) -> str:
+def with_fields(text: str, changes: Changes, counts: FieldCounts | None = None) -> str:
     """The text with ``changes``.
 
     A member that is missing is added, unless it would be null. Where a path leads through an object
-    that is missing or null, there is nothing to change.
+    that is missing or null, there is nothing to change. What becomes something else is counted in ``counts``.
 
     Raises:
         NotAnObject: it is not JSON, or a path leads through an array, text, number or truth value.
@@ -86,7 +88,7 @@ def with_fields(text: str, changes: Changes) -> str:
     try:
         if text[begin : begin + 1] != "{":
             raise NotAnObject("it is not a JSON object")
-        changed, end = _object(text, begin, changes)
+        changed, end = _object(text, begin, changes, (), counts or FieldCounts())
         if _after_space(text, end) != len(text):
             raise NotAnObject(f"it is not JSON: more follows at character {end}")
     except (StopIteration, ValueError, RecursionError) as error:
@@ -113,8 +115,10 @@ def nest(changes: Mapping[tuple[str, ...], str | None]) -> Changes:
     return found
 
 
-def _object(text: str, at: int, changes: Changes) -> tuple[str, int]:
-    """The object at ``at`` with its changes, and where it ends in ``text``."""
+def _object(
+    text: str, at: int, changes: Changes, above: tuple[str, ...], counts: FieldCounts
+) -> tuple[str, int]:
+    """The object at ``at``, to which the names ``above`` lead, with its changes, and where it ends in ``text``."""
     members, end = _members(text, at, tuple(changes))
     texts: list[str] = []
     seen: set[str] = set()
@@ -125,26 +129,35 @@ def _object(text: str, at: int, changes: Changes) -> tuple[str, int]:
         seen.add(name)
         change = changes[name]
         if change is None:
+            counts.changed[*above, name] += 1
             continue
         if not isinstance(change, str):
-            change = _within(text, name, value, after, change)
+            change = _within(text, (*above, name), value, after, change, counts)
+        elif change != text[value:after]:
+            counts.changed[*above, name] += 1
         texts.append(text[begin:value] + change + text[after:delimiter])
-    texts += [
-        f"{json.dumps(name)}:{value}"
-        for name, value in changes.items()
-        if name not in seen and isinstance(value, str) and value != _NULL
-    ]
+    for name, change in changes.items():
+        if name not in seen and isinstance(change, str) and change != _NULL:
+            texts.append(f"{json.dumps(name)}:{change}")
+            counts.added[*above, name] += 1
     if not members and not texts:
         return text[at:end], end
     return "{" + ",".join(texts) + "}", end
 
 
-def _within(text: str, name: str, value: int, after: int, changes: Changes) -> str:
-    """The value of the member ``name``, from ``value`` to ``after``, with changes within it."""
+def _within(
+    text: str,
+    names: tuple[str, ...],
+    value: int,
+    after: int,
+    changes: Changes,
+    counts: FieldCounts,
+) -> str:
+    """The value of the member that ``names`` lead to, from ``value`` to ``after``, with changes within it."""
     if text[value] == "{":
-        return _object(text, value, changes)[0]
+        return _object(text, value, changes, names, counts)[0]
     if text[value:after] != _NULL:
-        raise NotAnObject(f"its field {name} is not an object")
+        raise NotAnObject(f"its field {names[-1]} is not an object")
     return _NULL
 
 

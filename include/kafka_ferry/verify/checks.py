@@ -77,6 +77,13 @@ _FAULT: Final = (
 )
 
 
+def _writer_of(row: RangeRow) -> str:
+    """Who has written the foreign records of a range, as far as that was seen."""
+    if row.recount.foreign_own:
+        return "of this flow's own writers that its ledger does not have (any more)"
+    return "of another producer"
+
+
 def _intervals(intervals: Iterable[tuple[int, int]]) -> str:
     return ", ".join(f"[{start}, {end})" for start, end in intervals)
 
@@ -165,12 +172,12 @@ RANGES: Final = Suite[RangeRow](
         ),
         Check(
             "foreign",
-            "no other producer wrote between our records",
+            "nothing lies between our records that the ledger does not have",
             "foreign",
-            lambda row: (
-                f"{count(row.recount.foreign, 'record')} of another producer in {row.target}"
-            ),
-            "Find the other producer and revoke its WRITE permission on the remote topic.",
+            lambda row: f"{count(row.recount.foreign, 'record')} {_writer_of(row)} in {row.target}",
+            "Find the other producer and revoke its WRITE permission on the remote topic. What the flow's own writers "
+            "have written is there twice, or not proved: `ferry repair --topic` gives the copy up, so that it is made "
+            "again.",
         ),
         Check(
             "offsets",
@@ -260,7 +267,8 @@ PARTITIONS: Final = Suite[PartitionRow](
             lambda row: (
                 f"{count(row.log.target_beyond, 'record')} on the target after the ledger's last one"
             ),
-            "Find the other producer and revoke its WRITE permission on the remote topic.",
+            "Find the other producer and revoke its WRITE permission on the remote topic. Where a person has set "
+            "records of the ledger aside, or it has lost some, they may be the flow's own.",
         ),
         Check(
             "end-read",

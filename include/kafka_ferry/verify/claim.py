@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import CopiedRange
+
+FOR_EVER: Final = 2**62
+"""After every offset."""
 
 
 class ReadUntil(NamedTuple):
@@ -31,7 +34,7 @@ class RangeClaim(NamedTuple):
         start: first source offset.
         end: source offset after the last one.
         preserved: whether the records kept their offsets.
-        producer_id: of the producer that wrote them; None where the ledger names none.
+        producer_id: of the producer that wrote them; None where it is not known.
         is_first: whether a mirror with preserved offsets begins with it, so that no record may be
             before it.
         is_adopted: whether another mirror has written it, whose batches may hold other records besides.
@@ -51,16 +54,26 @@ class RangeClaim(NamedTuple):
     is_boundary: bool = False
 
     @classmethod
-    def of(cls, copied: CopiedRange, *, is_first: bool = False) -> RangeClaim:
-        """The claim of the ledger's entry ``copied``."""
+    def of(cls, copied: CopiedRange, *, writer: int = -1, is_first: bool = False) -> RangeClaim:
+        """The claim of the ledger's entry ``copied``.
+
+        Args:
+            copied: the entry.
+            writer: the producer of the ledger's record, and so of all in its transaction; -1 where it is not known.
+            is_first: whether a mirror with preserved offsets begins with it.
+        """
+        is_adopted = copied.adopted > 0 and not copied.preserved
+        producer = copied.producer.producer_id if copied.producer else None
+        if writer >= 0 and not (copied.preserved or is_adopted):
+            producer = writer
         return cls(
             copied.segments,
             copied.start,
             copied.end,
             copied.preserved,
-            copied.producer.producer_id if copied.producer else None,
+            producer,
             is_first,
-            copied.adopted > 0 and not copied.preserved,
+            is_adopted,
             copied.compared,
         )
 
@@ -79,6 +92,16 @@ class RangeClaim(NamedTuple):
         if self.preserved:
             return self.end
         return max((target + records for _, target, records in self.segments), default=0)
+
+    @property
+    def log_end(self) -> int:
+        """Where the target's log ends at least: a marker follows what the flow has written in a transaction.
+
+        0 for a claim to everything after an offset.
+        """
+        if self.end >= FOR_EVER:
+            return 0
+        return self.target_end + (not self.preserved and self.producer_id is not None)
 
     def beyond(self, log_end: int) -> int:
         """How many of the records would be at or after ``log_end`` on the target."""

@@ -63,11 +63,15 @@ def range_row(
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
     cleaned = max(0, missing - recount.uncleaned) if target_is_compacted else 0
-    # What has expired of it since leaves another digest, and no more missing than before.
-    as_accepted = accepted and (recount.expired or recount.digest == accepted.digest)
+    # What has expired of it since leaves another digest, and of what was missing then only what is not below the start.
+    is_same = accepted is not None and recount.digest == accepted.digest
+    as_accepted = accepted is not None and (is_same or recount.expired > 0)
     left = 0
     if accepted and as_accepted and not unread:
-        left = max(0, min(missing - cleaned, copied.records - accepted.records))
+        lacked = copied.records - accepted.records
+        if not is_same:
+            lacked = min(lacked, accepted.missing_from(recount.log_start))
+        left = max(0, min(missing - cleaned, lacked))
     unknown = not copied.digest or bool(unread)
     changed = any((recount.expired, cleaned, recount.rewritten, recount.across, is_gone, unknown))
     return RangeRow(
@@ -85,6 +89,7 @@ def range_row(
             cleaned,
             gone,
             recount.foreign,
+            0,
             left,
             unread,
             int(is_gone_before),
@@ -118,7 +123,11 @@ def _account(
 
 def _count_displaced(copied: CopiedRange, reached: int) -> int:
     """Records that the ledger has below ``reached``, where others were before: a truncated log was written on."""
-    return sum(min(max(reached - target, 0), records) for _, target, records in copied.segments)
+    displaced = 0
+    for _, target, records in copied.segments:
+        displaced += min(max(reached - target, 0), records)
+        reached = max(reached, target + records)
+    return displaced
 
 
 def _count_misplaced(copied: CopiedRange) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Batch, BatchHeader, MalformedBatch, RangeDigest
 from kafka_ferry.config import Cluster
@@ -34,6 +34,9 @@ from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
+# By so many it is found whether any of them is the flow's own.
+_MOST_STRANGERS: Final = 10
+
 
 @dataclass(slots=True)
 class _Counted:
@@ -42,12 +45,19 @@ class _Counted:
     rewritten: int = 0
     overwritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
+    strangers: dict[int, None] = field(default_factory=dict)
+
+    def add_foreign(self, header: BatchHeader) -> None:
+        """Add a batch that the ledger does not have."""
+        self.foreign += header.records
+        if len(self.strangers) < _MOST_STRANGERS:
+            self.strangers[header.producer_id] = None
 
     def add_boundary(self, header: BatchHeader, end: int) -> None:
         """Add the batch that holds the last record before the ranges, which ends at ``end``."""
         # One across the boundary is none of the flow's, whose batches end there.
         if header.next_offset > end:
-            self.foreign += header.records
+            self.add_foreign(header)
         else:
             self.records = 1
 
@@ -58,10 +68,16 @@ class _Counted:
         if is_whole:
             self.digest.add(batch)
 
-    def result(self, expired: int = 0, hidden: int = 0) -> Recount:
-        digest, uncleaned = self.digest.hexdigest(), hidden + self.overwritten
+    def result(self, expired: int = 0, hidden: int = 0, log_start: int = 0) -> Recount:
         return Recount(
-            self.records, digest, self.foreign, expired, self.rewritten, uncleaned=uncleaned
+            self.records,
+            self.digest.hexdigest(),
+            self.foreign,
+            expired,
+            self.rewritten,
+            uncleaned=hidden + self.overwritten,
+            log_start=log_start,
+            strangers=tuple(self.strangers),
         )
 
 
@@ -156,6 +172,7 @@ def _recount(
     counted = [_Counted() for _ in claims]
     compared = [span for claim in claims for span in claim.compared]
     beyond = at = 0
+    epoch = -1
     start = max(stretches[0].start, first)
     ends = [log.end]
     batches = ended_batches(cluster, log, start, max_bytes=fetch_bytes(until), on_end=ends.append)
@@ -163,14 +180,13 @@ def _recount(
         base, count = batch.header.base_offset, batch.header.records
         if until and base >= until.end:
             break
+        if base < stretches[-1].end:
+            epoch = batch.header.leader_epoch
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
         following = stretches[at] if at < len(stretches) else None
         if is_aborted or batch.header.is_control:
-            # Nothing of ours can be there any more: the log was truncated, and has gone on.
-            if following and following.start <= base:
-                taken = min(following.end, batch.header.next_offset) - base
-                counted[following.range].overwritten += taken
+            _overwrite(batch.header, stretches, at, counted)
             continue
         if (
             following
@@ -180,6 +196,9 @@ def _recount(
             counted[following.range].add_boundary(batch.header, following.end)
         elif following and claims[following.range].is_adopted:
             _add_of_another(batch, record_spans(batch, first), islice(stretches, at, None), counted)
+        elif following and _is_of_another(batch.header, claims[following.range], following):
+            counted[following.range].foreign += count
+            _overwrite(batch.header, stretches, at, counted)
         elif following and following.start <= base:
             # Brokers return whole batches, including the one in which the log starts.
             mine = counted[following.range]
@@ -189,16 +208,34 @@ def _recount(
         elif any(begin <= base < end for begin, end in compared):
             continue
         elif following:
-            counted[following.range].foreign += count
+            counted[following.range].add_foreign(batch.header)
         else:
             beyond += count
     return PartitionRecount(
         tuple(
-            found.result(claim.count_expired(first), claim.beyond(min(ends)))
+            found.result(claim.count_expired(first), claim.beyond(min(ends)), first)
             for found, claim in zip(counted, claims, strict=True)
         ),
         beyond,
+        epoch=epoch,
     )
+
+
+def _is_of_another(header: BatchHeader, claim: RangeClaim, stretch: _Stretch) -> bool:
+    """Whether a batch lies where a range's records were, and another producer has written it."""
+    overlaps = max(stretch.start, header.base_offset) < min(stretch.end, header.next_offset)
+    return overlaps and claim.producer_id not in (None, header.producer_id)
+
+
+def _overwrite(
+    header: BatchHeader, stretches: Sequence[_Stretch], at: int, counted: Sequence[_Counted]
+) -> None:
+    """Count the offsets of ours, from ``stretches[at]`` on, that a batch has taken: the log was truncated before."""
+    while at < len(stretches) and stretches[at].start < header.next_offset:
+        start, end, number = stretches[at]
+        overlap = min(end, header.next_offset) - max(start, header.base_offset)
+        counted[number].overwritten += max(0, overlap)
+        at += 1
 
 
 def _add_of_another(

@@ -96,8 +96,11 @@ def count_by_offset(
     start = min(claim.start for claim in claims) if any(claim.is_first for claim in claims) else 0
     end = max(claim.end for claim in claims)
     at = before = beyond = uncommitted = 0
+    epoch = -1
     for batch in batches:
         header = batch.header
+        if header.base_offset < end:
+            epoch = header.leader_epoch
         if header.is_control:
             continue
         is_own = header.producer_id in producers and not header.is_transactional
@@ -115,7 +118,7 @@ def count_by_offset(
         else:
             beyond += after
     found = tuple(tally.result(log_start) for tally in tallies)
-    return PartitionRecount(found, beyond, uncommitted, before)
+    return PartitionRecount(found, beyond, uncommitted, before, epoch=epoch)
 
 
 @dataclass(slots=True)
@@ -174,6 +177,7 @@ class _Tally:
             self.claim.count_expired(log_start),
             self.rewritten,
             self.across,
+            log_start=log_start,
         )
 
 

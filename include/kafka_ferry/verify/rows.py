@@ -29,7 +29,10 @@ class Recount:
             records, to store until when it keeps their tombstones (KIP-534).
         across: batches of ours that reach beyond the range; ``digest`` excludes them.
         uncleaned: records of ours that no cleaner has removed: they would be at or after the last stable offset of the
-            target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record or a marker is now.
+            target's log (``LogCleanerManager.cleanableOffsets``), or where an aborted record, a marker or a batch of
+            another producer is now.
+        log_start: the first offset of the target's log when it was read.
+        strangers: the ids of some producers of ``foreign``, where the offsets are translated.
     """
 
     records: int
@@ -39,6 +42,8 @@ class Recount:
     rewritten: int = 0
     across: int = 0
     uncleaned: int = 0
+    log_start: int = 0
+    strangers: tuple[int, ...] = ()
 
 
 class PartitionRecount(NamedTuple):
@@ -52,6 +57,7 @@ class PartitionRecount(NamedTuple):
             they are in a transaction that was aborted.
         before: data records before the first range, if a mirror with preserved offsets begins there.
         unread: why the partition could not be read, "" if it was: the numbers say nothing then.
+        epoch: the leader epoch of the last batch before the end of the ranges, -1 where none is known.
     """
 
     ranges: tuple[Recount, ...]
@@ -59,6 +65,7 @@ class PartitionRecount(NamedTuple):
     uncommitted: int = 0
     before: int = 0
     unread: str = ""
+    epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,8 @@ class TargetRecords:
         expired: records that its retention has removed since.
         target_compacted: records that its log cleaner has removed since; 0 unless the topic is compacted.
         gone: records whose topic was deleted since.
-        foreign: data records of other producers between ours.
+        foreign: data records between ours that the ledger does not have.
+        foreign_own: 1 where writers of the flow itself have written some of these, else 0.
         accepted_missing: records that are missing for no known reason, which a person has decided to leave so.
         unread: why they could not be read back, "" if they were: the numbers say nothing then.
         gone_before: 1 where the last record that had been copied before them is no longer there, else 0.
@@ -134,6 +142,7 @@ class TargetRecords:
     target_compacted: int = 0
     gone: int = 0
     foreign: int = 0
+    foreign_own: int = 0
     accepted_missing: int = 0
     unread: str = ""
     gone_before: int = 0

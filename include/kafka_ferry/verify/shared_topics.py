@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.verify.claim import RangeClaim
+from kafka_ferry.verify.claim import FOR_EVER, RangeClaim
 from kafka_ferry.verify.rows import PartitionRecount
-
-_FOR_EVER: Final = 2**62
 
 
 def with_strangers(
@@ -51,7 +48,7 @@ def without_locals(
 
 def everything_after(end: int) -> RangeClaim:
     """A claim to everything at or after the target offset ``end``."""
-    return RangeClaim((Segment(0, end, _FOR_EVER),), 0, _FOR_EVER)
+    return RangeClaim((Segment(0, end, FOR_EVER),), 0, FOR_EVER)
 
 
 def without_others(
@@ -70,7 +67,11 @@ def without_others(
         if following:
             _, number = min(following)
             mine = ranges[number]
-            ranges[number] = replace(mine, foreign=mine.foreign + of_other.foreign)
+            ranges[number] = replace(
+                mine,
+                foreign=mine.foreign + of_other.foreign,
+                strangers=(*mine.strangers, *of_other.strangers),
+            )
         else:
             beyond += of_other.foreign
     return found._replace(ranges=tuple(ranges), beyond=beyond)

@@ -278,9 +278,9 @@ class WireCluster:
         for node in self._candidates():
             if failures and time.monotonic() > until:
                 break
-            lane_0 = self._connections.get((node, 0))
+            usual = self._connections.get((node, 0))
             try:
-                return self._connection(node, _ASIDE if lane_0 and not lane_0.closed else 0)
+                return self._connection(node, _ASIDE if usual and not usual.closed else 0)
             except ClusterUnreachable as error:
                 failures.append(error)
         raise ClusterUnreachable(

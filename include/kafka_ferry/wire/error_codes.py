@@ -61,6 +61,9 @@ _NAMES: Final = {
 }
 
 
+# kafka-python's, for codes that it does not know.
+_NO_NAME: Final = "UNKNOWN"
+
 # What to do where the request itself gives no other advice.
 _ADVICE: Final = {
     MESSAGE_TOO_LARGE: "Raise max.message.bytes of the topic, or message.max.bytes of its brokers.",
@@ -71,8 +74,16 @@ _ADVICE: Final = {
 
 def error_name(code: int) -> str:
     """The name of ``code`` in ``org.apache.kafka.common.protocol.Errors``."""
-    known = getattr(kafka_errors.for_code(code), "message", None)
-    return _NAMES.get(code) or str(known or f"error {code}")
+    known = getattr(kafka_errors.for_code(code), "message", _NO_NAME)
+    return _NAMES.get(code) or (f"error {code}" if known == _NO_NAME else str(known))
+
+
+def is_definite(code: int) -> bool:
+    """Whether it says that the request has had no effect, or which.
+
+    A broker gives ``UNKNOWN_SERVER_ERROR`` where it does not know itself, and a later release may have other codes.
+    """
+    return code >= NONE and error_name(code) != f"error {code}"
 
 
 def is_transient(code: int) -> bool:

@@ -70,5 +70,5 @@ def topic_id_text(topic_id: Any) -> str:
 
 
 def as_uuid(topic_id: str) -> uuid.UUID | None:
-    """The id that ``printed`` printed, None for ""."""
+    """The id of which ``topic_id_text`` is the text, None for ""."""
     return uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "==")) if topic_id else None

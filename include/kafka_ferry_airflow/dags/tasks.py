@@ -101,5 +101,5 @@ def _spark_tasks(
 
 
 def _arguments(shard: Mapping[str, Any]) -> dict[str, Any]:
-    """What a shard's task is given: whoever may edit the XCom of ``plan`` could add what to submit, and how."""
+    """What a shard's task is given, and no more: an editor of the XCom of ``plan`` could add other arguments."""
     return {"shard": int(shard["shard"]), "shard_name": str(shard["shard_name"])}

@@ -234,6 +234,7 @@ def run_answer(
         "batches": report.counts.batches if report else None,
         "reasons": dict(report.counts.reasons) if report else {},
         "rebuilt": dict(report.counts.rebuilt) if report else {},
+        "rules": [str(rule) for rule in report.counts.rules] if report else [],
         "attention": attention(report) if report else _errors(view),
         "changes": list(report.topics.changes) if report else [],
         "expectations": [asdict(check) for check in verdict.expectations] if verdict else [],
@@ -253,6 +254,7 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
     """What needs attention, the worst first: a kind, its severity, the number, and the first of them."""
     problems, topics, verdict = report.problems, report.topics, report.proof.verdict
     measures = report.measures
+    of_rules = list(chain.from_iterable(rule.doubts for rule in report.counts.rules))
     of_steps = tuple(chain.from_iterable(problems.step_failures.values()))
     kinds: list[tuple[str, str, Sequence[object]]] = [
         ("Failed", "failed", problems.failures),
@@ -264,9 +266,10 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
         ("Not changed on the target", "warning", problems.unapplied),
         ("Not as the flow says", "warning", topics.drifts),
         ("Worth knowing", "warning", verdict.warnings if verdict else ()),
+        ("Transform rules", "warning", of_rules),
         ("To be deleted", "warning", topics.retirements),
         ("Not measured", "warning", measures.missing),
-        ("Notes", "info", topics.notes),
+        ("Notes", "info", [note for note in topics.notes if note not in of_rules]),
     ]
     return [_kind(*kind) for kind in kinds if kind[2]]
 

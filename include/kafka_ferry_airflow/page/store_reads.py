@@ -91,8 +91,12 @@ class StoreReads:
         try:
             with reads_at_most(_LARGEST_FILE):
                 result = work()
-        except BaseException as error:
+        except Exception as error:
             self._end(store, found, partial(found.set_exception, error))
+        except BaseException as error:
+            # Whoever waits for it would end the API server.
+            told = RuntimeError(f"{type(error).__name__} in a read of a store")
+            self._end(store, found, partial(found.set_exception, told))
         else:
             self._end(store, found, partial(found.set_result, result))
 

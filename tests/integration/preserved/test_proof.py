@@ -151,7 +151,7 @@ class Found:
 
 
 HOLDS = "the target holds as many records as were copied"
-NO_OTHER_PRODUCER = "no other producer wrote between our records"
+NO_OTHER_PRODUCER = "nothing lies between our records that the ledger does not have"
 SAME_BYTES = "the target's bytes are those that were sent"
 NOTHING_BEYOND = "nothing lies beyond what the ledger knows"
 FAR_ENOUGH = "the target's log goes as far as the ledger"

@@ -21,6 +21,7 @@ from kafka_ferry.ledger import LedgerRange, ledger_topic
 from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.verify import due
+from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import (
@@ -133,6 +134,38 @@ def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_
     assert (report.state, report.counts.records) == ("verified", 200)
     pair.assert_same(flow, topic)
     assert read_all(pair.backup.bootstrap, elsewhere) == {0: [], 1: []}
+
+
+@pytest.mark.long
+def test_nothing_is_told_of_a_file_to_which_a_link_leads_that_comes_after_spark_has_begun(
+    pair: Pair,
+    spark: SparkSource,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    secret = tmp_path / "airflow.cfg"
+    secret.write_text("fernet_key = 5ecret\n")
+    topic = pair.topic("linked", named("first", 20))
+    flow = pair.flow([topic])
+    run_all(flow, "run-1", spark)
+    offsets = Path(flow.state_path) / flow.slug / "checkpoint" / "offsets"
+    add = QueryCheckpoint.add
+
+    def add_before_a_link(checkpoint: QueryCheckpoint, start: StartRanges) -> None:
+        add(checkpoint, start)
+        (offsets / "1").symlink_to(secret)
+
+    monkeypatch.setattr(QueryCheckpoint, "add", add_before_a_link)
+    pair.produce(topic, named("second", 10))
+
+    with pytest.raises(SparkFailed, match="log version from its first line") as caught:
+        run_all(flow, "run-2", spark)
+
+    # The JVM's lines pass a thread.
+    time.sleep(1)
+    captured = capfd.readouterr()
+    assert "5ecret" not in str(caught.value) + captured.out + captured.err
 
 
 @pytest.mark.long

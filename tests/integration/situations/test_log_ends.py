@@ -11,25 +11,28 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.model import TopicPartition
+from kafka_ferry.model import RunOptions, TopicPartition
 from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.runs import Run
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.sync_groups.translate import Translator
 from kafka_ferry.runs.takeover.takeover import Takeover
+from kafka_ferry.runs.verify.verify import read_back
 from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.own_brokers import own_pair
 from tests.support.brokers.segments import base_offset, cut_log, read_batches, write_log
+from tests.support.records.batches import a_batch
 from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
 from tests.support.records.groups import commit_alone
 from tests.support.records.histories import named, told, values
 from tests.support.records.mirror_topics import positions_of_mirrormaker_2
 from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
-from tests.support.runs.proof import verified
+from tests.support.runs.proof import NO_SPARK, verified
 
 pytestmark = pytest.mark.usefixtures("without_spark")
 OFFSETS = "__consumer_offsets"
@@ -66,6 +69,23 @@ def flow_with_run(
     return flow
 
 
+def taken_over(folder: Path, own: tuple[KafkaCluster, KafkaCluster], topic: str) -> Flow:
+    """A flow that has taken over the 6 records, in two batches, of a topic that it has copied nothing of."""
+    source, target = own
+    folder.mkdir()
+    flow = make_flow(folder, source, target, [topic])
+    there, now = remote(flow, topic), time.time_ns() // 1_000_000
+    for broker, name in ((source, topic), (target, there)):
+        create_topic(broker.bootstrap, name)
+        for first in range(0, 6, 3):
+            three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
+            produce(broker.bootstrap, name, three)
+    positions_of_mirrormaker_2(target, flow, {topic: 6})
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
+    assert taken.state == "taken over", taken.reason
+    return flow
+
+
 def with_another_writer(flow: Flow) -> Flow:
     """``flow``, which has one writer, with so many that its topic belongs to another one."""
     target = TopicPartition(remote(flow, flow.topics[0]), 0)
@@ -93,22 +113,36 @@ def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothin
     assert len(read_all(target.bootstrap, there)[0]) == 30
 
 
+@pytest.mark.long
+def test_a_transaction_that_is_over_and_open_in_the_ledger_alone_is_ended_by_the_next_plan(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """No plan could read the ledger otherwise, and no writer would be started that ends it."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("hidden"), own, unique("hidden"))
+    produce(source.bootstrap, flow.topics[0], keyed("second", 5))
+    assert failures(copy_now(flow, "run-2")) == []
+    ledger = ledger_topic(flow.source.alias)
+    *records, _ = read_batches(target, ledger)
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, ledger, records)
+    target.start().wait_ready()
+
+    with pytest.raises(FerryError, match="hides the newest records"):
+        Run(flow, "looking").plan(RunOptions(dry_run=True))
+    assert failures(copy_now(flow, "run-3")) == []
+    verified(flow, "run-3")
+
+    assert len(read_all(target.bootstrap, remote(flow, flow.topics[0]))[0]) == 35
+
+
 def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_its_place(
     tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
-    (source, target), topic = own, unique("taken")
-    folder = tmp_path / unique("taken")
-    folder.mkdir()
-    flow = make_flow(folder, source, target, [topic])
-    there, now = remote(flow, topic), time.time_ns() // 1_000_000
-    for broker, name in ((source, topic), (target, there)):
-        create_topic(broker.bootstrap, name)
-        for first in range(0, 6, 3):
-            three = [Record(value=b"%d" % (first + i), timestamp=now) for i in range(3)]
-            produce(broker.bootstrap, name, three)
-    positions_of_mirrormaker_2(target, flow, {topic: 6})
-    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker2()
-    assert taken.state == "taken over", taken.reason
+    target, topic = own[1], unique("taken")
+    flow = taken_over(tmp_path / topic, own, topic)
+    there = remote(flow, topic)
     assert isinstance(target, Broker)
     target.stop()
     target.start().wait_ready()
@@ -128,6 +162,34 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_
     )
     found = (where(flow, TopicPartition(topic, 0), at) for at in (2, 4))
     assert [it.state for (it,) in found] == ["there", "lost"]
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+@pytest.mark.short("True")
+def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_the_plan_has_looked(
+    is_cut: bool, tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    source, target = own
+    flow = taken_over(tmp_path / unique("taken"), own, unique("taken"))
+    there = remote(flow, flow.topics[0])
+    produce(source.bootstrap, flow.topics[0], keyed("new", 1))
+    plan = plan_now(flow)
+    assert isinstance(target, Broker)
+    target.stop()
+    if is_cut:
+        cut_log(target, there, 3)
+    target.start().wait_ready()
+    # An attempt that was given up has taken the offsets of what is gone.
+    given_up = keyed("again", 3)
+    produce(target.bootstrap, there, given_up, transactional_id=unique("given-up"), abort=True)
+
+    assert failures(copy_planned(flow, plan)) == []
+    if not is_cut:
+        verified(flow, plan.run)
+        return
+    gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
+    with pytest.raises(VerificationFailed, match=gone):
+        verified(flow, plan.run)
 
 
 @pytest.mark.long
@@ -153,6 +215,161 @@ def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_
     gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
     with pytest.raises(VerificationFailed, match=gone):
         verified(flow, "run-3")
+
+
+@pytest.mark.long
+def test_no_cleaner_explains_records_in_whose_place_an_aborted_batch_lies_that_begins_before_them(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """An attempt that was given up lay before the copy; the log was cut below both, and has grown past them again."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("long"), own, unique("long"), cleanup_policy="compact")
+    topic, there = flow.topics[0], remote(flow, flow.topics[0])
+
+    def give_up(records: int) -> None:
+        given_up = keyed("given-up", records)
+        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
+
+    give_up(10)
+    produce(source.bootstrap, topic, keyed("second", 20))
+    assert failures(copy_now(flow, "run-2")) == []
+    assert isinstance(target, Broker)
+    target.kill()
+    cut_log(target, there, 31)
+    target.start().wait_ready()
+    give_up(60)
+
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothers(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("part"), own, unique("part"), cleanup_policy="compact")
+    produce(source.bootstrap, flow.topics[0], keyed("second", 20))
+    assert failures(copy_now(flow, "run-2")) == []
+    there = remote(flow, flow.topics[0])
+    before = [it for it in read_batches(target, there) if base_offset(it) < 31]
+    assert isinstance(target, Broker)
+    target.kill()
+    left = a_batch(10, at=31, deltas=range(0, 20, 2), last_offset_delta=20)
+    write_log(target, there, [*before, left])
+    target.start().wait_ready()
+
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("last", "others"), [(31, 60), (51, 0), (51, 60)], ids=["records", "marker", "marker-regrown"]
+)
+def test_what_was_read_back_does_not_count_where_its_log_was_cut_since(
+    tmp_path: Path,
+    own: tuple[KafkaCluster, KafkaCluster],
+    unique: Unique,
+    last: int,
+    others: int,
+) -> None:
+    """The step ``mirror`` had read all of it; where the log has grown again, its end tells nothing of that."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("since"), own, unique("since"))
+    produce(source.bootstrap, flow.topics[0], keyed("second", 20))
+    assert failures(copy_now(flow, "run-2")) == []
+    read_back(NO_SPARK, Run(flow, "run-2")._context, None)
+    there = remote(flow, flow.topics[0])
+    assert isinstance(target, Broker)
+    target.kill()
+    cut_log(target, there, last)
+    target.start().wait_ready()
+    if others:
+        given_up = keyed("given-up", others)
+        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
+
+    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("offsets", "last", "others", "said"),
+    [
+        ("translated", 30, 0, "the marker of its last transaction is gone"),
+        ("translated", 30, 60, "the last record that the ledger has there is gone, or hidden"),
+        ("translated", 0, 0, "ends at 0, before 30, up to which"),
+        ("translated", 0, 60, "the last record that the ledger has there is gone, or hidden"),
+        ("preserved", 0, 0, "ends at 0, before 30, up to which"),
+    ],
+)
+def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
+    tmp_path: Path,
+    own: tuple[KafkaCluster, KafkaCluster],
+    unique: Unique,
+    offsets: str,
+    last: int,
+    others: int,
+    said: str,
+) -> None:
+    target = own[1]
+    options = {"offsets": offsets}
+    flow = flow_with_run(tmp_path / unique("idle"), own, unique("idle"), options)
+    assert failures(copy_now(flow, "run-2")) == []
+    assert isinstance(target, Broker)
+    target.kill()
+    there = remote(flow, flow.topics[0])
+    cut_log(target, there, last)
+    target.start().wait_ready()
+    if others:
+        given_up = keyed("given-up", others)
+        produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
+
+    with pytest.raises(VerificationFailed, match=said):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_a_log_that_has_grown_and_does_not_show_its_end_is_not_proved(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """What its broker gives nothing of may be another producer's; here the file of the log's end was emptied."""
+    target = own[1]
+    flow = flow_with_run(tmp_path / unique("end"), own, unique("end"))
+    there = remote(flow, flow.topics[0])
+    batches = read_batches(target, there)
+    assert isinstance(target, Broker)
+    target.kill()
+    write_log(target, there, [*batches, a_batch(4, at=31)])
+    (target.log_folder(there, 0) / f"{40:020}.log").touch()
+    target.start().wait_ready()
+    assert failures(copy_now(flow, "run-2")) == []
+
+    with pytest.raises(VerificationFailed, match="it was not read on the target"):
+        verified(flow, "run-2")
+
+
+@pytest.mark.long
+def test_no_group_is_ready_for_a_log_whose_last_marker_is_lost(
+    tmp_path: Path, own: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    """Its consumers would wait for ever: with the source gone, no run ends the transaction again."""
+    source, target = own
+    flow = flow_with_run(tmp_path / unique("ready"), own, unique("ready"))
+    topic = flow.topics[0]
+    commit_alone(source, topic, {TopicPartition(topic, 0): 7})
+    (group,) = failover(flow, dry_run=True).groups
+    assert group.state == "ready", group.reason
+    assert isinstance(target, Broker)
+    target.kill()
+    cut_log(target, remote(flow, topic), 30)
+    target.start().wait_ready()
+
+    (group,) = failover(flow).groups
+
+    assert group.state == "stuck"
+    assert f"an open transaction in {remote(flow, topic)}-0 on backup hides" in group.reason
 
 
 def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is_new(
@@ -378,6 +595,37 @@ def test_a_foreign_record_between_two_runs_is_found_whether_or_not_there_is_anyt
         *told("foreign", 1),
         *told("second", 5),
     ]
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_what_the_flow_itself_has_written_and_its_ledger_lacks_is_not_blamed_on_another_producer(
+    is_own: bool, pair: Pair
+) -> None:
+    topic = pair.unique("own")
+    flow = pair.flow([topic])
+    create_topic(pair.primary.bootstrap, topic)
+    for run in ("run-1", "run-2"):
+        pair.produce(topic, keyed(run, 3))
+        plan = plan_now(flow, run)
+        if run == "run-2":
+            # As if its ledger had lost the range after the plan had looked, or a person had set it aside.
+            target = TopicPartition(remote(flow, topic), 0)
+            writer = transactional_id(flow.name, writers_of(flow).of(target))
+            produce(
+                *(pair.backup.bootstrap, target.topic, keyed("lost", 2)),
+                transactional_id=writer if is_own else topic,
+            )
+        assert failures(copy_planned(flow, plan)) == []
+        if run == "run-1":
+            verified(flow, run)
+
+    with pytest.raises(VerificationFailed) as failed:
+        verified(flow, "run-2")
+
+    whose = (
+        "this flow's own writers that its ledger does not have" if is_own else "another producer"
+    )
+    assert f"2 records of {whose}" in str(failed.value)
 
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])

@@ -198,6 +198,32 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
 
 
 @pytest.mark.long
+def test_what_a_source_has_written_in_the_place_of_what_it_lost_counts_as_not_copied(
+    folder: Path,
+    old: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    this = place(Pair(folder, old, backup, unique), DEFAULT)
+    for mark in "ab":
+        write(old, this.orders, mark, range(10))
+    commit_alone(old, this.group, at(this.orders, 2, 2))
+    run(this.there, "first")
+    assert isinstance(old, Broker)
+    old.stop()
+    cut_log(old, this.orders, 5)
+    old.start().wait_ready()
+    write(old, this.orders, "z", range(20))
+
+    (group,) = failover(this.there).groups
+
+    # From 5 on they are other records than those that were copied; of the other partition all but the new ones are.
+    assert [one.not_copied for one in group.partitions] == [10, 10]
+
+
+@pytest.mark.long
 def test_a_group_whose_home_was_truncated_and_written_on_is_stuck(
     folder: Path,
     old: KafkaCluster,
@@ -304,7 +330,8 @@ def test_the_command_line_fails_over_and_back(pair: Pair, monkeypatch: pytest.Mo
     assert json.loads(shown.stdout)["groups"][0]["state"] == "ready"
     unknown = ferry("failover", "--config", this.there.file, "--group", "nobody")
     assert unknown.returncode == 10
-    assert "FAILED There is no group nobody" in unknown.stdout
+    assert "There is no group nobody" in unknown.stderr
+    assert "There is no group nobody" not in unknown.stdout
 
     write(pair.backup, this.orders, "b", range(4))
     commit_alone(pair.backup, this.group, at(this.orders, 2, 4))
@@ -336,7 +363,7 @@ def test_a_group_that_the_file_names_and_the_source_lacks_is_named_before_the_ni
     assert f"Did you mean '{group}'?" in " ".join(planned.stdout.split())
     tried = ferry("failover", "--config", flow.file, "--dry-run")
     assert tried.returncode == 10
-    assert f"FAILED There is no group {misspelt} on {flow.source.alias}." in tried.stdout
+    assert f"There is no group {misspelt} on {flow.source.alias}." in tried.stderr
 
 
 def test_a_group_goes_back_where_nobody_has_written_under_the_topics_names(

@@ -46,6 +46,7 @@ from tests.support.records.builders import (
     delete_before,
     produce,
     read_all,
+    set_config,
 )
 from tests.support.records.mirror_topics import commit, positions_of_mirrormaker_2
 from tests.support.runs.command_line import Called, ferry
@@ -327,6 +328,36 @@ def test_a_replay_of_a_compacted_topic_that_did_not_catch_up_is_gone_on_with_whe
     assert latest_of(pair.backup, remote(flow, topic)) == latest_of(pair.primary, topic)
 
 
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_of_a_compacted_copy_what_has_no_key_and_is_missing_is_named(
+    is_removed: bool, pair: Pair
+) -> None:
+    topic = pair.unique("unkeyed")
+    flow, now = pair.flow([topic]), int(time.time() * 1000)
+    copy = remote(flow, topic)
+    records = [Record(value=b"%d" % i, timestamp=now) for i in range(4)]
+    for broker, name in ((pair.primary, topic), (pair.backup, copy)):
+        create_topic(broker.bootstrap, name)
+    pair.produce(topic, records)
+    produce(pair.backup.bootstrap, copy, records[:1])
+    if is_removed:
+        # It leaves its offset, as what a cleaner has removed does; and a marker's.
+        aborted = [Record(value=b"aborted")] * 2
+        produce(pair.backup.bootstrap, copy, aborted, transactional_id=topic, abort=True)
+    produce(pair.backup.bootstrap, copy, records[3:])
+    positions_of_mirrormaker_2(pair.backup, flow, {topic: 4})
+    set_config(pair.backup, copy, "cleanup.policy", "compact")
+
+    (found,) = Takeover(flow, settle_s=0).from_mirrormaker2(dry_run=True)
+
+    if is_removed:
+        assert found.state == "unproved"
+        assert found.reason.startswith("2 records without a key that the source has are not there")
+    else:
+        assert found.state == "refused"
+        assert "2 of the source's records are not there, the first at offset 1" in found.reason
+
+
 def left_by_mirrormaker_2(pair: Pair, topic: str, count: int, copied: int) -> Flow:
     """A flow of a topic of which so many records are on the target, as MirrorMaker 2 would leave them."""
     flow = pair.flow([topic])
@@ -574,6 +605,41 @@ def test_what_a_mirrormaker_1_has_put_into_other_partitions_is_neither_backfille
     assert Run(flow, "backfill").plan(RunOptions(window=Window(0, 2**62))).ranges == ()
     found = {it.name: it.state for it in failover(flow, [group, caught_up]).groups}
     assert found == {group: "stuck", caught_up: "ready"}
+
+
+def test_what_others_write_to_partitions_that_the_source_of_a_spread_topic_lacks_is_named(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic, mirror_maker = pair.unique("wider"), pair.unique("mirror-maker")
+    now = int(time.time() * 1000)
+    sent = [Record(value=b"%d" % i, timestamp=now + i, partition=0) for i in range(6)]
+    create_topic(pair.primary.bootstrap, topic, partitions=1)
+    create_topic(pair.backup.bootstrap, topic, partitions=3)
+    pair.produce(topic, sent)
+    # One partition of the target stays empty.
+    copies = [replace(it, partition=i % 2) for i, it in enumerate(sent)]
+    produce(pair.backup.bootstrap, topic, copies)
+    commit(pair.primary, mirror_maker, {TopicPartition(topic, 0): 6})
+    flow = pair.flow(
+        [topic],
+        replication_policy_class="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    )
+    (taken,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
+    assert taken.state == "taken over", taken.reason
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
+    (again,) = Takeover(flow, settle_s=0).from_mirrormaker1(mirror_maker)
+    assert again.state == "up to date", again.reason
+
+    for number in (1, 2):
+        produce(pair.backup.bootstrap, topic, [Record(value=b"x", partition=number)])
+    assert plan_now(flow, "run-2").remarks.refused == ()
+    with pytest.raises(VerificationFailed) as failed:
+        Run(flow, "run-2").verify(NO_SPARK)
+    assert [f"{topic}-{it} on the target: 1 record" in str(failed.value) for it in (1, 2)] == [
+        True
+    ] * 2
 
 
 def read_topics(cluster: KafkaCluster) -> set[str]:

@@ -13,6 +13,7 @@ from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
+from kafka_ferry.spark.transforms.query import RulesQuery, rules_session
 from tests.support.records.builders import Record, read_all
 from tests.support.runs.command_line import ferry_process
 from tests.support.runs.pair import Pair
@@ -39,6 +40,31 @@ def refusal(pair: Pair, spark: SparkSource, rule: dict[str, object]) -> str:
     with pytest.raises(ConfigError) as error:
         checked_rules(spark(), flow)
     return str(error.value)
+
+
+def test_what_expressions_read_by_name_is_known_and_what_they_only_ask_for(
+    pair: Pair, spark: SparkSource
+) -> None:
+    rule = {
+        "topics": ["orders"],
+        "format": {"value": "json"},
+        "where": "headers['region'] = 'eu' and headers.test is null and coalesce(value.a.b, value.c) > 'x'",
+        "set": {
+            "value.list": "to_json(filter(from_json(value.list, 'array<int>'), x -> x > value.least))",
+            "value.c": "upper(value.c)",
+            "value.d": "nvl2(headers['h'], value.`odd name`, 'none')",
+        },
+    }
+    flow = pair.flow(["orders"], transform=[rule])
+
+    (reads,) = RulesQuery(rules_session(spark()), flow).reads
+
+    assert {read.name for read in reads if read.verb == "read"} == {
+        *("headers['region']", "value.list", "value.least", "value.c")
+    }
+    assert {read.name for read in reads if read.verb == "sought"} == {
+        *("headers['test']", "headers['h']", "value.a.b", "value.odd name")
+    }
 
 
 def test_a_star_is_the_documented_columns_and_holds_no_secret(
@@ -104,6 +130,14 @@ def test_a_field_of_bytes_is_refused_with_what_gives_them_fields(
     said = refusal(pair, spark, {"where": "value.amount > 10"})
 
     assert "where" in said and "such as format: {value: json}" in said
+
+
+def test_a_text_without_quotes_is_refused_with_where_to_put_them(
+    pair: Pair, spark: SparkSource
+) -> None:
+    said = refusal(pair, spark, {"set": {"key": "masked"}})
+
+    assert "set key" in said and "single quotes within the expression" in said
 
 
 def test_no_variable_of_spark_s_reaches_an_expression(pair: Pair, spark: SparkSource) -> None:
@@ -344,4 +378,6 @@ def test_a_rule_that_spark_cannot_read_is_refused(tmp_path: Path) -> None:
     file.write_text(file.read_text() + 'transform: [{topics: o.*, where: "= ="}]\n')
     checked = ferry_process("check", "--config", file)
     assert checked.returncode == 9
-    assert "transform, rule 1 (o.*), where: [PARSE_SYNTAX_ERROR]" in checked.stderr
+    line = len(file.read_text().splitlines())
+    where = f"{file}:{line}: transform, rule 1 (o.*), where: [PARSE_SYNTAX_ERROR]"
+    assert where in checked.stderr

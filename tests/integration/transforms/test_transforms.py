@@ -59,6 +59,7 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert report.state == "verified"
     assert (report.counts.records, report.counts.reasons) == (100, {"filtered": 200})
     assert [*map(str, report.counts.rules)] == ["rule 1 left out 200 of 300 records"]
+    assert report.counts.rules[0].by_name == {"read:headers['region']": 300}
     copied = [it for of in pair.copied(flow, topic).values() for it in of]
     assert sorted(int(it.key) for it in copied) == list(range(0, 300, 3))
     assert {tuple(it.headers) for it in copied} == {(("region", b"eu"), ("n", None))}
@@ -150,7 +151,25 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
 
     assert report
     assert (report.state, report.counts.records) == ("verified", 51)
-    assert [*map(str, report.counts.rules)] == ["rule 1 changed 51 of 51 records"]
+    (counts,) = report.counts.rules
+    assert (counts.changed, counts.records) == (51, 51)
+    assert counts.by_name == {
+        "set:value.email": 50,
+        "read:value.email": 50,
+        "set:value.who.name": 50,
+        "read:value.who.name": 50,
+        "set:value.amount": 50,
+        "read:value.amount": 50,
+        "set:value.missing": 0,
+        "read:value.missing": 0,
+        "set:value.new": 0,
+        "added:value.new": 50,
+        "set:headers['masked']": 0,
+        "added:headers['masked']": 51,
+        # They have it twice.
+        "drop:value.ip": 100,
+        "drop:headers['cookie']": 50,
+    }
     assert sum(row.rule.evaluated for row in report.proof.ranges) == 51
     *masked, tombstone = pair.copied(flow, topic)[0]
     assert (tombstone.key, tombstone.value) == (b"gone", None)

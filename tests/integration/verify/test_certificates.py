@@ -30,14 +30,32 @@ from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import ReadBack, faults_of, find_certificates, read_back
+from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.certificate_files import save_file
 from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_context import RunContext
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests import PROJECT
-from tests.support.records.builders import Record, delete_before, produce, recreate_topic
-from tests.support.runs.command_line import ferry
-from tests.support.runs.flows import copy_now, failures, remote
-from tests.support.runs.pair import Pair
+from tests.support.brokers.own_brokers import own_pair
+from tests.support.brokers.segments import cut_log
+from tests.support.records.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    produce,
+    recreate_topic,
+)
+from tests.support.runs.command_line import Called, ferry
+from tests.support.runs.flows import (
+    copy_now,
+    copy_planned,
+    failures,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK, recount_here, report_of, verified
 
 
@@ -108,6 +126,27 @@ def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaClu
     first, second = find_certificates(flow).all
 
     assert (first.header.approved_by, second.header.approved_by) == ("Ada", None)
+
+
+def test_a_certificate_has_the_isolation_level_that_was_copied_by_and_not_the_files(
+    flow: Flow, primary: KafkaCluster
+) -> None:
+    changed = flow.model_copy(update={"isolation_level": "read_uncommitted"})
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"1")])
+    plan = plan_now(flow, "run-1")
+    with pytest.raises(ConfigError, match=r"isolation.level: is read_uncommitted, and was"):
+        Copying(RunContext.of(changed, "run-1")).copy(NO_SPARK, plan, None)
+    Run(flow, "run-1").sync_topics()
+    Copying(RunContext.of(flow, "run-1")).begin(plan)
+    assert not failures(copy_planned(flow, plan))
+    # A run that was stopped before it was verified is proved by the next one.
+    assert certified(changed, primary, "run-2") == 1
+    certified(changed, primary, "run-3")
+
+    levels = [it.header.rules["isolation.level"] for it in find_certificates(flow).all]
+
+    assert levels == ["read_committed, read_uncommitted", "read_uncommitted"]
 
 
 def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_the_other_way_round(
@@ -370,6 +409,49 @@ def test_a_span_is_exported_for_people_who_have_neither_clusters_nor_kafka_ferry
     assert "[]" in ferry("certificate", "list", *asked, "--json", "--since", span[3]).stdout
     none = ferry("certificate", "list", *asked, "--since", span[3])
     assert (none.stdout, "has no certificate of a record after" in none.stderr) == ("", True)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("key")
+def test_what_a_source_has_written_in_the_place_of_what_it_lost_has_no_certificate_until_it_is_copied(
+    folder: Path, tmp_path: Path, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    topic = unique("parted")
+    with own_pair(tmp_path / "own") as (source, target):
+        flow = make_flow(
+            *(folder, source, target, [topic]),
+            certificates_enabled=True,
+            certificates_key=f"${{dir:{folder / 'secrets'}:signing.pem}}",
+            config_providers="dir",
+            on_source_divergence="continue",
+        )
+        create_topic(source.bootstrap, topic)
+        for _ in range(2):
+            produce(source.bootstrap, topic, [Record(value=b"lost")] * 5)
+        assert not failures(copy_now(flow, "run-1"))
+        verified(flow, "run-1")
+        assert isinstance(source, Broker)
+        source.stop()
+        cut_log(source, topic, 5)
+        source.start().wait_ready()
+        produce(source.bootstrap, topic, [Record(value=b"other")] * 10)
+        span = ("--from", moment(now_ms() - 600_000), "--to", moment(now_ms()))
+
+        def export(name: str) -> Called:
+            return ferry("certificate", "export", str(folder / name), "--config", flow.file, *span)
+
+        parted = export("parted")
+        assert not failures(copy_now(flow, "run-2"))
+        unproved = export("unproved")
+        verified(flow, "run-2")
+        whole = export("whole")
+
+    for found in (parted, unproved):
+        assert found.returncode == 7, found
+        assert f"No certificate has {topic}-0 [5, 15)" in found.stderr
+    assert "the log was truncated there" in (folder / "parted" / "index.html").read_text()
+    assert (whole.returncode, whole.stderr) == (0, "")
 
 
 def moment(at_ms: int) -> str:

@@ -35,7 +35,7 @@ from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.runs.repair.ledger_records import LedgerRecords
 from kafka_ferry.wire.transactions.exclusive_writer import write_exclusively
-from tests.support.records.builders import Record, create_topic, produce
+from tests.support.records.builders import Record, create_topic, delete_before, produce
 from tests.support.records.histories import named
 from tests.support.runs.flows import copy_now, failures, ledger_of, plan_now, remote
 from tests.support.runs.pair import Pair
@@ -183,6 +183,35 @@ def test_a_range_by_another_transactional_id_fails_every_run_by_name(
             verified(flow, run)
     with pytest.raises(FerryError):
         verified(flow, "run-3")
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_range_without_records_whose_writer_nobody_knows_is_proved_by_the_source(
+    begun: Begun, is_lost: bool
+) -> None:
+    """As the flow's own is where brokers have forgotten its producer before it was verified."""
+    flow, place = begun.flow, TopicPartition(remote(begun.flow, begun.topic), 0)
+    source = begun.pair.primary
+    produce(source.bootstrap, begun.topic, named("x", 5), transactional_id="x", abort=True)
+    produce(source.bootstrap, begun.topic, named("next", 1))
+    nothing = begun.nothing_after("aborted", 5)
+    entry = TransactionEntry(**_common(flow), writer=0, ranges=(nothing,))
+    record = single_record(*encode(entry), entry.at)
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    write_exclusively(flow.target, ledger, begun.topic, lambda writer: writer.commit(record))
+    there = Position(
+        nothing.end, nothing.topic_id, nothing.remote_topic_id, leader_epoch=nothing.leader_epoch
+    )
+    restore_positions(flow, "run-2", {place: there})
+    if is_lost:
+        delete_before(source, begun.topic, nothing.start + 1)
+
+    assert not failures(copy_now(flow, "run-2"))
+    if is_lost:
+        with pytest.raises(VerificationFailed, match=r"(?s)no writer of .* \[10, 15\)"):
+            verified(flow, "run-2")
+    else:
+        verified(flow, "run-2")
 
 
 @pytest.mark.parametrize("is_by_flow", [False, True], ids=["forged", "copied"])

@@ -118,6 +118,12 @@ def test_a_record_that_is_lost_after_its_proof_is_found_when_its_turn_comes(
     assert [row.recount.accepted_missing for row in accepted] == [20, 20]
     assert ferry(*repair, "--findings").returncode == 0
 
+    # Of what has expired since, nothing is missing any more.
+    delete_before(target, remote(flow, preserved), 31)
+    Run(flow, "run-6b").verify(NO_SPARK, everything=True)
+    rows = report_of(flow, "run-6b").proof.ranges
+    assert sorted(row.recount.accepted_missing for row in rows if row.start == 20) == [9, 20]
+
     # What is below the start of the log is not missing.
     for topic in (translated, preserved):
         delete_before(target, remote(flow, topic), 60)

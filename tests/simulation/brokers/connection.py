@@ -31,6 +31,9 @@ class Network:
         clusters: the clusters.
         adversary: meets each request.
         encoded: whether each message passes through bytes, as on the wire.
+
+    Attributes:
+        tables: the ledger's tables, as they were written.
     """
 
     here: Network
@@ -53,6 +56,7 @@ class Network:
             for node, address in cluster.brokers.items()
         }
         self.connections: dict[int, SimConnection] = {}
+        self.tables: list[Any] = []
         self.numbers = itertools.count(1)
 
 
@@ -108,11 +112,9 @@ class SimConnection(Connection):
 
     @property
     def fileno(self) -> int:
-        """See ``Connection``."""
         return -1 if self.closed else self._number
 
     def offers(self, request: Any, *, version: int = 0) -> bool:
-        """See ``Connection``."""
         return _VERSIONS.get(request.name.removesuffix("Request"), -1) >= version
 
     def send(self, request: Any, *, newest: int | None = None) -> int:
@@ -170,7 +172,6 @@ class SimConnection(Connection):
         return decode_response(kind, request.API_VERSION, memoryview(encoded))
 
     def receive(self) -> Any:
-        """See ``Connection``."""
         self._in_flight.popleft()
         if self._answers:
             self._used_at = time.monotonic()
@@ -196,7 +197,6 @@ class SimConnection(Connection):
             raise
 
     def close(self) -> None:
-        """See ``Connection``."""
         self.closed = True
         self._network.connections.pop(self._number, None)
 
@@ -208,11 +208,9 @@ class Poll:
         self._numbers: list[int] = []
 
     def register(self, number: int, _: int) -> None:
-        """See ``select.poll``."""
         self._numbers.append(number)
 
     def poll(self, timeout_ms: float) -> list[tuple[int, int]]:
-        """See ``select.poll``."""
         network = Network.here
 
         def ready() -> list[int]:

@@ -19,7 +19,6 @@ _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 
 
 def find_coordinator(cluster: SimCluster, node: int, request: Any) -> Fields:
-    """FindCoordinator."""
 
     def found(key: str) -> Fields:
         at = node if cluster.stale_offsets(node, key) is not None else cluster.coordinator(key)
@@ -45,7 +44,6 @@ def init_producer_id(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 
 def add_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """AddPartitionsToTxn."""
     topics = request.v3_and_below_topics
     asked = [TopicPartition(it.name, number) for it in topics for number in it.partitions]
     unknown = [tp for tp in asked if cluster.log(tp) is None]
@@ -65,7 +63,6 @@ def add_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 
 def add_offsets(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """AddOffsetsToTxn."""
     code = cluster.transactions.join(
         request.transactional_id,
         request.producer_id,
@@ -76,7 +73,6 @@ def add_offsets(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 
 def end_txn(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """EndTxn."""
     code = cluster.transactions.end(
         request.transactional_id,
         request.producer_id,
@@ -98,7 +94,6 @@ def _offsets_in(request: Any) -> Iterator[tuple[TopicPartition, Committed]]:
 
 
 def txn_offset_commit(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """TxnOffsetCommit."""
     known = cluster.transactions.by_id.get(request.transactional_id)
     offsets = dict(_offsets_in(request))
     if known is None or known.producer != request.producer_id:
@@ -183,7 +178,6 @@ def offsets_of(
 
 
 def describe_transactions(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """DescribeTransactions."""
 
     def state(name: str) -> Fields:
         known = cluster.transactions.by_id.get(name)

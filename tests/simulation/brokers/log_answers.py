@@ -103,7 +103,6 @@ def list_offsets(cluster: SimCluster, node: int, request: Any) -> Fields:
 
 
 def offset_for_leader_epoch(cluster: SimCluster, node: int, request: Any) -> Fields:
-    """OffsetForLeaderEpoch."""
 
     def found(log: Log, asked: Any) -> Fields:
         epoch, end = log.epoch_end(asked.leader_epoch)
@@ -146,7 +145,6 @@ def _append(
 
 
 def describe_producers(cluster: SimCluster, node: int, request: Any) -> Fields:
-    """DescribeProducers."""
 
     def found(log: Log, _: int) -> Fields:
         return {
@@ -168,7 +166,6 @@ def describe_producers(cluster: SimCluster, node: int, request: Any) -> Fields:
 
 
 def delete_records(cluster: SimCluster, node: int, request: Any) -> Fields:
-    """DeleteRecords."""
 
     def move(log: Log, asked: Any) -> Fields:
         to = log.end if asked.offset == -1 else asked.offset

@@ -99,7 +99,9 @@ def _place_code(entry: Any, code: int) -> bool:
 
 def message(kind: Any, version: int | None, fields: Fields) -> Any:
     """A message of kafka-python's from plain lists and dictionaries."""
-    return kind(version=version, **_filled(kind, version, fields))
+    made = _part(kind, version, fields)
+    made._header = made._min_version = made._max_version = None
+    return made
 
 
 def _filled(kind: Any, version: int | None, fields: Fields) -> dict[str, Any]:

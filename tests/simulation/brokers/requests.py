@@ -79,7 +79,6 @@ def answer(cluster: SimCluster, node: int, request: Any) -> Any:
 
 
 def metadata(cluster: SimCluster, node: int, request: Any) -> Fields:
-    """Metadata."""
     asked = request.topics
     names = sorted(cluster.topics) if asked is None else [it.name for it in asked]
     alive = [it for it in cluster.brokers if it == node or not cluster.frozen.get(it)]
@@ -168,7 +167,6 @@ def alter_configs(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 
 def create_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """CreateTopics."""
 
     def create(asked: Any) -> Fields:
         code = _EXISTS if asked.name in cluster.topics else 0
@@ -187,7 +185,6 @@ def create_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 
 def create_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """CreatePartitions."""
 
     def grow(asked: Any) -> Fields:
         topic = cluster.topics.get(asked.name)
@@ -202,7 +199,6 @@ def create_partitions(cluster: SimCluster, _: int, request: Any) -> Fields:
 
 
 def delete_topics(cluster: SimCluster, _: int, request: Any) -> Fields:
-    """DeleteTopics."""
     answers = []
     for name in request.topic_names:
         code = 0 if name in cluster.topics else UNKNOWN_TOPIC

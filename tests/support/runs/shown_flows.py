@@ -29,6 +29,7 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
+from kafka_ferry.report.run_report import RuleCounts
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.run import STEPS
 from kafka_ferry.runs.state.flow_state import flow_state
@@ -41,6 +42,14 @@ from tests.support.airflow.dags import have_read
 from tests.support.runs.reports import a_report, changed
 
 HOUR_MS = 3_600_000
+RULE = RuleCounts(
+    1,
+    9_000,
+    8_990,
+    0,
+    changes=True,
+    by_name={"set:value.email": 8_990, "set:value.emial": 0, "read:value.emial": 0},
+)
 CHECK = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 NAMES = (
     ("orders", 24), ("payments", 12), ("customers", 6), ("shipments", 12), ("clicks", 48),
@@ -153,7 +162,11 @@ def report_of(
         if is_lost
         else (),
         drifts=tuple(past.drifts) if ago == 0 else (),
-        notes=("clicks: its retention.ms on the source is 2 h; the flow runs every hour.",),
+        notes=(
+            "clicks: its retention.ms on the source is 2 h; the flow runs every hour.",
+            *RULE.doubts,
+        ),
+        rules=(RULE,),
         choices=tuple(
             OffsetsChoice(name, f"{flow.source.alias}.{name}", name == "payments", "as asked")
             for name, _ in past.topics

@@ -292,11 +292,11 @@ def test_spark_jobs_share_a_pool_only_where_a_user_makes_it(
 def test_a_flow_may_name_the_connection_that_says_where_spark_runs(
     load: Load, configs: Path
 ) -> None:
-    (configs / "good.yaml").write_text(GOOD + "spark.connection: spark_for_mirrors\n")
+    (configs / "good.yaml").write_text(GOOD + "spark.connection: ferry_spark\n")
     tasks = load().dags["mirror_left_to_right"].task_dict
 
     # What the hook of the operator's own base class is made with.
-    assert {tasks[name]._conn_id for name in ("mirror", "verify")} == {"spark_for_mirrors"}
+    assert {tasks[name]._conn_id for name in ("mirror", "verify")} == {"ferry_spark"}
 
 
 def test_of_flows_that_wait_the_more_urgent_goes_first(load: Load, configs: Path) -> None:
@@ -394,7 +394,7 @@ def test_dags_are_made_without_looking_anything_up_and_tasks_may_look_up_what_th
     monkeypatch.setenv("FERRY_TEST", SECRET)
     reference = "${env:FERRY_TEST}"
     (configs / "good.yaml").write_text(
-        GOOD.replace(SECRET, reference) + "config.providers: [env]\nnotify: slack:ops\n"
+        GOOD.replace(SECRET, reference) + "config.providers: [env]\nnotify: slack:ferry_ops\n"
     )
     bag = load()
     assert bag.import_errors == {}

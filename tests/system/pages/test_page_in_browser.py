@@ -195,6 +195,11 @@ def test_source_offsets_from_the_flow_to_one_record(browser_page: Page, runs: li
 def test_a_deep_link_opens_a_run_and_a_topic(browser_page: Page, runs: list[str]) -> None:
     browser_page.goto(f"{PAGE}&run={quote(runs[1], safe='')}")
     expect(browser_page.get_by_role("heading", level=1)).to_have_text(runs[1])
+    rule = "rule 1 changed 8,990 of 9,000 records: value.email in 8,990, value.emial in none"
+    expect(browser_page.get_by_text(rule)).to_be_visible()
+    expect(
+        browser_page.get_by_text("Rule 1 reads value.emial, which none of 9,000")
+    ).to_be_visible()
     browser_page.goto(f"{PAGE}&topic=payments")
     expect(table(browser_page, "partitions").locator("tbody tr")).to_have_count(12)
 
@@ -246,6 +251,7 @@ def test_it_fits_a_phone(people: People, runs: list[str]) -> None:
         (f"{PAGE}&tab=groups", "fraud-detection"),
         (f"{PAGE}&tab=runs", runs[0]),
         (f"{PAGE}&run={quote(runs[0], safe='')}", "10 control"),
+        (f"{PAGE}&run={quote(runs[0], safe='')}", "What transform rules did"),
     ):
         page.goto(path)
         expect(page.get_by_text(shown).filter(visible=True).first).to_be_visible()

@@ -105,7 +105,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     unique: Callable[[str], str],
     people: People,
 ) -> None:
-    source, topic, site = unique("src"), unique("orders"), unique("site")
+    source, topic, site = unique("src"), unique("orders"), unique("ferry_site")
     wanted = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - 3 * DAY
     create_topic(primary.bootstrap, topic, PARTITIONS)
     for day in (wanted - DAY, wanted, wanted + DAY):

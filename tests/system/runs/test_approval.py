@@ -136,7 +136,7 @@ def test_an_edited_xcom_neither_approves_a_plan_nor_says_what_a_shard_executes(
         unapproved = api.wait(dag_id, run_id)
 
         assert unapproved.tasks["sync_topics"] == "failed"
-        assert "nobody has approved the stored plan" in unapproved.log
+        assert "the stored plan is not approved" in unapproved.log
         assert topics_of(backup) == before
 
         api.clear(dag_id, run_id, "plan")

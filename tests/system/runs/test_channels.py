@@ -138,8 +138,8 @@ def flow_file(tmp_path: Path) -> str:
         'source: {alias: eu, bootstrap.servers: "eu:9092"}\n'
         'target: {alias: us, bootstrap.servers: "us:9092"}\n'
         f"state.dir: {tmp_path}\n"
-        "notify: [{webhook: pager, endpoint: /late}, {webhook: dead, events: deadline},\n"
-        "  {webhook: pager, endpoint: /failed, events: failure}]\n"
+        "notify: [{webhook: ferry_pager, endpoint: /late}, {webhook: ferry_dead, events: deadline},\n"
+        "  {webhook: ferry_pager, endpoint: /failed, events: failure}]\n"
     )
     return str(file)
 
@@ -159,9 +159,9 @@ def test_a_late_run_is_told_to_who_asks_for_it_unless_it_has_failed_by_then(
     from kafka_ferry_airflow.notify_task import deadline_missed
 
     with http_receiver() as receiver:
-        connect(monkeypatch, "pager", conn_type="http", host=receiver.url)
+        connect(monkeypatch, "ferry_pager", conn_type="http", host=receiver.url)
         # No server is there; the others are told all the same.
-        connect(monkeypatch, "dead", conn_type="http", host=f"http://127.0.0.1:{free_port()}")
+        connect(monkeypatch, "ferry_dead", conn_type="http", host=f"http://127.0.0.1:{free_port()}")
         asyncio.run(deadline_missed(flow_file(tmp_path), "eu->us", late_run(state)))
 
     assert [path for _, path, _, _ in receiver.requests] == paths

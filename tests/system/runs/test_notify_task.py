@@ -48,10 +48,14 @@ def connect(api: AirflowApi, tmp_path: Path, web: HttpReceiver, mail: MailReceiv
     no_tls = {"from_email": "ferry@example.org", "disable_ssl": True, "disable_tls": True}
     no_tls |= {"retry_limit": 1}
     connections = [
-        {"conn_id": "ops", "conn_type": "slackwebhook", "conn_host": f"{web.url}/slack"},
-        {"conn_id": "mail", "conn_type": "smtp", "conn_host": "127.0.0.1"},
-        {"conn_id": "pager", "conn_type": "http", "conn_host": web.url},
-        {"conn_id": "dead", "conn_type": "http", "conn_host": f"http://127.0.0.1:{free_port()}"},
+        {"conn_id": "ferry_ops", "conn_type": "slackwebhook", "conn_host": f"{web.url}/slack"},
+        {"conn_id": "ferry_mail", "conn_type": "smtp", "conn_host": "127.0.0.1"},
+        {"conn_id": "ferry_pager", "conn_type": "http", "conn_host": web.url},
+        {
+            "conn_id": "ferry_dead",
+            "conn_type": "http",
+            "conn_host": f"http://127.0.0.1:{free_port()}",
+        },
     ]
     connections[0] |= {"conn_password": ANYBODY}
     connections[1] |= {"conn_port": mail.port, "conn_extra": no_tls}
@@ -107,10 +111,10 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
         retries=0,
         deadline="PT5S",
         notify=[
-            {"slack": "ops", "events": ["failure", "recovered"]},
-            {"email": "mail", "to": ["oncall@example.org"], "events": ["failure"]},
-            {"webhook": "pager", "endpoint": "/hooks"},
-            {"webhook": "dead", "events": ["recovered"]},
+            {"slack": "ferry_ops", "events": ["failure", "recovered"]},
+            {"email": "ferry_mail", "to": ["oncall@example.org"], "events": ["failure"]},
+            {"webhook": "ferry_pager", "endpoint": "/hooks"},
+            {"webhook": "ferry_dead", "events": ["recovered"]},
         ],
     )
     api.wait_for_dag(dag_id)
@@ -141,7 +145,7 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
 
     assert good.state == "success", good.log
     assert good.tasks["notify"] == "failed"
-    assert "Could not notify webhook:dead" in api.log(dag_id, good_id, "notify")
+    assert "Could not notify webhook:ferry_dead" in api.log(dag_id, good_id, "notify")
     wait_until(lambda: "deadline" in events_of(web, good_id), 60)
     events = events_of(web, good_id)
     assert set(events) == {"deadline", "recovered"}

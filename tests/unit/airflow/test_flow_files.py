@@ -116,7 +116,7 @@ def test_a_flow_that_gives_no_dag_is_a_problem_of_its_file(
 ) -> None:
     monkeypatch.setenv("FERRY_CONFIGS", str(tmp_path))
     monkeypatch.setitem(PROVIDERS, "slack", "no_such_provider")  # type: ignore[arg-type]
-    write(tmp_path, "a.yaml", "east", notify="slack:ops")
+    write(tmp_path, "a.yaml", "east", notify="slack:ferry_ops")
     write(tmp_path, "b.yaml", "west")
     (problem,) = FlowFiles(Project(Path("/nowhere")), check_flow).read().problems
     assert "a.yaml: notify: slack needs apache-airflow-providers-no_such_provider" in str(problem)

@@ -75,6 +75,33 @@ UNREACHABLE = ClusterUnreachable("No broker answers.")
 DENIED = AccessDenied("No right.")
 
 
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ("", ""),
+        ("groups: [billing]\n", "groups: not moved (sync.group.offsets.enabled: false)"),
+        ("sync.group.offsets.enabled: true\n", "groups: moved once the copy is proved (.*); where"),
+    ],
+)
+def test_a_plan_says_what_becomes_of_groups(
+    ferry: Ferry,
+    tmp_path: Path,
+    outcomes: object,
+    capsys: pytest.CaptureFixture[str],
+    more: str,
+    line: str,
+) -> None:
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "source: {alias: a, bootstrap.servers: a:1}\ntarget: {alias: b, bootstrap.servers: b:1}\n"
+        f"topics: [t]\n{more}"
+    )
+    assert ferry("plan", "--config", file) == 0
+    _, *groups = capsys.readouterr().out.splitlines()
+    assert " ".join(groups)[: len(line)] == line
+    assert bool(groups) == bool(line)
+
+
 def test_all_flows_of_a_file_are_planned_one_after_the_other(
     ferry: Ferry, config: Path, outcomes: object, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,9 +24,14 @@ LOGIN = (
             "stands for any text.",
         ),
         ("topics.exclude: [tmp-*]", ":7: topics.exclude: 'tmp-*' is a regular expression"),
-        ("groups: [billing*]", "Write 'billing.*'"),
+        ("groups: [billing*]\nsync.group.offsets.enabled: false", "Write 'billing.*'"),
         ("offsets: {o*: preserved}", ":7: offsets: 'o*' is a regular expression"),
         ("transform: [{topics: o*, where: 'true'}]", ":7: transform: 'o*' is"),
+        (
+            "groups: [billing]",
+            ":7: groups: moves no group: sync.group.offsets.enabled is false by default. Set it to true",
+        ),
+        ("groups.exclude: [a]", ":7: groups.exclude: moves no group"),
         (
             "groups: []\nsync.group.offsets.enabled: true",
             ":7: groups: is empty: sync.group.offsets.enabled moves no group",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from kafka_ferry.config.permissions import (
     HOSTS,
     SECRET_FILES,
     TOKEN_ENDPOINT,
-    connection_problems,
     property_problems,
     restrict,
 )
@@ -32,7 +32,6 @@ HARMLESS = {
     "transform": "expressions are SQL, and its functions are in transform.functions",
     "transform_secrets": "references, which FERRY_CONFIG_PROVIDERS decides on",
     "metrics_prometheus_dir": "written to, never read",
-    "state_dir": "the task's user may write there",
     "certificates_key": "a reference, which FERRY_CONFIG_PROVIDERS decides on",
     "policy_settings": "given to a policy, whose class is checked",
     "certificates_enabled": "mentions the state folder",
@@ -162,6 +161,11 @@ def test_a_policy_s_module_is_not_even_imported(
 ) -> None:
     assert CODE in problem(home, **{"replication.policy.class": "this.Zen"})
     assert CODE in problem(home, **{"replication.policy.class": "nothing_of_that_name.At.All"})
+    # Importing it runs the command line, which ends the process.
+    program = problem(home, **{"replication.policy.class": "kafka_ferry.__main__.Policy"})
+    assert "of Kafka Ferry's own modules, kafka_ferry.plan.topics.replication_policy" in program
+    own = "kafka_ferry.plan.topics.replication_policy.KeptNames"
+    assert not problem(home, **{"replication.policy.class": own})
     assert capsys.readouterr().out == ""
     (home / "include" / "own_policy.py").write_text("")
     monkeypatch.syspath_prepend(str(home / "include"))
@@ -180,44 +184,15 @@ def test_a_policy_s_module_is_not_even_imported(
 def test_a_flow_names_the_connections_that_the_operator_gives_it(
     options: dict[str, object], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not problem(home, **options)
+    assert f"may not be named here: {CONNECTIONS}" in problem(home, **options)
+    made_for_flows = str(options).replace("theirs", "ferry_theirs").replace("ours", "ferry_ours")
+    assert not problem(home, **literal_eval(made_for_flows))
     for allowed in ("", "our.*, spark"):
         monkeypatch.setenv(CONNECTIONS, allowed)
         assert f"may not be named here: {CONNECTIONS}" in problem(home, **options)
         assert not problem(home)
     monkeypatch.setenv(CONNECTIONS, "our.*, theirs")
     assert not problem(home, **options)
-
-
-CONNECTION = {"bootstrap.servers": "k1:9093,k2:9093", "security.protocol": "SASL_SSL"}
-IDENTITY = {TOKEN_ENDPOINT: "https://id.example.org/token"}
-
-
-@pytest.mark.parametrize(
-    ("own", "is_refused"),
-    [
-        ({}, False),
-        ({"bootstrap.servers": "K2:9093"}, False),
-        ({"bootstrap.servers": "k1:9093,attacker:9093"}, True),
-        ({"bootstrap.servers": "SASL_SSL://attacker:9093"}, True),
-        ({"security.protocol": "SASL_PLAINTEXT"}, True),
-        ({"security.protocol": "sasl_ssl"}, False),
-        ({"ssl.endpoint.identification.algorithm": ""}, True),
-        ({TOKEN_ENDPOINT: "https://id.example.org/other"}, False),
-        ({TOKEN_ENDPOINT: "https://attacker.example/token"}, True),
-        ({TOKEN_ENDPOINT: "http://id.example.org/token"}, True),
-    ],
-)
-def test_a_connection_s_login_goes_where_the_connection_says(
-    own: dict[str, str], is_refused: bool, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert home
-    assert bool([*connection_problems(own, CONNECTION | IDENTITY)]) is is_refused
-    monkeypatch.setenv(HOSTS, r"attacker(\.example)?")
-    hosts = any("attacker" in value for value in own.values())
-    assert bool([*connection_problems(own, CONNECTION | IDENTITY)]) is (is_refused and not hosts)
-    monkeypatch.delenv(HOSTS)
-    assert not [*connection_problems(own, CONNECTION | IDENTITY)]
 
 
 def test_on_the_command_line_a_flow_reaches_what_its_user_may(tmp_path: Path) -> None:
@@ -236,6 +211,36 @@ def test_on_the_command_line_a_flow_reaches_what_its_user_may(tmp_path: Path) ->
 def test_offsets_are_read_where_the_operator_keeps_files(text: str, home: Path) -> None:
     assert FILES in problem(home, **{"topics.start": {"orders": text}})
     assert not problem(home, **{"topics.start": {"orders": "file=include/offsets.yaml"}})
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        # Each would get a token of the machine's, by a look at the page Mirrors.
+        "gs://bucket/ferry?endpoint_override=attacker:443",
+        "s3://bucket/ferry?region=a&endpoint_override=attacker",
+        "abfss://attacker/container?blob_storage_authority=attacker:443",
+        "abfs://attacker:443/container",
+    ],
+)
+def test_the_machine_s_login_at_an_object_store_goes_to_its_provider(
+    state: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"may not go to attacker. Who runs Airflow can allow it in {HOSTS}" in problem(
+        home, **{"state.dir": state}
+    )
+    monkeypatch.setenv(HOSTS, "attacker")
+    assert not problem(home, **{"state.dir": state})
+    monkeypatch.delenv(HOSTS)
+    assert not problem(home, **{"state.dir": state})
+
+
+def test_nor_does_it_go_there_without_encryption(home: Path) -> None:
+    assert "has scheme only with an address" in problem(
+        home, **{"state.dir": "gs://bucket/ferry?scheme=http"}
+    )
+    for state in (".ferry", "s3://bucket/ferry?region=eu-west-1", "hdfs://name:8020/ferry"):
+        assert not problem(home, **{"state.dir": state})
 
 
 PATTERNS = [

@@ -27,6 +27,7 @@ def looked(
     reason: str = "",
     log: LogBounds | None = LOG,
     logs: dict[TopicPartition, LogBounds] | None = None,
+    hidden: tuple[TopicPartition, ...] = (),
 ) -> GroupOutlook:
     offsets = {} if committed is None else {THERE: Committed(committed)}
     return outlook_of(
@@ -37,7 +38,15 @@ def looked(
         logs or ({THERE: log} if log else {}),
         is_done=is_done,
         goes_to="b",
+        hidden=hidden,
     )
+
+
+def test_one_whose_log_hides_what_was_copied_is_stuck() -> None:
+    found = looked(MOVED, hidden=(THERE,))
+    assert found.state == "stuck"
+    assert "an open transaction in a.orders-0 on b hides records" in found.reason
+    assert looked(MOVED, hidden=(HERE,)).state == "ready"
 
 
 def test_a_group_whose_offsets_are_there_is_ready() -> None:

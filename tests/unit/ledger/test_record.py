@@ -114,7 +114,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "compared": [],
                 "remote_epoch": -1,
                 "letters": [],
-                "changed": 0,
+                "rule_counts": {},
             }
         ],
     }
@@ -131,6 +131,7 @@ def test_a_backfill_of_this_release_looks_like_a_transaction_with_a_window() -> 
 def test_runs_and_verifications_of_this_release_look_like_this() -> None:
     common = {"version": 1, "flow": FLOW, "run": "run-1", "at": NOW}
     run = {"type": "run", "writers": 4, "assignment": "", "file": "", "topics": ""}
+    run["isolation_level"] = ""
     assert json.loads(encode(a_run())[1]) == common | run
     assert json.loads(encode(a_verification(9))[1]) == {
         **common,

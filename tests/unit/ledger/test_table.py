@@ -111,7 +111,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
     run, orders, payments, verification = table.read().to_pylist()
     nothing = dict.fromkeys(SCHEMA.names)
     common = nothing | {"flow": FLOW, "run": "run-1", "at": NOW}
-    told = {"writers": 4, "assignment": "", "file": "", "topics": ""}
+    told = {"writers": 4, "assignment": "", "file": "", "topics": "", "isolation_level": ""}
     assert run == common | {"ledger_offset": 0, "type": "run"} | told
     assert orders == common | {
         "ledger_offset": 2,
@@ -145,7 +145,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "compared": [],
         "remote_epoch": -1,
         "letters": [],
-        "changed": 0,
+        "rule_counts": [],
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

@@ -28,7 +28,7 @@ from tests.support.runs.reports import (
 
 KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 BROKEN = ExpectationResult(
-    "no other producer wrote between our records",
+    "nothing lies between our records that the ledger does not have",
     "ranges",
     False,
     "critical",
@@ -208,7 +208,7 @@ class TestThePage:
             for words in (
                 "orders-0 -> eu.orders-0 stopped at offset 7: too large. Raise max.message.bytes.",
                 "old: fewer partitions. Add 3.",
-                "Not true: no other producer wrote between our records",
+                "Not true: nothing lies between our records that the ledger does not have",
                 "Find the other producer.",
                 "orders-3 [100, 200): 4 records of another producer",
                 "What was checked",
@@ -277,7 +277,10 @@ class TestThePage:
     def test_names_an_expectation_that_could_not_be_evaluated(self) -> None:
         raised = replace(BROKEN, unexpected=(), raised="KeyError: foreign")
         said = text(changed(REPORT, verdict=Verdict(False, (raised,), failures=raised.sentences)))
-        assert "Could not be evaluated: no other producer wrote between our records" in said
+        assert (
+            "Could not be evaluated: nothing lies between our records that the ledger does not have"
+            in said
+        )
         assert "KeyError: foreign" in said
 
     def test_lists_expectations_with_what_is_not_true_on_top(self) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from kafka_ferry.certificates import Certificate
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.runs.certificate_export import CertifiedSpan, Export, _span
+from kafka_ferry.runs.certificate_export import Branches, CertifiedSpan, Export, _span
 from tests.unit.certificates.builders import a_certificate
 
 RULE = {"fingerprint": "f", "topics": ["users"], "set": {"value.email": "sha2(value.email, 256)"}}
@@ -35,3 +37,25 @@ def test_a_topic_that_was_renamed_is_in_each_of_its_remote_topics() -> None:
         source, ("eu.orders", "anew"), (30, 70), (2, 4), ((60, 70),)
     )
     assert _span(source, (30, 50), rows, log_start=30).serials == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "ledger_offset", "kept"),
+    [
+        ((0, 40), 1, (0, 40)),
+        # Copied before the source had lost what came after 50, and again after it.
+        ((40, 70), 2, (40, 50)),
+        ((60, 70), 3, None),
+        ((50, 70), 9, (50, 70)),
+        # From 80 on it has lost what was copied then, too.
+        ((70, 90), 10, (70, 80)),
+        ((80, 90), 10, None),
+    ],
+)
+def test_what_a_source_has_lost_certifies_nothing_that_took_its_offsets(
+    offsets: tuple[int, int], ledger_offset: int, kept: tuple[int, int] | None
+) -> None:
+    branches = Branches({("id", 0): 80, ("unknown", 0): -1}, {("id", 0): [(50, 9)]})
+    assert branches.kept(("id", 0), offsets, ledger_offset) == kept
+    assert branches.kept(("unknown", 0), offsets, ledger_offset) is None
+    assert branches.kept(("other", 0), offsets, ledger_offset) == offsets

@@ -12,7 +12,6 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.runs.state.file_cache import FileCache
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.runs.state.history import HISTORY
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.views import FlowViews
 from kafka_ferry.state import StateFolder
@@ -84,12 +83,6 @@ def test_what_is_published_since_is_shown_at_once(flow: Flow) -> None:
     assert len(showing.history()) == 30
     write_partial_run(flow, now_ms() + 1_000, ("payments",))
     assert len(showing.history()) == 31
-
-
-def test_without_a_history_it_is_made_from_the_newest_reports(flow: Flow) -> None:
-    names = write_past(flow, TWO_TOPICS)
-    flow_state(flow).folder("runs").delete([HISTORY])
-    assert [one.run for one in FlowViews(flow).history()] == [names[1], names[0]]
 
 
 def test_a_report_of_another_release_shows_nothing_and_breaks_nothing(flow: Flow) -> None:

@@ -74,7 +74,6 @@ def test_a_long_checkpoint_is_begun_again(
 def test_a_checkpoint_without_its_files_is_begun_again(
     checkpoint: QueryCheckpoint, tmp_path: Path
 ) -> None:
-    """As it is of a release that kept ranges elsewhere."""
     offsets = tmp_path / "checkpoint" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").touch()

@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from kafka_ferry.errors import SparkFailed
+from kafka_ferry.errors import CheckpointInUse, SparkFailed
 from kafka_ferry.spark.spark_errors import spark_failures
 
 
@@ -21,6 +21,11 @@ def test_a_driver_that_is_killed_is_named_and_another_try_may_help(gone: Excepti
         raise gone
 
     assert caught.value.transient
+
+
+def test_two_queries_in_one_checkpoint_are_an_error_of_their_own() -> None:
+    with pytest.raises(CheckpointInUse), spark_failures("the query of a", advice=""):
+        raise PySparkException("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.")
 
 
 def test_the_innermost_error_is_told_with_all_of_its_lines() -> None:

@@ -17,6 +17,7 @@ from kafka_ferry.batches import (
     records_of,
 )
 from kafka_ferry.batches.record_format.content import Header
+from kafka_ferry.batches.rule_counts import FieldCounts, RuleUse
 from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, apply_rule, rows_of
@@ -93,8 +94,58 @@ def test_parts_of_a_record_are_set_and_dropped() -> None:
     assert found.converted[0].batch is not None
     (changed,) = consumed(found.converted[0].batch.encode())
     assert (changed.key, changed.value) == (b"K", b"value")
-    assert found.converted[0].changed == 1
+    assert found.converted[0].rule_counts == {
+        "changed": 1,
+        "set:key": 1,
+        "set:headers['a']": 2,
+        "set:headers['new']": 0,
+        "added:headers['new']": 1,
+        "drop:headers['c']": 1,
+    }
     assert tuple(changed.headers) == (("a", b"H"), ("b", None), ("new", None))
+
+
+def test_what_a_rule_names_is_counted_by_name_whether_it_is_met_or_not() -> None:
+    values = (b'{"email": "a", "x": {"y": 1}}', b'{"email": "b", "x": {}}', b'{"mail": "c"}', b"{}")
+    rule = {
+        "format": {"value": "json"},
+        "set": {"value.email": "e", "value.emial": "null", "value.new": "1"},
+        "drop": ["value.x.y"],
+    }
+    given = [(b'{"it":"b"}', b'{"it":null}', b'{"it":1}'), (b'{"it":"b"}',) * 3]
+    given += [(b'{"it":null}',) * 3] * 2
+    evaluated = Evaluated([True, True, True, False], [], given, [0b01, 0b11, 0, 0b01])
+    reads = [RuleUse("read", "value.email"), RuleUse("sought", "value.b"), RuleUse("read", "key.c")]
+    converted = a_converted([Record(value=value) for value in values])
+
+    found = apply_rule(
+        converted, records_of(converted), evaluated, a_changer(**rule), TopicLimits(), reads
+    )
+
+    assert found.converted[0].rule_counts == {
+        "read:value.email": 3,
+        "sought:value.b": 1,
+        "read:key.c": 0,
+        "changed": 2,
+        "set:value.email": 1,
+        "set:value.emial": 0,
+        "added:value.emial": 1,
+        "set:value.new": 0,
+        "added:value.new": 2,
+        "drop:value.x.y": 1,
+    }
+
+
+def test_a_batch_that_stays_as_it_is_counts_what_was_looked_for() -> None:
+    converted = a_converted()
+    evaluated = Evaluated([True] * 4, seen=[0, 1, 1, 0])
+    reads = [RuleUse("read", "headers['a']")]
+    changer = a_changer(where="headers['a'] = 'b'")
+
+    found = apply_rule(converted, records_of(converted), evaluated, changer, TopicLimits(), reads)
+
+    assert found.converted[0].batch is converted.batch
+    assert found.converted[0].rule_counts == {"read:headers['a']": 2}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +179,7 @@ def test_records_that_become_what_they_were_are_not_counted_as_changed() -> None
     records = [Record(key=it) for it in (b"a", None, b"K")]
     limits = TopicLimits(offsets_kept=True)
     found = applied(a_converted(records), results, limits, set={"key": "k"}).converted
-    assert [it.changed for it in found] == [1]
+    assert [it.rule_counts["changed"] for it in found] == [1]
 
 
 def test_the_step_that_failed_is_named() -> None:
@@ -158,7 +209,9 @@ class Reversed:
         content: bytes,
         changes: Mapping[tuple[str, ...], str | None],
         headers: Sequence[Header] = (),
+        counts: FieldCounts | None = None,
     ) -> bytes:
+        assert counts
         if content == b"broken":
             raise ValueError("it is broken")
         assert bool(headers) == (content == b"cd")

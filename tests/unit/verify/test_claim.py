@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.verify.claim import RangeClaim, without_overwritten
+from kafka_ferry.verify.shared_topics import everything_after
 
 
 def claim(*segments: tuple[int, int, int]) -> RangeClaim:
@@ -16,6 +20,18 @@ def claim(*segments: tuple[int, int, int]) -> RangeClaim:
 def test_claims_that_do_not_overlap_stay_as_they_are() -> None:
     claims = [claim((0, 0, 5), (5, 6, 2)), claim(), claim((7, 9, 3))]
     assert without_overwritten(claims) == claims
+
+
+@pytest.mark.parametrize(
+    ("more", "log_end"),
+    [({}, 15), ({"producer_id": 7}, 16), ({"preserved": True, "producer_id": 7}, 40)],
+    ids=["of another mirror", "of a transaction", "preserved"],
+)
+def test_a_log_reaches_as_far_as_what_is_claimed_and_its_marker(
+    more: dict[str, Any], log_end: int
+) -> None:
+    assert RangeClaim((Segment(0, 10, 5),), 0, 40, **more).log_end == log_end
+    assert everything_after(10).log_end == 0
 
 
 def test_a_truncated_log_holds_what_was_written_after_it_was_truncated() -> None:

@@ -400,6 +400,13 @@ class TestARangeWithPreservedOffsets:
     def test_of_translated_offsets_has_none_elsewhere(self) -> None:
         assert kept_row(segments=(Segment(100, 7, 90),), preserved=False).ledger.misplaced == 0
 
+    @pytest.mark.parametrize(("second", "displaced"), [(67, 0), (90, 0), (47, 20), (7, 30)])
+    def test_counts_records_of_translated_offsets_that_the_ledger_has_where_others_are(
+        self, second: int, displaced: int
+    ) -> None:
+        segments = Segment(100, 7, 60), Segment(160, second, 30)
+        assert kept_row(segments=segments, preserved=False).ledger.displaced == displaced
+
     def test_says_how_many_records_were_adopted(self) -> None:
         row = kept_row(adopted=40)
         assert row.ledger.adopted == 40
@@ -475,7 +482,13 @@ class TestAPartitionWithPreservedOffsets:
 # --- ranges that are left as they are
 
 LEFT = AcceptedRange(
-    ledger_offset=7, topic="orders", partition=3, start=100, records=60, digest="d9"
+    ledger_offset=7,
+    topic="orders",
+    partition=3,
+    start=100,
+    records=60,
+    digest="d9",
+    missing=((1_010, 1_020), (1_040, 1_060)),
 )
 
 
@@ -489,11 +502,15 @@ LEFT = AcceptedRange(
         (Recount(60, "d8"), 0, True, False),
         # It was found after all.
         (Recount(90, "d1"), 0, True, True),
-        # A part of it has expired since: no more may be missing than was.
-        (Recount(40, "d7", expired=20), 30, False, True),
-        (Recount(30, "d7", expired=20), 30, False, False),
+        # A part of it has expired since: no more may be missing than was in the rest.
+        (Recount(50, "d7", expired=10, log_start=1_010), 30, False, True),
+        (Recount(40, "d7", expired=30, log_start=1_030), 20, False, True),
+        (Recount(45, "d7", expired=30, log_start=1_030), 15, False, True),
+        (Recount(30, "d7", expired=30, log_start=1_030), 20, False, False),
+        (Recount(24, "d7", expired=55, log_start=1_055), 5, False, False),
+        (Recount(20, "d7", expired=60, log_start=1_060), 0, False, False),
         # All of it has expired.
-        (Recount(0, "d0", expired=90), 0, False, True),
+        (Recount(0, "d0", expired=90, log_start=1_090), 0, False, True),
     ],
 )
 def test_a_range_that_is_left_as_it_is_must_stay_so(

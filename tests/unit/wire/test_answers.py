@@ -19,7 +19,7 @@ from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
-from kafka_ferry.wire.transactions.producer import TransactionalProducer
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
 
 from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 
@@ -29,8 +29,9 @@ OTHER = TopicPartition("orders", 2)
 TOPIC_ID = "TTb4ol0PSw6aU4xLHLsKEQ"
 
 SPOKEN = [*KINDS[1:14], *KINDS[-2:]]
-METADATA, FETCH_12, FETCH_13, _, COORDINATOR, INIT, ADD = SPOKEN[:7]
+METADATA, FETCH_12, FETCH_13, PRODUCE, COORDINATOR, INIT, ADD = SPOKEN[:7]
 ADD_GROUP, COMMIT, OFFSETS, END, LISTED, EPOCHS, DELETED, MARKERS = SPOKEN[7:]
+BATCH = bytes(100)
 SOME_MARKERS = Markers(2, producer_id=7, epoch=0, coordinator_epoch=3)
 Call = Callable[[WireCluster, TransactionalProducer], object]
 
@@ -71,6 +72,7 @@ CALLS: list[tuple[Kind, Call]] = [
     (INIT, lambda cluster, _: new_producer_id(cluster)),
     (EPOCHS, lambda cluster, _: epoch_ends(cluster, {ASKED: 1})),
     (EPOCHS, lambda cluster, _: epochs_before(cluster, {ASKED: 5})),
+    (PRODUCE, lambda cluster, _: produce(cluster, 1, ASKED, BATCH)),
 ]
 
 
@@ -149,6 +151,7 @@ SILENCE: list[tuple[Kind, str, Call]] = [
     (LISTED, "topics", CALLS[12][1]),
     (DELETED, "topics", CALLS[13][1]),
     (MARKERS, "markers", CALLS[14][1]),
+    (PRODUCE, "responses", CALLS[18][1]),
 ]
 
 
@@ -186,6 +189,7 @@ def test_no_epoch_is_newer_than_the_one_that_was_asked_for(
         lambda cluster, _: high_watermarks(cluster, {ASKED: 1, OTHER: 1}),
         lambda cluster, _: delete_records(cluster, {ASKED: 1, OTHER: 1}, {ASKED: 5, OTHER: 5}),
         lambda cluster, _: write_markers(cluster, 1, dict.fromkeys((ASKED, OTHER), SOME_MARKERS)),
+        lambda cluster, _: produce(cluster, 1, OTHER, BATCH),
     ],
 )
 def test_an_answer_for_one_partition_is_none_for_another(

@@ -5,7 +5,7 @@ from kafka import errors as kafka_errors
 
 from kafka_ferry.errors import AccessDenied, BrokerError, Fenced
 from kafka_ferry.model.rights import Right, how_to_grant
-from kafka_ferry.wire.error_codes import error_name, fault, is_transient
+from kafka_ferry.wire.error_codes import error_name, fault, is_definite, is_transient
 
 FENCED = {47: "INVALID_PRODUCER_EPOCH", 90: "PRODUCER_FENCED"}
 DENIED = {
@@ -146,3 +146,19 @@ def test_what_a_person_can_do_about_a_refusal_is_said_wherever_it_comes_up(
 ) -> None:
     assert advice in fault(code, "Writing to a ledger").advice
     assert fault(code, "Writing to a ledger", advice="Ask Anna.").advice == "Ask Anna."
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "expected"),
+    [
+        (0, "NO_ERROR", True),
+        (10, "MESSAGE_TOO_LARGE", True),
+        (-1, "UNKNOWN_SERVER_ERROR", False),
+        (9999, "error 9999", False),
+        (-32768, "error -32768", False),
+    ],
+)
+def test_a_code_that_says_nothing_of_the_request_is_not_definite(
+    code: int, name: str, expected: bool
+) -> None:
+    assert (error_name(code), is_definite(code)) == (name, expected)

@@ -27,6 +27,7 @@ from kafka_ferry.audit.comparison.entries import (
     chunks,
     locate_first,
     most_deleted,
+    share_of,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
 from kafka_ferry.audit.comparison.keyless import KeylessRecords, compare_keyless, have_no_key
@@ -296,7 +297,7 @@ def _of_pass(log: AuditedLog, number: int, passes: int, seen: _Seen) -> Iterator
     for chunk in chunks(log, log.since, keys=True):
         seen.all += len(chunk)
         is_keyless = have_no_key(chunk)
-        of_pass = np.where(is_keyless, chunk.digests, chunk.keys) % np.uint64(passes) == number
+        of_pass = share_of(np.where(is_keyless, chunk.digests, chunk.keys), passes) == number
         seen.keyless = seen.keyless.and_more(chunk.at(of_pass & is_keyless))
         mine = chunk.at(of_pass & ~is_keyless)
         seen.of_pass += len(mine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Protocol
@@ -17,6 +18,18 @@ Times = tuple[int, int]
 
 CHUNK: Final = 65_536
 """So many records are asked of a cursor at a time where all of them are read."""
+# Odd, and this process's own.
+_SPREAD: Final = np.uint64(secrets.randbits(63) << 1 | 1)
+_HALF: Final = np.uint64(32)
+
+
+def share_of(digests: Hashes, shares: int) -> Hashes:
+    """Which of some equal shares, of less than 2**32, each digest falls to.
+
+    Whoever writes records can choose their digests: what the shares are is known to nobody before.
+    """
+    spread: Hashes = (((digests * _SPREAD) >> _HALF) * np.uint64(shares)) >> _HALF
+    return spread
 
 
 def _integers() -> Integers:

@@ -25,6 +25,7 @@ from kafka_ferry.audit.comparison.entries import (
     Integers,
     chunks,
     most_deleted,
+    share_of,
 )
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing, FindingKind
 
@@ -197,7 +198,7 @@ def _spill(
             rows = np.empty(len(chunk), _ROW)
             rows["digest"], rows["offset"] = chunk.digests, chunk.offsets
             rows["partition"], rows["time"] = partition, chunk.times
-            number = chunk.digests % np.uint64(len(files))
+            number = share_of(chunk.digests, len(files))
             for file in np.unique(number).tolist():
                 files[file].write(rows[number == file].tobytes())
         if log.lost_head and not counts[partition]:

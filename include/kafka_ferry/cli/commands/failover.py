@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,7 +54,8 @@ def show_outlook(found: Outlook, *, as_json: bool) -> None:
     if as_json:
         show_json([json.loads(found.to_json())], several=False)
     else:
-        for line in outlook_lines(found):
+        # The error names the failures.
+        for line in outlook_lines(replace(found, failures=())):
             out.print(line)
     if not found.all_can_start:
         raise GroupsFailed(found.problems, transient=False)

@@ -18,7 +18,7 @@ from kafka_ferry.cli.options import (
     run_options,
 )
 from kafka_ferry.cli.plan_view import show_plan
-from kafka_ferry.cli.terminal import show_json
+from kafka_ferry.cli.terminal import out, show_json
 from kafka_ferry.config import Flow
 from kafka_ferry.model import Plan
 
@@ -50,6 +50,8 @@ def plan(
             found = Run(flow, "plan").plan(options, save=False, spark=spark)
         if not as_json:
             show_plan(found, verbose=verbose)
+            if told := _groups(flow):
+                out.print(told, style="dim")
         return found
 
     attempts = for_each(flows, answer)
@@ -58,6 +60,20 @@ def plan(
     attempts.raise_failures()
     if any(found.differences for found in attempts.results):
         raise typer.Exit(DIFFERENCES)
+
+
+def _groups(flow: Flow) -> str:
+    """What a run does to groups, which no plan lists: their offsets move after the copy is proved."""
+    if not flow.sync_group_offsets_enabled:
+        return (
+            ""
+            if "groups" not in flow.model_fields_set
+            else "groups: not moved (sync.group.offsets.enabled: false)"
+        )
+    return (
+        f"groups: moved once the copy is proved ({', '.join(flow.groups)}); where each would continue, "
+        "ferry failover --dry-run says"
+    )
 
 
 def plan_json(found: Plan) -> dict[str, Any]:

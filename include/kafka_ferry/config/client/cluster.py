@@ -40,7 +40,8 @@ from kafka_ferry.config.client.property_names import (
     ROLES,
     Role,
 )
-from kafka_ferry.config.permissions import connection_problems, property_problems
+from kafka_ferry.config.connection_overrides import override_problems, role_problems
+from kafka_ferry.config.permissions import property_problems
 from kafka_ferry.config.schema_registry import (
     registry_client_config,
     without_files,
@@ -243,7 +244,7 @@ class Cluster(BaseModel):
     )
     is_resolved: bool = Field(
         default=False,
-        description="Whether it is one that ``resolve`` gives, which names only what was allowed.",
+        description="Whether it is one that ``resolved`` gives, which names only what was allowed.",
     )
 
     @field_validator("properties")
@@ -302,6 +303,8 @@ class Cluster(BaseModel):
             self._connection_settings(own_properties) | own_properties, self.origin
         )
         remember(secret_values(found))
+        if problems := [] if self.is_resolved else [*role_problems(found)]:
+            raise config_error(self.origin, *problems)
         if not found.get("bootstrap.servers"):
             reason = f"is required: the connection {self.airflow_connection!r} has none either"
             raise ConfigError(self.origin, "bootstrap.servers", reason)
@@ -424,6 +427,6 @@ class Cluster(BaseModel):
             if any(name.startswith(store) and not name.endswith(".password") for name in own)
         )
         found = connection_properties(self.airflow_connection, self.origin)
-        if problems := [*connection_problems(own, found)]:
+        if problems := [*override_problems(own, found)]:
             raise config_error(self.origin, *problems)
         return {name: value for name, value in found.items() if not name.startswith(replaced)}

@@ -211,7 +211,7 @@ class Providers:
         self._yaml = yaml
 
     @property
-    def parse(self) -> tuple[tuple[str, str], ...]:
+    def declaration(self) -> tuple[tuple[str, str], ...]:
         """Their whole declaration, from which ``declare`` makes the same providers."""
         usual = {
             f"{PROVIDERS}.{name}.class": kind

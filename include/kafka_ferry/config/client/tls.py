@@ -102,6 +102,11 @@ def _tls_context(properties: Mapping[str, str], file: str) -> ssl.SSLContext:
             context.set_ciphers(suites)
         except ssl.SSLError:
             raise ConfigError(file, _SUITES, "names no cipher suite that OpenSSL knows") from None
+        for suite in context.get_ciphers():
+            # Without a certificate, or without a cipher: such suites are OpenSSL's own, and Java has dropped its own.
+            if suite["auth"] == "auth-null" or not suite["symmetric"]:
+                reason = f"names {suite['name']}, with which a broker shows no certificate or nothing is encrypted"
+                raise ConfigError(file, _SUITES, reason)
     return context
 
 

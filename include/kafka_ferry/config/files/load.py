@@ -109,6 +109,15 @@ def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
     return [str(config_error(str(path), it)) for it in doubtful]
 
 
+def line_of(flow: Flow, key: str) -> int | None:
+    """The line of a key in a flow's file, such as ``transform.0.where``; None where it is not known."""
+    try:
+        (placed,) = _place(flow.file, flow, [Problem(key, "")])
+    except ConfigError:
+        return None
+    return placed.line
+
+
 def _place(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> list[Problem]:
     _, content, suffix = _content(path)
     places = (properties_places if suffix == ".properties" else yaml_places)(content)

@@ -268,7 +268,7 @@ class _Reader:
                 "alias": alias,
                 "properties": clusters[side],
                 "file": self.file,
-                "providers": self._providers.parse,
+                "providers": self._providers.declaration,
             }
         data["file"] = self.file
         data["policy_settings"] = self._policy_settings(places, data, key_of)

@@ -16,6 +16,7 @@ from kafka_ferry.config.client.property_names import (
     ROLE_PREFIXES,
     ROLES,
 )
+from kafka_ferry.config.doubts import TRANSFORM
 from kafka_ferry.config.files.mm2_keys import (
     FIXED,
     REMOVED,
@@ -39,6 +40,11 @@ from kafka_ferry.config.types.topic_configs import is_topic_config
 _SIDES = ("source", "target")
 # What of a cluster may be a mapping of its own.
 _NESTED = (*ROLES, REGISTRY_PREFIX.rstrip("."))
+# A broker's and an administrator's words for the partitions of topics.
+_OF_PARTITIONS = ("num.partitions", "partitions", "topic.partitions")
+# What others call an option.
+_MEANT = dict.fromkeys(("every", "interval", "cron", "timetable"), "schedule")
+_A_RULE = "- {topics: [...], set: {...}}."
 # Java's longest number; Python refuses to format one of thousands of digits.
 _LARGEST = 2**63
 
@@ -158,8 +164,12 @@ def _problem_with_key(key: object, value: object) -> Problem | None:
     advice = f"There is {', '.join(below)}." if below else ""
     if name == "alias" or name in CLUSTER_NAMES:
         advice = "It belongs to a cluster: indent it below source or target."
+    elif name in _OF_PARTITIONS:
+        advice = "Remote topics have as many partitions as their source topics; topics.partitions is the least number."
     elif is_topic_config(name):
         advice = f"It is a config of topics: write topics.configs: {{'.*': {{{name}: ...}}}}."
+    elif meant := _MEANT.get(name):
+        advice = f"Did you mean {meant!r}?"
     near = did_you_mean(name, (*_SIDES, *OPTIONS))
     return Problem(name, "is not an option of a flow", advice or near)
 
@@ -175,6 +185,10 @@ def _problem_with_nesting(name: str, value: Mapping[object, object]) -> Problem 
         if name == "topics" and "include" not in value:
             advice += " What holds for single topics has options of its own, such as offsets, topics.start."
         return Problem(name, "must be a list, or text with commas", advice)
+    if name == TRANSFORM:
+        return Problem(
+            name, "must be a list of rules", f"Write '- ' before the first key of each: {_A_RULE}"
+        )
     return None
 
 
@@ -237,7 +251,7 @@ def _cluster(
         "properties": properties,
         "file": file,
         "section": side,
-        "providers": providers.parse,
+        "providers": providers.declaration,
     }
 
 

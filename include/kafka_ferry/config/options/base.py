@@ -24,7 +24,7 @@ class Options(BaseModel):
     )
 
 
-Thing = Literal["secret-file", "data-file", "code", "endpoint", "connection"]
+Thing = Literal["secret-file", "data-file", "code", "endpoint", "store", "connection"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class OptionReach:
     Attributes:
         thing: ``secret-file``: a file whose content is sent to, or proves something to, another party; ``data-file``:
             a file of which an error may quote something; ``code``: a file, folder or module whose code is run;
-            ``endpoint``: an address that something is sent to; ``connection``: connections of Airflow.
+            ``endpoint``: an address that something is sent to; ``store``: a folder or object store that is read and
+            written with the machine's own login; ``connection``: connections of Airflow.
     """
 
     thing: Thing
@@ -43,4 +44,5 @@ class OptionReach:
 SecretFile = Annotated[str | None, OptionReach("secret-file")]
 CodePath = Annotated[str, OptionReach("code")]
 Endpoint = Annotated[str | None, OptionReach("endpoint")]
+StateStore = Annotated[str, OptionReach("store")]
 ConnectionId = Annotated[str, OptionReach("connection")]

@@ -59,7 +59,7 @@ def _channels(given: object) -> tuple[Channel, ...]:
         given = [_from_text(item) for item in split_list(given)]
     if not isinstance(given, Sequence):
         raise ValueError(
-            f"must be a list of channels, such as [{{slack: slack_ops}}], or text: {_TEXT_FORM}"
+            f"must be a list of channels, such as [{{slack: ferry_ops}}], or text: {_TEXT_FORM}"
         )
     channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in given)
     names = [channel.name for channel in channels]
@@ -86,7 +86,7 @@ def _channel(given: object) -> Channel:
     if len(kinds) != 1:
         near = did_you_mean_each([str(key) for key in given if key not in _KEYS], KINDS)
         reason = f"needs in each channel exactly one of {', '.join(KINDS)}"
-        form = f"{reason} with the id of an Airflow connection, such as {{slack: slack_ops}}"
+        form = f"{reason} with the id of an Airflow connection, such as {{slack: ferry_ops}}"
         raise ValueError(f"{reason}. {near}" if near else form)
     unknown = [str(key) for key in given if key not in _KEYS]
     if unknown:

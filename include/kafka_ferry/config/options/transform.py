@@ -52,6 +52,8 @@ _FINGERPRINT_DIGITS: Final = 16
 
 def _pairs(value: Any) -> Any:
     """A mapping as pairs, which are hashable, and text that YAML took for something else as text."""
+    if isinstance(value, str):
+        raise ValueError("must be a mapping, such as {value: ...}")
     if not isinstance(value, Mapping):
         return value
     return tuple((str(key), "null" if item is None else str(item)) for key, item in value.items())

@@ -25,6 +25,8 @@ _NAME_ALONE: Final = regex.compile(r"[A-Za-z0-9._-]*+")
 _NAME_WEIGHT: Final = 5
 # A second or two of a DAG processor that reads all flows.
 _HEAVIEST: Final = 100_000
+# How many patterns a reason lists.
+_LISTED: Final = 5
 _COMMENT: Final = regex.compile(r"[#\s]")
 _BLANK: Final = r"\x20 is a blank"
 _BLANK_AND_SIGN: Final = r"\x20 is a blank and \x23 is '#'"
@@ -286,8 +288,11 @@ class NameFilter:
         if _matches(self._excluded, name):
             return f"excluded by '{self._excluding_pattern(name)}'"
         if not _matches(self._included, name):
-            listed = ", ".join(f"'{pattern}'" for pattern in self.include) or "an empty list"
-            return f"matched by no pattern of {listed}"
+            listed = (
+                ", ".join(f"'{pattern}'" for pattern in self.include[:_LISTED]) or "an empty list"
+            )
+            more = len(self.include) - _LISTED
+            return f"matched by no pattern of {listed}{f' and {more} more' if more > 0 else ''}"
         return None
 
     def _excluding_pattern(self, name: str) -> str:

@@ -29,7 +29,7 @@ from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.plan.schedule.priority import waves
-from kafka_ferry.retry import is_over
+from kafka_ferry.retry import back_off_s, is_over
 from kafka_ferry.wire import (
     Expected,
     Fetched,
@@ -474,8 +474,7 @@ class RangeFetcher:
             if is_over(now - cursor.failing_since, wait_s):
                 self._fail(cursor, f"{why.rstrip('.')}.", transient=True)
             else:
-                doubled = 0.05 * 2 ** min(cursor.transient_failures, 10)
-                until = now + min(doubled, _LONGEST_BACK_OFF_S)
+                until = now + back_off_s(cursor.transient_failures, _LONGEST_BACK_OFF_S)
                 cursor.not_before = math.ceil(until / _TOGETHER_S) * _TOGETHER_S
 
     def _fail(self, cursor: Cursor, message: str, *, transient: bool, advice: str = "") -> None:

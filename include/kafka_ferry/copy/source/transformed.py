@@ -205,8 +205,9 @@ class TransformedReader:
                 errors.add((converted,), {})
                 continue
             topic_limits = self._limits_by_topic.get(part.range.remote_topic, TopicLimits())
-            changer = self._rules[part.range.topic].changer
-            became = apply_rule(converted, records, results, changer, topic_limits)
+            number, changer = self._rules[part.range.topic]
+            reads = self._evaluator.reads[number]
+            became = apply_rule(converted, records, results, changer, topic_limits, reads)
             errors.add(became.converted, became.errors)
         if is_dropped or errors.failure:
             self.drop(part.range.source)

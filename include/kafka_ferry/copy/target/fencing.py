@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Final
 
 from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
+from kafka_ferry.control import read_positions
 from kafka_ferry.ledger import (
     CopiedRange,
     TransactionEntry,
@@ -24,8 +26,14 @@ from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.endings import (
+    Ending,
+    TransactionOutcome,
+    last_ending,
+    producers,
+    transactional_ids,
+)
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
@@ -87,6 +95,35 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [], positions)
 
 
+def end_skipped(flow: Flow) -> bool:
+    """End the flow's own transactions that hide its ledger's newest records although they are over.
+
+    The ledger had no leader when their markers were to be written (``wire.transactions.settlement``), and a plan that
+    cannot read the ledger gets to no writer that would end them. Those that go on, or are another flow's, are left.
+
+    Returns:
+        Whether any was ended.
+    """
+    ledger, group = TopicPartition(ledger_topic(flow.source.alias), 0), position_group(flow.name)
+    with connect(flow.target, "producer") as cluster:
+        question = producers(cluster, leader_of(cluster, ledger), [ledger])
+        states = question.ask().get(ledger, ()) if question else ()
+        open_ = [it.producer_id for it in states if it.current_txn_start_offset >= 0]
+        names = {name for it in open_ for name in transactional_ids(cluster, it)}
+        ended = False
+        for name in sorted(it for it in names if it.startswith(f"ferry.{flow.name}.")):
+            ending = retry(partial(last_ending, cluster, name))
+            # Of one that goes on, or whose end is not written everywhere yet, the coordinator knows the partitions.
+            if ending.outcome == TransactionOutcome.UNKNOWN or ending.partitions:
+                continue
+            producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
+            producer.start()
+            settlement = Settlement(cluster, cluster, producer, group)
+            settlement.settle(ending, [ledger], read_positions(flow.target, flow.name))
+            ended = True
+        return ended
+
+
 def commit_adopted(
     flow: Flow,
     run: str,
@@ -138,8 +175,7 @@ def _append_all(
             epoch=producer.epoch,
             sequence=sequence,
         )
-        request = produce_request({ledger: encoded}, producer.transactional_id)
-        answer = cluster.connection(node).call(request).responses[0].partition_responses[0]
+        answer = produce(cluster, node, ledger, encoded, producer.transactional_id)
         if answer.error_code:
             needed = Right.topic("WRITE", ledger.topic)
             raise fault(answer.error_code, f"Writing to the ledger {ledger.topic}", needed)

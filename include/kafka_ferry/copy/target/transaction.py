@@ -90,7 +90,7 @@ class Transaction:
         queues: by *target* partition, since the last take-over; also of the ledger and the dead letters.
         limits_by_topic: what the remote topics take, since the last take-over.
         uncommitted_bytes: bytes that were queued since the last commit.
-        uncommitted_segments: about so many segments are to be in the next ledger record.
+        uncommitted_segments: about how many segments the next ledger record will hold.
     """
 
     def __init__(

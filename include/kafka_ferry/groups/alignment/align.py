@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from kafka_ferry.groups.alignment.aligned_runs import Alignment, Misaligned
 from kafka_ferry.groups.alignment.record_digests import LogRecords
@@ -31,6 +32,7 @@ def align(
     position: int | None,
     *,
     compacted: bool = False,
+    is_cleaned: bool = False,
     joined: int | None = None,
 ) -> Alignment | None:
     """Find out what the target has of the source; None if nothing, and no position says otherwise.
@@ -40,24 +42,22 @@ def align(
         target: the partition on the target.
         position: the next source offset that the other mirror would copy, by its own account.
         compacted: whether one of the two logs is compacted.
+        is_cleaned: whether the target's is, whose cleaner removes records without a key.
         joined: the source offset that the target's first record must have, where that is known.
 
     Raises:
         Misaligned: the target's records are not those of the source, in its order, or they are fewer
             than the mirror says.
     """
+    kind = _Compaction(compacted, is_cleaned)
     if not len(target):
-        return (
-            None if position is None else _of_nothing(source, target, position, compacted=compacted)
-        )
-    walk = _walk(source, target, position, compacted=compacted, joined=joined)
+        return None if position is None else _of_nothing(source, target, position, kind)
+    walk = _walk(source, target, position, kind, joined)
     if walk is None:
         may_be_lost = target.distinct(compacted=compacted) <= source.start
         if position is not None and position <= source.start and may_be_lost:
             # The source has lost all that was copied: nothing is left to compare.
-            return replace(
-                _of_nothing(source, target, position, compacted=compacted), unknown=len(target)
-            )
+            return replace(_of_nothing(source, target, position, kind), unknown=len(target))
         raise Misaligned(
             "none of its records is one of the source's"
             + (f", of which offset {position - 1} should be there" if position else "")
@@ -65,8 +65,15 @@ def align(
     return walk.alignment(position)
 
 
+class _Compaction(NamedTuple):
+    """Whether one of the logs is compacted, and whether the target's is."""
+
+    either: bool
+    target: bool
+
+
 def _of_nothing(
-    source: LogRecords, target: LogRecords, position: int, *, compacted: bool
+    source: LogRecords, target: LogRecords, position: int, compaction: _Compaction
 ) -> Alignment:
     """The result where no record is left on both sides: the position, as far as nothing contradicts it.
 
@@ -79,8 +86,10 @@ def _of_nothing(
         )
     before = source.below(position)
     copied = ~source.aborted[:before]
-    if compacted:
+    if compaction.either:
         copied &= source.survivors(before, target.keys)
+    if compaction.target and int((copied & ~source.has_key(before)).sum()) <= target.removed:
+        copied &= source.has_key(before)
     missing = int(copied.sum())
     if missing > target.start:
         raise Misaligned(
@@ -95,17 +104,22 @@ def _walk(
     source: LogRecords,
     target: LogRecords,
     position: int | None,
-    *,
-    compacted: bool,
+    compaction: _Compaction,
     joined: int | None,
 ) -> Walk | None:
     """The walk along both logs, with or without aborted records on the target; None without a start."""
-    whole = Walk(source, target, compacted=compacted)
+    whole = Walk(source, target, compacted=compaction.either, is_cleaned=compaction.target)
     if not source.aborted.any():
         return whole if whole.go(position, joined) else None
     # Which one applies depends on the mirror's isolation level, which is read_uncommitted by default.
     with suppress(Misaligned):
         if whole.go(position, joined):
             return whole
-    committed = Walk(source, target, compacted=compacted, without=source.aborted)
+    committed = Walk(
+        source,
+        target,
+        compacted=compaction.either,
+        is_cleaned=compaction.target,
+        without=source.aborted,
+    )
     return committed if committed.go(position, joined) else None

@@ -69,8 +69,16 @@ class LogRecords:
         """How many records are before ``offset``."""
         return int(np.searchsorted(self.offsets, offset))
 
+    @property
+    def removed(self) -> int:
+        """At how many offsets of the log, at the most, a record was that is not there any more."""
+        since = self.first if self.first > self.start else 0
+        return self.end - since - len(self) - len(self.markers)
+
     def survivors(self, before: int, held: Digests) -> Mask:
-        """Which of the first ``before`` records log compaction keeps: the last of each key.
+        """Which of the first ``before`` records log compaction keeps: the last of each key, and all without a key.
+
+        A target's cleaner removes those without a key too, whatever follows: that is for the caller to judge.
 
         A tombstone goes in its time, but never before all that it deletes: it is kept while ``held`` has its key.
 
@@ -81,7 +89,14 @@ class LogRecords:
         keys = self.keys[:before]
         newest = np.zeros(before, np.bool_)
         newest[newest_of_keys(keys)] = True
-        return newest & (~self.tombstones[:before] | np.isin(keys, held))
+        newest |= keys == NO_KEY
+        newest &= ~self.tombstones[:before] | (keys == NO_KEY) | np.isin(keys, held)
+        return newest
+
+    def has_key(self, before: int) -> Mask:
+        """Which of the first ``before`` records have a key."""
+        has_key: Mask = self.keys[:before] != NO_KEY
+        return has_key
 
     def distinct(self, *, compacted: bool) -> int:
         """At how many different offsets of a source, which it has deleted since, the records were at least.
@@ -104,6 +119,12 @@ class LogRecords:
         digests, order = self._by_digest
         first, last = np.searchsorted(digests, digest), np.searchsorted(digests, digest, "right")
         return order[first:last]
+
+
+def no_records() -> LogRecords:
+    """The log of a partition that does not exist."""
+    nothing = np.empty(0, np.int64)
+    return LogRecords(0, 0, nothing, np.empty(0, np.uint64), np.empty(0, np.bool_), nothing)
 
 
 def newest_of_keys(keys: Digests) -> Offsets:

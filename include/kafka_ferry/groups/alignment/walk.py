@@ -27,6 +27,7 @@ class Walk:
         source: the partition on the source.
         target: the partition on the target.
         compacted: whether one of the two logs is compacted.
+        is_cleaned: whether the target's is, whose cleaner removes records without a key.
         without: which of the source's records to ignore, if any.
     """
 
@@ -36,16 +37,18 @@ class Walk:
         target: LogRecords,
         *,
         compacted: bool,
+        is_cleaned: bool = False,
         without: Mask | None = None,
     ) -> None:
         self._all = source
         self._source = source if without is None else source.only(~without)
         self._target = target
         self._compacted = compacted
+        self._is_cleaned = is_cleaned
         self._runs: list[AlignedRun] = []
         self._first = self._next = self._joined = 0
         self._found = 0
-        self._unknown = 0
+        self._unknown = self._unkeyed = 0
         # By record of the target, its place on the source, -1 for none; and how far the target had come before it.
         self._places = np.full(len(target), -1, np.int64)
         self._reached = np.zeros(len(target), np.int64)
@@ -250,6 +253,7 @@ class Walk:
             unknown=self._unknown,
             skipped=there - records,
             aborted=aborted,
+            unkeyed=self._unkeyed,
             leader_epoch=int(everything.leader_epochs[inside.stop - 1]) if inside.stop else -1,
         )
 
@@ -313,10 +317,17 @@ class Walk:
             )
 
     def _explain(self, missing: Offsets, after: int, position: int | None) -> None:
-        """Whether compaction may have removed all of ``missing``: each has a successor, or is an idle tombstone."""
+        """Whether compaction may have removed all of ``missing``: each has a successor, or is an idle tombstone.
+
+        Or it has no key. What the cleaner removes leaves its offset: more than the log lacks, it has not removed.
+        """
         source = self._source
         if self._compacted:
             missing = missing[source.survivors(after, self._target.keys)[missing]]
+            has_key = source.has_key(after)[missing]
+            unkeyed = len(missing) - int(has_key.sum())
+            if self._is_cleaned and unkeyed <= self._target.removed:
+                missing, self._unkeyed = missing[has_key], unkeyed
         if len(missing):
             offset = int(source.offsets[missing[0]])
             said = f"the position of the other mirror is {position}, but " if position else ""

@@ -172,7 +172,7 @@ class _Topic:
         self._source = state.source.topics[choice.topic]
         # Once a topic: of a function it takes the file.
         self._transform = flow.fingerprint_of(choice.topic)
-        self._there = self._after = self._cut = 0
+        self._there = self._after = self._cut = self._unread = 0
         self._ends_early = False
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
@@ -220,9 +220,10 @@ class _Topic:
         if not self.ranges and self._there:
             yield Note(
                 topic,
-                "Nothing to backfill: by the ledger all of the source's records of the window below the flow's "
-                f"position were copied to {' or '.join(places)}, {self._there:,} offsets. What was lost there since "
-                "`ferry verify --all` finds, and `ferry repair --append` copies.",
+                "Nothing to backfill: by the ledger all of the source's records of the window that it looks at below "
+                f"the flow's position were copied to {' or '.join(places)}, {self._there:,} offsets."
+                f"{self._unread_text} What was lost there since `ferry verify --all` finds, and `ferry repair "
+                "--append` copies.",
             )
         elif not self.ranges and not self._after:
             found = "the source has no record in the window."
@@ -244,6 +245,16 @@ class _Topic:
                 f"In {self._cut:,} partitions the source's log starts within the window's offsets: "
                 "records of the window that were deleted before that cannot be copied.",
             )
+
+    @property
+    def _unread_text(self) -> str:
+        """What a backfill does not look at below the position, a sentence; "" where it looks at all."""
+        if not self._unread:
+            return ""
+        return (
+            f" It does not look at {self._unread:,} offsets below the flow's position, which come after a record that "
+            "is newer than the window by more than backfill.disorder.ms: -1 finds records that came so late."
+        )
 
     @property
     def _is_separate(self) -> bool:
@@ -308,6 +319,7 @@ class _Topic:
             return None, 0
         last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
         start, end = max(first, bounds.start), min(last, position)
+        self._unread += max(0, position - max(last, start))
         self._ends_early |= last <= start < bounds.end
         after = max(0, last - max(start, position))
         return ((start, end) if start < end else None), after

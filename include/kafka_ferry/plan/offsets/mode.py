@@ -84,7 +84,7 @@ def has_preserved_offsets(pair: Pair) -> bool | None:
     """Whether the remote topic was begun with preserved offsets; None if it was not begun."""
     if pair.mark:
         return pair.mark.preserved
-    # Written by a release without marks, or after the ledger was lost.
+    # Without a mark, as after the ledger was lost, the positions tell.
     known = [position for position in pair.positions.values() if pair.is_of_remote(position)]
     return known[0].producer is not None if known else None
 

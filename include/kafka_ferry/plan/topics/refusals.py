@@ -227,7 +227,7 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
     Situation(
         holds=lambda it: it.moved_to is not None,
         reason="the flow's group has the position {it.moved_to}, but by the ledger copying has reached "
-        "{it.offset}: another client has committed there.",
+        "{it.offset}: another client has committed there, or the group has lost its newest offsets (a power cut?).",
         advice="Find out which principals may write to the flow's group.",
         option="on.position.moved",
         go_on="ledger",

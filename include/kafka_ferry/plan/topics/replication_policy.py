@@ -244,8 +244,6 @@ POLICIES: dict[str, type[ReplicationPolicy]] = {
     "DefaultReplicationPolicy": DefaultReplicationPolicy,
     "IdentityReplicationPolicy": IdentityReplicationPolicy,
 }
-# Old names that files may still use for classes that have moved.
-_EARLIER_NAMES: Final = {"kafka_ferry.plan.kept_names.KeptNames": KeptNames}
 # Two name suffixes that no policy treats in a special way.
 _ENDS: Final = ("0", "z9")
 
@@ -267,7 +265,7 @@ def policy_of(flow: Flow) -> ReplicationPolicy:
             internal_separator=own,
         )
         made.configure(dict(flow.policy_settings))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         name = flow.replication_policy_class
         raise _wrong(flow, f"{name} cannot be instantiated: {error!r}") from error
     return Renamed(made, flow.topics_rename) if flow.topics_rename else made
@@ -285,15 +283,15 @@ def remote_prefix(policy: ReplicationPolicy, prefix: str) -> str | None:
 
 def _class(flow: Flow) -> type[ReplicationPolicy]:
     name = str(flow.replication_policy_class)
-    known = POLICIES.get(name) or _EARLIER_NAMES.get(name)
+    known = POLICIES.get(name)
     if known:
         return known
     module_name, _, class_name = name.rpartition(".")
     check_module(flow.file, _KEY, name)
     try:
         module = import_module(module_name)
-    except Exception as error:
-        # Whatever the module raises on import becomes a message, not a traceback.
+    # Also what a program does at its end, which would end this process: Airflow's API server, where a page is shown.
+    except (Exception, SystemExit) as error:
         raise _wrong(flow, f"{module_name} cannot be imported: {error!r}") from error
     found = getattr(module, class_name, None)
     if found is None:

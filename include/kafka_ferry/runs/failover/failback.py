@@ -53,7 +53,9 @@ def failback(
         moves = move_groups(back, ledger, run=run, write=not dry_run, only=groups, home=True)
         copied_to = copied_ends(back, ledger)
         notes = _notes(flow)
-        return outlook(back, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
+        return outlook(
+            back, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
+        )
 
 
 def _has_run(flow: Flow) -> bool:

@@ -7,11 +7,12 @@ Every step may be repeated; no offset is ever moved backwards.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now, until_text
+from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
@@ -36,8 +37,10 @@ from kafka_ferry.runs.failover.last_known import (
     seen_groups,
     translate_known,
 )
+from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
+from kafka_ferry.runs.provenance.log_ends import hidden_ends
+from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
-from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -47,12 +50,15 @@ from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
+    from kafka_ferry.model import Topic
 
 log = logging.getLogger(__name__)
 
 # During a failover an operator must not wait a minute for a cluster that is gone.
 _SOURCE_RETRY_S: Final = 10
 _RECORDS_LOOKED_AT: Final = 1_000
+# A transaction that ends now hides records for a moment.
+_PAUSES_S: Final = (0.2, 1.0, 2.0)
 
 
 def failover(
@@ -97,7 +103,9 @@ def failover(
             )
         copied_to = {} if silence else copied_ends(flow, ledger)
         notes += tuple(_of_other_sources(flow, moves))
-        found = outlook(flow, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
+        found = outlook(
+            flow, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
+        )
         return replace(found, source_answers=not silence)
 
 
@@ -177,6 +185,7 @@ def projected_ledger(flow: Flow, *, has_run: bool = False) -> LedgerTable:
 
 def outlook(
     flow: Flow,
+    ledger: LedgerTable,
     moves: GroupMoves,
     copied_to: Mapping[TopicPartition, int],
     *,
@@ -189,6 +198,7 @@ def outlook(
 
     Args:
         flow: the flow into the cluster that the groups move to.
+        ledger: its ledger, projected.
         moves: what was done.
         copied_to: by source partition, the offset up to which it is copied.
         run: the id of this failover.
@@ -207,6 +217,7 @@ def outlook(
     readable, _ = control.readable_topics(topics)
     wait_s = flow.partition_wait_ms / 1000
     logs = control.log_bounds(readable.values(), "read_uncommitted", wait_s=wait_s)
+    hidden = _still_hidden(flow, control, ledger, readable.values())
     groups = []
     for move in moves.groups:
         state, offsets = states[move.group.name], committed.get(move.group.name, {})
@@ -219,6 +230,7 @@ def outlook(
                 logs,
                 is_done=is_done,
                 goes_to=flow.target.alias,
+                hidden=hidden,
             )
         )
     return Outlook(
@@ -232,6 +244,19 @@ def outlook(
         notes=(*notes, *moves.notes),
         failures=tuple(dict.fromkeys((*moves.failures, *map(str, unknown)))),
     )
+
+
+def _still_hidden(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
+) -> frozenset[TopicPartition]:
+    """The *target* partitions that hide copied records for longer than a transaction's end takes."""
+    hidden = hidden_ends(flow, target, ledger, topics)
+    for pause_s in _PAUSES_S:
+        if not hidden:
+            break
+        time.sleep(pause_s)
+        hidden &= hidden_ends(flow, target, ledger, topics)
+    return hidden
 
 
 def _why_silent(flow: Flow) -> str:
@@ -260,19 +285,7 @@ def _doubt(flow: Flow, ledger: LedgerTable, why: str, known: GroupMoves) -> str:
             f"No run has stored the groups' offsets in {flow_state(flow).location}: those in the ledger are used. What "
             "the groups have read in other topics, such as those that came from the target, is unknown."
         )
-    return f"{flow.source.alias} {why} {since} {_complete_until(flow, ledger)}"
-
-
-def _complete_until(flow: Flow, ledger: LedgerTable) -> str:
-    """Until when the copy was proved complete by the last run, as far as this machine's state folder knows.
-
-    Partitions that were copied and never proved count as such.
-    """
-    unknown = "How many records are not copied is unknown."
-    partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
-    copied = dict.fromkeys(map(str, ledger.positions()), 0)
-    until = until_text((copied | dict(partitions)).values())
-    return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
+    return f"{flow.source.alias} {why} {since} {last_complete(flow, ledger)}"
 
 
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:
@@ -311,7 +324,8 @@ def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> Firs
 def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
     """By source partition, the offset up to which its records are on the target.
 
-    Nothing is said of partitions whose topic was deleted or recreated on either side, or given up, since then.
+    Nothing is said of partitions whose topic was deleted or recreated on either side, or given up, since then; nor
+    where the source's log parts from what was copied at an unknown offset.
 
     Raises:
         FerryError: if one of the clusters does not answer.
@@ -323,11 +337,16 @@ def copied_ends(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
     positions = ledger.positions() | read_positions(flow.target, flow.name)
     source = ClusterControl(flow.source).topic_ids(topics.values(), only_visible=True)
     target = ClusterControl(flow.target).topic_ids(topics, only_visible=True)
-    return {
-        TopicPartition(topics[tp.topic], tp.partition): position.offset
+    copied = {
+        TopicPartition(topics[tp.topic], tp.partition): position
         for tp, position in positions.items()
         if tp.topic in topics
         and position.topic_id in ("", source.get(topics[tp.topic], ""))
         and position.remote_topic_id in ("", target.get(tp.topic, ""))
         and position.remote_topic_id not in released
     }
+    names = {topic: remote for remote, topic in topics.items()}
+    # What was copied of a branch that the source has lost since is none of its records.
+    parted = diverged_epochs(flow.source, ledger, copied, names)
+    known = {tp: parted.get(tp, it.offset) for tp, it in copied.items()}
+    return {tp: offset for tp, offset in known.items() if offset >= 0}

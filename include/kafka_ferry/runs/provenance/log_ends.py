@@ -50,6 +50,11 @@ class LogEnds(NamedTuple):
         return self.log.end < self.ledger_end.offset
 
     @property
+    def lacks_end(self) -> bool:
+        """Whether the log lacks the last record that the ledger has, or its transaction's marker."""
+        return self.log.end < self.ledger_end.offset + self.ledger_end.is_own
+
+    @property
     def is_quiet(self) -> bool:
         """Whether nothing but a transaction's marker can lie after the ledger's end."""
         end, start = self.ledger_end.offset, self.log.start

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow.compute as pc
 
@@ -36,7 +36,7 @@ from kafka_ferry.wire.transactions.endings import producer_ids, transactional_id
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.header import BatchHeader
     from kafka_ferry.config import Flow
-    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.ledger import LedgerEnd, LedgerTable
     from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
@@ -103,7 +103,8 @@ def lost_ends(
     with connect(flow.target) as cluster:
         replaced = replaced_ends(cluster, ledger, kept)
         if not ends.keys() <= cut:
-            replaced |= _replaced_ends(cluster, ledger, ends, _own_producers(cluster, flow, ledger))
+            own = _own_producers(cluster, flow, ledger)
+            replaced |= _replaced_ends(cluster, ledger, ends, own).keys()
         return cut | replaced
 
 
@@ -184,9 +185,10 @@ def _find_mismatches(
     with connect(flow.target) as cluster:
         own = _own_producers(cluster, flow, ledger)
         replaced = _replaced_ends(cluster, ledger, ends, own)
-        for tp in replaced:
-            found[tp] = LogMismatch(ends[tp].ledger_end.offset, ends[tp].log.end, is_replaced=True)
-        for tp in loud.keys() - replaced:
+        for tp, is_aborted in replaced.items():
+            at, end_there = ends[tp].ledger_end.offset, ends[tp].log.end
+            found[tp] = LogMismatch(at, end_there, is_replaced=True, is_aborted=is_aborted)
+        for tp in loud.keys() - replaced.keys():
             end = loud[tp]
             first = max(end.ledger_end.offset, end.log.start)
             at = _first_of(cluster, flow.name, tp, first, own)
@@ -200,8 +202,10 @@ def _replaced_ends(
     ledger: LedgerTable,
     ends: Mapping[TopicPartition, LogEnds],
     own: frozenset[int] | None,
-) -> frozenset[TopicPartition]:
+) -> dict[TopicPartition, bool]:
     """The *target* partitions whose logs are long enough, but have something else where the ledger has the last record.
+
+    Each with whether that is a record of an aborted transaction.
 
     A log that ends where it should has the flow's marker there: whose it is, brokers tell in one request each. Only
     where it is missing or another's, and where the log ends later, the record before it is read.
@@ -215,31 +219,31 @@ def _replaced_ends(
         and end.log.start < end.ledger_end.offset < end.log.end
     }
     asked = [*loud, *(_unmarked_ends(cluster, ledger, marked, own) if marked else ())]
-    replaced = {tp for tp in asked if _is_replaced(cluster, ledger, tp, ends[tp], own)}
-    return frozenset(replaced | _cut_since_takeover(cluster, ends))
+    looked_at = {tp: _replaced_by(cluster, ledger, tp, ends[tp], own) for tp in asked}
+    replaced = {tp: by == "aborted" for tp, by in looked_at.items() if by}
+    kept = {tp: it.ledger_end for tp, it in ends.items() if it.log.start < it.ledger_end.offset}
+    return replaced | dict.fromkeys(cut_since_takeover(cluster, kept), False)
 
 
-def _cut_since_takeover(
-    cluster: WireCluster, ends: Mapping[TopicPartition, LogEnds]
+def cut_since_takeover(
+    cluster: WireCluster, ends: Mapping[TopicPartition, LedgerEnd]
 ) -> set[TopicPartition]:
     """The *target* partitions that have lost what another mirror wrote there last, and a takeover has compared.
 
     Whatever has taken its place, the leader epoch in which it was written ends earlier now.
+
+    Args:
+        cluster: the target.
+        ends: the ledger's ends that have not expired; those of the flow's own records are passed over.
     """
     taken = {
-        tp: end.ledger_end.remote_epoch
-        for tp, end in ends.items()
-        if not end.ledger_end.is_own
-        and end.ledger_end.remote_epoch >= 0
-        and end.log.start < end.ledger_end.offset
+        tp: it.remote_epoch for tp, it in ends.items() if not it.is_own and it.remote_epoch >= 0
     }
     if not taken:
         return set()
     found = retry(lambda: epoch_ends(cluster, taken))
     return {
-        tp
-        for tp, there in found.items()
-        if there.epoch != taken[tp] or there.end < ends[tp].ledger_end.offset
+        tp for tp, there in found.items() if there.epoch != taken[tp] or there.end < ends[tp].offset
     }
 
 
@@ -261,14 +265,14 @@ def _unmarked_ends(
             yield tp
 
 
-def _is_replaced(
+def _replaced_by(
     cluster: WireCluster,
     ledger: LedgerTable,
     partition: TopicPartition,
     end: LogEnds,
     own: frozenset[int] | None,
-) -> bool:
-    """Whether another batch lies where the ledger has the last record that was copied.
+) -> Literal["", "aborted", "another"]:
+    """What lies where the ledger has the last record that was copied; "" for that record, or where nothing tells.
 
     The log was truncated then, and has grown past the ledger's end since: its end tells nothing of that. Whatever
     compaction or retention has taken tells nothing either, nor does what another mirror has written last: that may be
@@ -276,7 +280,7 @@ def _is_replaced(
     """
     last = end.ledger_end.offset - 1
     if not (end.ledger_end.is_own and end.log.start <= last < end.log.end):
-        return False
+        return ""
     try:
         with retry_for(_TAIL_S):
             batch, is_aborted = retry(
@@ -284,17 +288,18 @@ def _is_replaced(
             )
     except Unanswered as error:
         log.warning("%s", error)
-        return False
+        return ""
     if batch is None:
-        return False
+        return ""
     if is_aborted or batch.header.is_control:
-        # A marker has taken the offset of a record, or an attempt of the flow's own has.
-        return True
+        # A marker has taken the offset of a record, or an attempt of the flow's own may have.
+        return "another" if batch.header.is_control else "aborted"
     if own and batch.header.producer_id in own:
-        return False
+        return ""
     # The writers' ids may have changed since: the ledger's record is of the same transaction.
     writer = _writer_of_last(ledger, partition, end.ledger_end.offset)
-    return writer is not None and batch.header.producer_id != writer
+    is_another = writer is not None and batch.header.producer_id != writer
+    return "another" if is_another else ""
 
 
 def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) -> int | None:
@@ -323,6 +328,23 @@ def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> fro
         return retry(lambda: producer_ids(cluster, names))
     except AccessDenied:
         return None
+
+
+def own_among(flow: Flow, ledger: LedgerTable, producers: Collection[int]) -> frozenset[int]:
+    """Those of producers that are the flow's own writers, as far as coordinators tell.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    if not producers:
+        return frozenset()
+    with connect(flow.target) as cluster:
+        own = _own_producers(cluster, flow, ledger)
+        if own is None:
+            return frozenset()
+        return frozenset(
+            it for it in producers if retry(partial(_is_own, cluster, flow.name, it, own))
+        )
 
 
 def _first_of(

@@ -51,7 +51,7 @@ def preserved_ends(
         FerryError: if the target does not answer.
     """
     kept = _preserved_topics(ledger, topics)
-    ends = ledger.target_ends(kept.values())
+    ends = ledger.target_ends(kept.values()) if kept else {}
     logs = _logs(flow, target, kept) if ends else {}
     return {tp: LogEnds(ends[tp], bounds) for tp, bounds in logs.items() if tp in ends}
 

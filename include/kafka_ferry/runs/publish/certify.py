@@ -164,6 +164,7 @@ def _header(
 ) -> Header:
     flow, rows, window = run.flow, report.proof.ranges, plan.options.window
     expectations = report.proof.verdict.expectations if report.proof.verdict else ()
+    run.project_ledger()
     reasons = Counter[str]()
     for row in rows:
         reasons.update(_reasons(row))
@@ -181,7 +182,7 @@ def _header(
         target=CertifiedCluster(alias=flow.target.alias, cluster_id=plan.target_cluster_id),
         rules={
             **{name: _text(value) for name, value in _selection(run).items()},
-            "isolation.level": flow.isolation_level,
+            "isolation.level": ", ".join(_isolation_levels(run, plan, rows)),
             **_transforms(run, rows),
             **_schema_ids(plan),
         },
@@ -205,6 +206,13 @@ def _selection(run: RunContext) -> dict[str, Any]:
     return found
 
 
+def _isolation_levels(run: RunContext, plan: Plan, rows: Sequence[RangeRow]) -> list[str]:
+    """By which of the source's records the ranges were copied, as their runs have said when they began."""
+    runs = {row.ledger.run for row in rows}
+    own = {plan.isolation_level} if plan.run in runs else set()
+    return sorted(run.ledger.isolation_levels(runs - {plan.run}) | own)
+
+
 def _transforms(run: RunContext, rows: Sequence[RangeRow]) -> dict[str, str]:
     """The transform rules by which ranges were copied, by the ledger, each with its topics and its fingerprint.
 
@@ -212,7 +220,6 @@ def _transforms(run: RunContext, rows: Sequence[RangeRow]) -> dict[str, str]:
     """
     keys = {(row.ledger.ledger_offset, row.topic, row.partition, row.start) for row in rows}
     offsets = [offset for offset, *_ in keys]
-    run.project_ledger()
     # By the topic: others may be able to write to the table in the state folder.
     entries = run.ledger.ranges_in_topic(min(offsets), max(offsets) + 1)
     topics = defaultdict[str, set[str]](set)

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 from kafka_ferry.batched import batched
 from kafka_ferry.batches import BatchHeader, first_time, split_batches
 from kafka_ferry.batches.record_format.header import HEADER
-from kafka_ferry.clock import now_ms
+from kafka_ferry.clock import now_ms, until_text
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
@@ -128,6 +128,18 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     return found.rows
 
 
+def last_complete(flow: Flow, ledger: LedgerTable) -> str:
+    """Until when the copy was proved complete by the last run, as far as this machine's state folder knows: sentences.
+
+    Partitions that were copied and never proved count as such.
+    """
+    unknown = "How many records are not copied is unknown."
+    partitions = RunFolder(flow_state(flow).folder("runs"), "").verified_until().partitions
+    copied = dict.fromkeys(map(str, ledger.positions()), 0)
+    until = until_text((copied | dict(partitions)).values())
+    return f"By the last run the copy was complete until {until}. {unknown}" if until else unknown
+
+
 def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     """The lag of each partition that ``flow`` mirrors, by its ledger.
 
@@ -138,11 +150,16 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
     Raises:
         FerryError: no topic of the flow matches them.
         ConfigError: a pattern of theirs is not valid.
-        ClusterUnreachable: if a cluster does not answer.
+        ClusterUnreachable: if a cluster does not answer; if it is the source, with until when the copy was complete.
         AccessDenied: without the right to look.
     """
     source = ClusterControl(flow.source)
-    names = source.topic_names()
+    try:
+        names = source.topic_names()
+    except ClusterUnreachable as unreachable:
+        proved = last_complete(flow, flow_ledger(flow))
+        advice = f"{unreachable.advice} {proved}"
+        raise ClusterUnreachable(unreachable.message, advice=advice) from unreachable
     topics, refused = source.readable_topics(select_topics(flow, names)[0])
     upstream = find_upstream(flow, source, names, topics)
     target = ClusterControl(flow.target)

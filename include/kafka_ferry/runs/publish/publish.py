@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.batches import Reason
+from kafka_ferry.batches.rule_counts import CHANGED
 from kafka_ferry.clock import now_ms
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.ledger.accounts import accounts
@@ -60,7 +61,7 @@ _COLUMNS: Final = [
     "lost",
     "adopted",
     "transform",
-    "changed",
+    "rule_counts",
 ]
 _BARS: Final = 60
 _TOPICS: Final = 50
@@ -174,7 +175,10 @@ def _topics(plan: Plan, counts: RunCounts) -> RunTopics:
     )
     return RunTopics(
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.remarks.skipped),
-        notes=(*map(str, plan.remarks.notes), *(it.doubt for it in counts.rules if it.doubt)),
+        notes=(
+            *map(str, plan.remarks.notes),
+            *(chain.from_iterable(it.doubts for it in counts.rules)),
+        ),
         changes=tuple(map(str, changes)),
         drifts=tuple(map(str, (*plan.topics.drifts, *plan.topics.misplacements))),
         retirements=tuple(map(str, plan.topics.retirements)),
@@ -237,17 +241,20 @@ def _rule_counts(flow: Flow, rows: Iterable[Mapping[str, Any]]) -> Iterator[Rule
     ruled = [row for row in rows if row["transform"]]
     fingerprints = {topic: flow.fingerprint_of(topic) for topic in {row["topic"] for row in ruled}}
     sums: dict[int, Counter[str]] = defaultdict(Counter)
+    by_name: dict[int, Counter[str]] = defaultdict(Counter)
     for row in ruled:
         rule = flow.transform_of(row["topic"])
         if rule and row["transform"] == fingerprints[row["topic"]]:
             left_out = dict(row["reasons"]).get(Reason.FILTERED, 0)
-            sums[flow.transform.index(rule)].update(
-                records=row["records"] + left_out, changed=row["changed"], left_out=left_out
+            index, counts = flow.transform.index(rule), dict(row["rule_counts"])
+            sums[index].update(
+                records=row["records"] + left_out, changed=counts.pop(CHANGED, 0), left_out=left_out
             )
+            by_name[index].update(counts)
     for index, those in sorted(sums.items()):
         if those["records"]:
             is_to_change = flow.transform[index].is_to_change
-            yield RuleCounts(index + 1, **those, changes=is_to_change)
+            yield RuleCounts(index + 1, **those, changes=is_to_change, by_name=dict(by_name[index]))
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:

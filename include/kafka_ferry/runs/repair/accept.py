@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import AcceptedRange, VerificationEntry, append_entry
+from kafka_ferry.runs.repair.held_records import read_lacking
 from kafka_ferry.runs.state.run_context import RunContext
 
 if TYPE_CHECKING:
+    from kafka_ferry.ledger import LedgerRange, LedgerTable
+    from kafka_ferry.model import TopicPartition
+    from kafka_ferry.runs.repair.missing_offsets import Span
     from kafka_ferry.verify import RangeRow
 
+# About 400 KB of JSON: a ledger record must stay below the default max.message.bytes. What is not named explains
+# nothing once a part of the range has expired, and is for a person to decide again.
+_MOST_SPANS: Final = 10_000
 
-def accepted_range(row: RangeRow, reason: str) -> AcceptedRange:
+
+def range_at(
+    ledger: LedgerTable, ledger_offset: int, source: TopicPartition, start: int
+) -> LedgerRange:
+    """The range of a *source* partition that begins at ``start`` in the ledger's record at an offset.
+
+    Raises:
+        FerryError: there is none.
+    """
+    for entry in ledger.ranges_within(ledger_offset, ledger_offset + 1):
+        copied = entry.copied
+        if (copied.topic, copied.partition) == (
+            source.topic,
+            source.partition,
+        ) and copied.start == start:
+            return entry
+    raise FerryError(f"The ledger has no range {source} from {start} at {ledger_offset}")
+
+
+def accepted_range(row: RangeRow, reason: str, missing: Sequence[Span]) -> AcceptedRange:
     """A range as it was read back, to be left so.
 
     What has expired by then counts as had: as many records more must not be missing later.
+
+    Args:
+        row: what was read back.
+        reason: why, for those who read the ledger.
+        missing: the *target* offsets at which its records are missing, ascending.
     """
     return AcceptedRange(
         ledger_offset=row.ledger.ledger_offset,
@@ -26,16 +58,27 @@ def accepted_range(row: RangeRow, reason: str) -> AcceptedRange:
         records=row.recount.target_records + row.recount.expired,
         digest=row.recount.digest_read,
         reason=reason,
+        missing=tuple(missing),
     )
 
 
-def accept_ranges(run: RunContext, accepted: Sequence[AcceptedRange]) -> None:
-    """Record in the ledger that ranges are left as they are.
+def accept_ranges(run: RunContext, rows: Sequence[RangeRow], reason: str) -> None:
+    """Record in the ledger that ranges are left as they were read back.
+
+    Args:
+        run: the repair.
+        rows: what was read back of each.
+        reason: why, for those who read the ledger.
 
     Raises:
-        FerryError: the ledger cannot be written.
+        FerryError: one of them lacks more by now; or the ledger cannot be written.
     """
     run.project_ledger()
+    room, accepted = _MOST_SPANS, list[AcceptedRange]()
+    for row in rows:
+        missing = _lacking(run, row)[:room]
+        room -= len(missing)
+        accepted.append(accepted_range(row, reason, missing))
     entry = VerificationEntry(
         flow=run.flow.name,
         run=run.run_id,
@@ -47,3 +90,15 @@ def accept_ranges(run: RunContext, accepted: Sequence[AcceptedRange]) -> None:
     )
     append_entry(run.flow, entry)
     run.project_ledger()
+
+
+def _lacking(run: RunContext, row: RangeRow) -> Sequence[Span]:
+    entry = range_at(run.ledger, row.ledger.ledger_offset, row.source, row.start)
+    missing = read_lacking(run.flow, entry)
+    known = row.ledger.copied - row.recount.target_records - row.recount.expired
+    if sum(end - start for start, end in missing) > known:
+        raise FerryError(
+            f"{row.target} lacks more of {row} than when it was verified.",
+            advice="Verify again: a person decides on what is there now.",
+        )
+    return missing

@@ -39,7 +39,7 @@ from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.plan.schedule.sharding import writers_of
-from kafka_ferry.runs.repair.accept import accept_ranges, accepted_range
+from kafka_ferry.runs.repair.accept import accept_ranges, range_at
 from kafka_ferry.runs.repair.consequences import CommittedOffsets, committed_offsets, consequences
 from kafka_ferry.runs.repair.held_records import HeldRecords, read_held
 from kafka_ferry.runs.repair.missing_offsets import spans_of, without
@@ -126,11 +126,7 @@ class AppendMissing:
 
     def proposal_at(self, ledger_offset: int, source: TopicPartition, start: int) -> AppendProposal:
         """The proposal for a partition's range that begins at ``start`` in the ledger's record at an offset."""
-        for entry in self._run.ledger.ranges_within(ledger_offset, ledger_offset + 1):
-            copied = entry.copied
-            if (copied.topic, copied.partition, copied.start) == (*_pair(source), start):
-                return self._proposal(entry)
-        raise FerryError(f"The ledger has no range {source} from {start} at {ledger_offset}")
+        return self._proposal(range_at(self._run.ledger, ledger_offset, source, start))
 
     def _proposal(self, entry: LedgerRange) -> AppendProposal:
         copied = entry.copied
@@ -239,13 +235,13 @@ class AppendMissing:
         """Record that the range is left as it is, and what earlier repairs of it have lost again."""
         earlier = [it for it in self._earlier_repairs(entry) if it.copied.records]
         rows = self._read_back([entry, *earlier])
-        accepted = [
-            accepted_range(row, reason)
+        lacking = [
+            row
             for row in rows
             if row.ledger.ledger_offset == entry.ledger_offset
             or row.recount.target_records + row.recount.expired < row.ledger.copied
         ]
-        accept_ranges(self._run, accepted)
+        accept_ranges(self._run, lacking, reason)
 
     def _earlier_repairs(self, entry: LedgerRange) -> Iterator[LedgerRange]:
         """Ranges that only repairs have copied: no other may have records of the same source offsets."""

@@ -15,7 +15,7 @@ from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model.plan import read_plan
-from kafka_ferry.runs.repair.accept import accept_ranges, accepted_range
+from kafka_ferry.runs.repair.accept import accept_ranges
 from kafka_ferry.runs.repair.append_missing import AppendMissing
 from kafka_ferry.runs.repair.give_up import Repair
 from kafka_ferry.runs.state.run_context import RunContext
@@ -154,7 +154,7 @@ class Findings:
             chosen.append(finding)
         rows = [self._rows[name][0] for name in names]
         repair = RunContext.of(self._flow, run_id_now("repair"))
-        accept_ranges(repair, [accepted_range(row, reason) for row in rows])
+        accept_ranges(repair, rows, reason)
         return chosen
 
     @staticmethod

@@ -16,7 +16,7 @@ from kafka_ferry.ledger import LedgerRange
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.cluster_state import HANGING
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.repair.missing_offsets import Span, missing_offsets, spans_of
+from kafka_ferry.runs.repair.missing_offsets import Span, missing_offsets, spans_of, without
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.fetch import fetch_one
 from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
@@ -124,6 +124,20 @@ def read_held(flow: Flow, entry: LedgerRange, others: Iterable[Segment]) -> Held
         committed = flow.isolation_level == "read_committed"
         here = _records(cluster, of_source, [(copied.start, copied.end)], committed=committed)
     return HeldRecords(entry.target, log.start, log.end, copied.segments, again, there, here)
+
+
+def read_lacking(flow: Flow, entry: LedgerRange) -> list[Span]:
+    """The *target* offsets at which a range's records are missing and have not expired, ascending.
+
+    Raises:
+        FerryError: if the partition cannot be read.
+    """
+    spans = sorted(map(_span, entry.copied.segments))
+    with connect(flow.target) as cluster:
+        log = retry(lambda: partition_log(cluster, entry.target))
+        there = _records(cluster, log, spans, committed=not entry.copied.preserved)
+    present = [(-1, log.start), *spans_of(sorted(there))]
+    return [part for span in spans for part in without(span, present)]
 
 
 def _require_visible(cluster: WireCluster, log: PartitionLog, end: int) -> None:

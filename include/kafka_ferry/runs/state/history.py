@@ -1,7 +1,7 @@
 """A flow's history: a line for each published run, the newest last, in one file next to the runs.
 
-It stays when runs' folders are deleted, so that plots reach further back than reports. It may be
-deleted at any time; only the past of the plots is lost then.
+It stays when runs' folders are deleted, so that plots reach further back than reports. It may be deleted at any
+time: the page then knows only the runs that are published after that.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
         unknown = read_positions(flow.target, flow.name)
         return FlowPositions(unknown, unconfirmed=frozenset(unknown))
     found = _compare(flow, ledger, topic)
-    if found.moved:
+    if found.moved or found.unconfirmed:
         # The ledger's record of a position may be hidden: then no other client has committed it.
         require_settled(flow.target, topic)
         found = _compare(flow, ledger, topic)
@@ -50,7 +50,7 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     return FlowPositions(
         known={tp: _merge(committed.get(tp), written.get(tp)) for tp in committed.keys() | written},
         moved={tp: committed[tp].offset for tp in moved},
-        unconfirmed=frozenset(committed.keys() - written.keys()),
+        unconfirmed=found.unconfirmed,
         ledger_end=end,
     )
 
@@ -62,6 +62,11 @@ class _Compared(NamedTuple):
     written: Mapping[TopicPartition, Position]
     moved: frozenset[TopicPartition]
     ledger_end: int
+
+    @property
+    def unconfirmed(self) -> frozenset[TopicPartition]:
+        """The partitions whose positions the ledger has nothing of."""
+        return frozenset(self.committed.keys() - self.written.keys())
 
 
 def _compare(flow: Flow, ledger: LedgerTable, topic: str) -> _Compared:

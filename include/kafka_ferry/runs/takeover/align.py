@@ -10,12 +10,14 @@ from typing import Final
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.record_digests import no_records
 from kafka_ferry.groups.alignment.spread import align_spread
 from kafka_ferry.ledger import LedgerEnd, LedgerTable
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.record_digests import read_log
+from kafka_ferry.verify.counts import count
 from kafka_ferry.wire import WireCluster, connect
 
 _SHOWN: Final = 5
@@ -96,7 +98,9 @@ class Aligner:
         sources, targets = dict[int, LogRecords](), dict[int, LogRecords]()
         for number in range(pair.remote.partitions):
             position = pair.position(number)
-            reached = known.get(number, LedgerEnd()) if position else LedgerEnd()
+            # Of a partition that the source lacks, a takeover has compared what is there.
+            is_known = position is not None or number >= pair.source.partitions
+            reached = known.get(number, LedgerEnd()) if is_known else LedgerEnd()
             target_tp = TopicPartition(pair.remote_topic, number)
             source_tp = TopicPartition(pair.topic, number)
             compacted = _is_compacted(pair)
@@ -117,6 +121,7 @@ class Aligner:
                     target,
                     self._positions.get(source_tp),
                     compacted=compacted,
+                    is_cleaned=pair.remote.is_compacted,
                     joined=position.offset if position else None,
                 )
             except Misaligned as error:
@@ -177,16 +182,16 @@ class Aligner:
         ]
         asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
         found = align_spread(sources, targets, asked, compacted=_is_compacted(pair))
-        for number, (source, target) in enumerate(zip(sources.values(), targets, strict=False)):
+        for number, target in enumerate(targets):
             if len(target):
-                # Of others' records: what is copied of this partition goes after them.
+                # Of others' records: what is copied of this partition goes after them, once the source has it.
+                source = sources.setdefault(number, no_records())
                 found.setdefault(number, Alignment(source.start, source.start))
         reason = (
             "its records are in other partitions than on the source, so they cannot be matched."
         )
-        compared = dict(enumerate(targets[: len(sources)]))
-        aligned = self._alignment_of(pair, found, sources, compared, reason)
-        return replace(aligned, is_whole=not any(map(len, targets[len(sources) :])))
+        aligned = self._alignment_of(pair, found, sources, dict(enumerate(targets)), reason)
+        return replace(aligned, is_whole=True)
 
     def _is_past(self, pair: Pair) -> bool:
         """Whether the flow is nowhere before the other mirror's positions: that one has copied nothing since."""
@@ -232,6 +237,9 @@ class Aligner:
         if trusted:
             state = "unproved" if len(trusted) == len(found) else "ready"
             reason = f"no record is left to compare in {_numbers_text(trusted)}: the position there is only trusted."
+        if unkeyed := {number: it.unkeyed for number, it in found.items() if it.unkeyed}:
+            state = "unproved"
+            reason = f"{reason} {_unkeyed_text(unkeyed)}".lstrip()
         handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
         return Aligned(pair, handover, found, sources, targets)
 
@@ -267,6 +275,15 @@ def _numbers_text(partitions: Sequence[int]) -> str:
     shown = ", ".join(map(str, partitions[:_SHOWN]))
     more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
     return f"partition{'s' if len(partitions) > 1 else ''} {shown}{more}"
+
+
+def _unkeyed_text(unkeyed: Mapping[int, int]) -> str:
+    missing = sum(unkeyed.values())
+    return (
+        f"{count(missing, 'record')} without a key that the source has {'is' if missing == 1 else 'are'} not there in "
+        f"{_numbers_text([*unkeyed])}: the cleaner of a compacted topic removes such records, and whether they were "
+        "lost otherwise cannot be known. `ferry audit` counts them as missing, unless the source is compacted too."
+    )
 
 
 def _is_compacted(pair: Pair) -> bool:

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan.backfill.separate_topic import separate_topic
-from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends_and_leaderless
+from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends, log_ends_and_leaderless
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
-from kafka_ferry.runs.provenance.preserved_ends import after_positions
+from kafka_ferry.runs.provenance.preserved_ends import after_positions, preserved_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from kafka_ferry.config import Flow
     from kafka_ferry.control import ClusterControl
     from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerRange, LedgerTable
-    from kafka_ferry.model import Plan, Topic, TopicPartition
+    from kafka_ferry.model import Plan, Topic
+    from kafka_ferry.runs.provenance.log_ends import LogEnds
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.verify.recount import Boundaries
+
+_PAUSES_S: Final = (0.1, 0.5, 2.0)
+_NO_LEADER: Final = "the partition has no leader."
+_NO_MARKER: Final = (
+    "the marker of its last transaction is gone, so that consumers do not get what that has copied: the next run ends "
+    "it again."
+)
 
 
 @dataclass(frozen=True)
@@ -83,25 +95,79 @@ def look_for_due(
     return Due(through, proved, since, ranges, topics, refused, boundaries, is_anything=bool(found))
 
 
+class Written(NamedTuple):
+    """What is said of the logs of *target* partitions without ranges.
+
+    Attributes:
+        after: those that may hold what the ledger has not, and from where on.
+        unread: those of which nothing is proved, and why: they have no leader, or have lost what the ledger has.
+        refused: those that the plan has refused: it has said what is wrong, and the run fails for it.
+    """
+
+    after: Boundaries = MappingProxyType({})
+    unread: Mapping[TopicPartition, str] = MappingProxyType({})
+    refused: frozenset[TopicPartition] = frozenset()
+
+
 def find_written(
     flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan, due: Due
-) -> tuple[Boundaries, frozenset[TopicPartition]]:
-    """The *target* partitions without ranges whose logs may hold what the ledger has not, and from where on.
-
-    Returns:
-        They; and the partitions that have no leader, so that no broker can tell.
-    """
-    if flow.on_foreign_records == "adopt" or leaves_out(flow):
-        # Other flows write there, and prove what they write; or the target's own producers do.
-        return {}, frozenset()
+) -> Written:
+    """What the logs of *target* partitions without ranges may hold, or lack."""
     written = {entry.target for entry in due.ranges}
     topics = due.topics.values()
     ends, leaderless = log_ends_and_leaderless(flow, target, ledger, topics)
+    names = ledger.topics() if plan.remarks.refused else {}
+    said = {(names.get(it.topic), it.partition) for it in plan.remarks.refused}
+    refused = frozenset(
+        TopicPartition(it.name, number)
+        for it in topics
+        for number in range(it.partitions)
+        if not said.isdisjoint({(it.name, number), (it.name, None)})
+    )
+    unread = {
+        tp: why
+        for tp, why in _shortened(flow, target, ledger, topics, ends).items()
+        if tp not in written and tp not in refused
+    }
+    if flow.on_foreign_records == "adopt" or leaves_out(flow):
+        # Other flows write there, and prove what they write; or the target's own producers do.
+        return Written(unread=unread, refused=refused)
     after, others = after_positions(flow, target, ledger, topics)
     loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet} | after
     # A partition that has failed may hold what an attempt has left.
     written |= {it.target for it in plan.ranges if it.preserved and it.start < it.end}
-    return {tp: end for tp, end in loud.items() if tp not in written}, leaderless | others
+    return Written(
+        {tp: end for tp, end in loud.items() if tp not in written},
+        dict.fromkeys(leaderless | others, _NO_LEADER) | unread,
+        refused,
+    )
+
+
+def _shortened(
+    flow: Flow,
+    target: ClusterControl,
+    ledger: LedgerTable,
+    topics: Collection[Topic],
+    ends: Mapping[TopicPartition, LogEnds],
+) -> dict[TopicPartition, str]:
+    """The partitions whose logs have lost what the ledger has, or its marker, since the plan looked; and why."""
+    short = {tp: end for tp, end in ends.items() if end.lacks_end}
+    # The markers of another run's transaction may be on their way.
+    for pause_s in _PAUSES_S:
+        if not short:
+            break
+        time.sleep(pause_s)
+        asked = [it for it in topics if it.name in {tp.topic for tp in short}]
+        now = log_ends(flow, target, ledger, asked)
+        short = {tp: now[tp] for tp in short if tp in now and now[tp].lacks_end}
+    kept = preserved_ends(flow, target, ledger, topics)
+    short |= {tp: end for tp, end in kept.items() if end.is_cut}
+    return {
+        tp: f"its log {LogMismatch(end.ledger_end.offset, end.log.end).problem}."
+        if end.is_cut
+        else _NO_MARKER
+        for tp, end in short.items()
+    }
 
 
 def _due_ranges(

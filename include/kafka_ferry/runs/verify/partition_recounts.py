@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.retry import retry_for
+from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.expiry import as_of
 from kafka_ferry.verify.recount import recount_each
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.epochs import epoch_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify.claim import RangeClaim
 
-log = logging.getLogger(__name__)
 # So long the end of a log is asked for records that it may not have any more.
 _TAIL_S: Final = 5.0
 
@@ -53,30 +53,51 @@ def recount_now(
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recount of each target partition, as its log is after the last of them was read.
 
-    What was read some time ago does not count where the log has lost its end since, or has no leader that says so.
+    What was read does not count where the log has lost its end since, also if it has grown again; nor, if it was read
+    some time ago, where no leader says so.
     """
     found = recount_partitions(spark, flow, stored, claims)
     names = sorted({tp.topic for tp in claims})
     logs = target.log_bounds(
         [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
     )
-    ends = {tp: max(claim.target_end for claim in of_tp) for tp, of_tp in claims.items()}
-    doubtful = {tp: claims[tp] for tp in claims if tp not in logs or logs[tp].end < ends[tp]}
-    if stored and doubtful:
-        found |= recount_partitions(spark, flow, None, doubtful)
+    ends = {tp: max(claim.log_end for claim in of_tp) for tp, of_tp in claims.items()}
+    doubtful = _truncated_since(flow, ends, found)
+    doubtful |= {tp for tp in claims if (logs[tp].end < ends[tp] if tp in logs else bool(stored))}
+    if doubtful:
+        found |= recount_partitions(spark, flow, None, {tp: claims[tp] for tp in sorted(doubtful)})
     return {
         tp: as_of(logs[tp].start, claims[tp], of_tp) if tp in logs else of_tp
         for tp, of_tp in found.items()
     }
 
 
+def _truncated_since(
+    flow: Flow,
+    ends: Mapping[TopicPartition, int],
+    found: Mapping[TopicPartition, PartitionRecount],
+) -> set[TopicPartition]:
+    """The partitions whose logs have lost what was read of them, by its leader epoch (KIP-320).
+
+    Args:
+        flow: the flow.
+        ends: by *target* partition, where its log ended then at least.
+        found: what was found then.
+    """
+    epochs = {tp: it.epoch for tp, it in found.items() if it.epoch >= 0}
+    if not epochs:
+        return set()
+    with connect(flow.target) as cluster:
+        now = retry(lambda: epoch_ends(cluster, epochs))
+    return {tp for tp, there in now.items() if there.epoch != epochs[tp] or there.end < ends[tp]}
+
+
 def _recount_quickly(
     flow: Flow, tp: TopicPartition, claims: Sequence[RangeClaim]
 ) -> dict[TopicPartition, PartitionRecount]:
-    """The recount of a partition to which the run has copied nothing; none where its log shows nothing there."""
+    """The recount of a partition to which the run has copied nothing; its log may not show all of what is there."""
     try:
         with retry_for(_TAIL_S):
             return dict(recount_each(flow.target, [(tp, claims, None)]))
     except Unanswered as error:
-        log.warning("What lies after the last proof is not known: %s", error)
-        return {tp: PartitionRecount((Recount(0, ""),) * len(claims), 0)}
+        return {tp: PartitionRecount((Recount(0, ""),) * len(claims), 0, unread=str(error))}

@@ -13,6 +13,7 @@ from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, own_among
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
@@ -24,7 +25,7 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Collection, Container, Iterable, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.errors import FerryError
@@ -49,11 +50,13 @@ class Recounted:
         present: those whose remote topic exists, or may exist.
         gone: those whose remote topic was deleted or given up.
         recounts: by *target* partition, what was found in it.
+        cut: the *target* partitions without ranges that do not show the last record that the ledger has there.
     """
 
     present: list[RangeRow]
     gone: list[RangeRow]
     recounts: Mapping[TopicPartition, PartitionRecount]
+    cut: frozenset[TopicPartition] = frozenset()
 
 
 def recount_ranges(
@@ -95,21 +98,29 @@ def recount_ranges(
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     accepted = accepted_ranges(ledger)
-    left = {(topic, number) for _, topic, number, _ in accepted}
+    compacted = {name for name, topic in topics.items() if topic.is_compacted}
+    names = ledger.topics() if accepted else {}
+    left = {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
     cut = {
         tp
-        for tp, entries in by_target.items()
-        if _is_cut(recounts[tp], claims[tp], boundaries.get(tp))
+        for tp, found in recounts.items()
+        if _is_cut(found, claims[tp], boundaries.get(tp))
         # A cleaner may have taken it, or a person has looked at what is missing and left it so.
-        and left.isdisjoint((it.copied.topic, it.copied.partition) for it in entries)
-        and (not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1))
-    }
+        and tp not in left
+        and not (tp.topic in compacted and not _is_hidden(flow, tp, boundaries[tp].offset - 1))
+    } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
     recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
+    strangers = {it for found in recounts.values() for one in found.ranges for it in one.strangers}
+    # Writers that coordinators have forgotten since have written the ranges.
+    own = strangers & {entry.producer_id for entry in ranges}
+    own |= own_among(flow, ledger, strangers - own)
+    rows = _range_rows(by_target, recounts, topics, accepted, boundaries, cut)
     return Recounted(
-        _range_rows(by_target, recounts, topics, accepted, boundaries, cut) + unread,
+        [_with_own_strangers(row, found, own) for row, found in rows] + unread,
         [_range_row(entry, None) for entry in gone],
         recounts,
+        frozenset(cut - by_target.keys()),
     )
 
 
@@ -163,8 +174,12 @@ def _claims(
     claims = {tp: [RangeClaim.boundary(end.offset)] for tp, end in boundaries.items()}
     for tp, entries in by_target.items():
         of_ranges = [
-            RangeClaim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
-            for copied in (entry.copied for entry in entries)
+            RangeClaim.of(
+                entry.copied,
+                writer=entry.producer_id,
+                is_first=first.get((tp, entry.copied.remote_topic_id)) == entry.copied.start,
+            )
+            for entry in entries
         ]
         claims.setdefault(tp, []).extend(without_overwritten(of_ranges))
     return claims
@@ -181,6 +196,24 @@ def _is_cut(
     if reached is None or not reached.is_own or found.unread or not claims[0].is_boundary:
         return False
     return not (found.ranges[0].records or found.ranges[0].expired)
+
+
+def _cut_since_takeover(
+    flow: Flow, boundaries: Boundaries, recounts: Mapping[TopicPartition, PartitionRecount]
+) -> set[TopicPartition]:
+    """The same of what a takeover has compared, which another mirror has written: no record of it must be the last."""
+    ends = {
+        tp: end
+        for tp, end in boundaries.items()
+        if tp in recounts
+        and not (end.is_own or recounts[tp].unread)
+        and end.remote_epoch >= 0
+        and recounts[tp].ranges[0].log_start < end.offset
+    }
+    if not ends:
+        return set()
+    with connect(flow.target) as cluster:
+        return cut_since_takeover(cluster, ends)
 
 
 def _is_hidden(flow: Flow, partition: TopicPartition, offset: int) -> bool:
@@ -200,7 +233,11 @@ def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> P
     across, *ranges = found.ranges
     if not ranges:
         return found._replace(ranges=(), beyond=found.beyond + across.foreign)
-    first = replace(ranges[0], foreign=ranges[0].foreign + across.foreign)
+    first = replace(
+        ranges[0],
+        foreign=ranges[0].foreign + across.foreign,
+        strangers=(*ranges[0].strangers, *across.strangers),
+    )
     return found._replace(ranges=(first, *ranges[1:]))
 
 
@@ -219,6 +256,12 @@ def _preserved_starts(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], i
     }
 
 
+def _with_own_strangers(row: RangeRow, found: Recount, own: Collection[int]) -> RangeRow:
+    if not found.foreign or set(own).isdisjoint(found.strangers):
+        return row
+    return replace(row, recount=replace(row.recount, foreign_own=1))
+
+
 def _range_rows(
     by_target: Mapping[TopicPartition, list[LedgerRange]],
     recounts: Mapping[TopicPartition, PartitionRecount],
@@ -226,7 +269,7 @@ def _range_rows(
     accepted: AcceptedRanges,
     boundaries: Boundaries,
     cut: Container[TopicPartition],
-) -> list[RangeRow]:
+) -> list[tuple[RangeRow, Recount]]:
     rows = []
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
@@ -234,7 +277,7 @@ def _range_rows(
         for entry, found in zip(entries, recounts[tp].ranges, strict=True):
             is_cut = tp in cut and entry is entries[0]
             row = _range_row(entry, found, topics[tp.topic], accepted, reached, unread, is_cut)
-            rows.append(row)
+            rows.append((row, found))
             reached = max(reached, entry.copied.target_end)
     return rows
 

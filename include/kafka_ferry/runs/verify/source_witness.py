@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 _MOST_STRETCHES: Final = 16
 _MOST_OFFSETS: Final = 10_000
+# A range that holds none takes no more to read than its batches of aborted records.
+_MOST_EMPTY: Final = 1_000_000
 _ANSWER_BYTES: Final = 256 * 1024
 # The proof of what was copied does not wait for a source that is away.
 _WAIT_S: Final = 5.0
@@ -103,6 +105,44 @@ def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
     except FerryError as error:
         log.warning("What has no record on the target was not looked up on the source: %s", error)
     return found
+
+
+def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[LedgerRange]:
+    """Those of ranges without records of which the source has none either: all of their offsets are looked up.
+
+    What they say is true then, whoever has written them into the ledger. Of those that the source no longer has whole,
+    or whose leader epoch is not known, that cannot be said.
+    """
+    asked = [it for it in ranges if _is_empty(it.copied)]
+    if not asked:
+        return []
+    proved = []
+    try:
+        with retry_for(_WAIT_S), connect(run.flow.source) as cluster:
+            leaders = cluster.leaders({_source(it.copied) for it in asked})
+            for entry in asked:
+                copied = entry.copied
+                if leaders[_source(copied)].topic_id != copied.topic_id:
+                    continue
+                said = _witness(cluster, Stretch(entry, copied.start, copied.end))
+                if not said.contradicted and said.witnessed == copied.end - copied.start:
+                    proved.append(entry)
+    except FerryError as error:
+        log.warning("Whether the source has records of empty ranges was not looked up: %s", error)
+    return proved
+
+
+def _is_empty(copied: CopiedRange) -> bool:
+    """Whether a range says nothing but that the source has no records there."""
+    reasons = {reason: offsets for reason, offsets in copied.reasons.items() if offsets}
+    return (
+        copied.start < copied.end <= copied.start + _MOST_EMPTY
+        and reasons.keys() <= _BY_THE_SOURCE - {Reason.LOST}
+        and sum(reasons.values()) == copied.end - copied.start
+        and not (copied.records or copied.segments or copied.compared or copied.letters)
+        and not copied.preserved
+        and copied.rewound_from < 0 <= copied.leader_epoch
+    )
 
 
 def _source(copied: CopiedRange) -> TopicPartition:

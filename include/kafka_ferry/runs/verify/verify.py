@@ -22,7 +22,7 @@ from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import count_duplicates, remote_topics
 from kafka_ferry.runs.verify.dead_letters import look_up_letters
-from kafka_ferry.runs.verify.due import Due, find_written, look_for_due
+from kafka_ferry.runs.verify.due import Due, Written, find_written, look_for_due
 from kafka_ferry.runs.verify.evaluate_again import (
     evaluate_chosen,
     ranges_to_evaluate,
@@ -30,7 +30,7 @@ from kafka_ferry.runs.verify.evaluate_again import (
 from kafka_ferry.runs.verify.partition_recounts import recount_now, recount_partitions
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.runs.verify.source_logs import add_replaced
-from kafka_ferry.runs.verify.source_witness import ask_source
+from kafka_ferry.runs.verify.source_witness import ask_source, empty_on_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import PartitionRecount, judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PAUSES_S: Final = (0.0, 0.2, 1.0)
-_NO_LEADER: Final = PartitionRecount((), 0, unread="the partition has no leader.")
+_LAST_IS_GONE: Final = (
+    "the last record that the ledger has there is gone, or hidden from consumers."
+)
 
 
 def verify_run(
@@ -169,11 +171,9 @@ def _read_due(
     stored: StoredRecounts | None,
 ) -> tuple[list[RangeRow], list[PartitionRow]]:
     """The rows of what is due: read back, evaluated again where rules say so, and compared with positions."""
-    require_own_writers(run, due.ranges, due.proved)
+    require_own_writers(run, due.ranges, due.proved, partial(empty_on_source, run))
     ledger, is_backfill = run.ledger, plan.options.window is not None
-    written, leaderless = (
-        ({}, frozenset()) if is_backfill else find_written(run.flow, ledger, target, plan, due)
-    )
+    written = Written() if is_backfill else find_written(run.flow, ledger, target, plan, due)
     recounted = recount_ranges(
         partial(recount_now, spark, run.flow, target, due.topics, stored),
         run.flow,
@@ -181,7 +181,7 @@ def _read_due(
         due.ranges,
         due.topics,
         is_backfill=is_backfill,
-        boundaries={**due.boundaries, **written},
+        boundaries={**due.boundaries, **written.after},
         refused=due.refused,
     )
     evaluated = _evaluations(spark, run, plan, due, stored)
@@ -191,7 +191,10 @@ def _read_due(
         partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
-        recounts = {**dict.fromkeys(leaderless, _NO_LEADER), **recounted.recounts}
+        unread = {tp: PartitionRecount((), 0, unread=why) for tp, why in written.unread.items()}
+        recounts = {**unread, **recounted.recounts}
+        for tp in recounted.cut - written.refused:
+            recounts[tp] = recounts[tp]._replace(unread=_LAST_IS_GONE)
         recounted = replace(recounted, recounts=recounts)
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.schemas.fields.avro_walk import AvroWalk
 from kafka_ferry.schemas.fields.limits import Budget, check_nesting, record_budget, schema_budget
 from kafka_ferry.schemas.fields.record_schema import (
@@ -94,13 +95,19 @@ class AvroSchema:
         }
         return json.dumps(found).encode()
 
-    def change(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+    def change(
+        self,
+        payload: bytes,
+        changes: Mapping[Names, str | None],
+        counts: FieldCounts | None = None,
+    ) -> bytes:
         """See ``RecordSchema``."""
+        counts = counts or FieldCounts()
         record = self._decode(payload)
         if self._encode(record) != payload:
             raise NotReadable("it is not written as Avro's libraries write it")
         for names, value in changes.items():
-            self._change(record, self._root, names, value)
+            counts.changed[names] += self._change(record, self._root, names, value)
         return self._encode(record)
 
     def _decode(self, payload: bytes) -> dict[str, Any]:
@@ -128,27 +135,29 @@ class AvroSchema:
             raise NotReadable(f"it cannot be written: {error or type(error).__name__}") from error
         return stream.getvalue()
 
-    def _change(self, record: dict[str, Any], node: Any, names: Names, value: str | None) -> None:
+    def _change(self, record: dict[str, Any], node: Any, names: Names, value: str | None) -> bool:
+        """Give a field another value; whether it had a different one."""
         name, *below = names
         field = next((it for it in node["fields"] if it["name"] == name), None)
         if field is None:
             if value not in (None, "null"):
                 raise NotReadable(f"its schema has no field {name}")
-            return
+            return False
         if not below:
+            before = record[name]
             record[name] = (
                 self._default(field)
                 if value is None
                 else self._avro_value(load_json(value), field["type"])
             )
-            return
+            return bool(before != record[name])
         within = _named_value(record[name])
         if within is None:
-            return
+            return False
         inner = self._branch(record[name], field["type"])
         if self._kind(inner) != "record":
             raise NotReadable(f"{name} is no record")
-        self._change(within, inner, tuple(below), value)
+        return self._change(within, inner, tuple(below), value)
 
     def _default(self, field: Mapping[str, Any]) -> Any:
         if "default" not in field:

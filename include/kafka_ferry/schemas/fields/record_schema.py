@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from kafka_ferry.batches.rule_counts import FieldCounts
     from kafka_ferry.model.schemas import SchemaVersion
     from kafka_ferry.schemas.registered import RegisteredSchema
     from kafka_ferry.schemas.registry import SchemaRegistry
@@ -60,12 +61,18 @@ class RecordSchema(Protocol):
             NotReadable: the record is not what the schema says.
         """
 
-    def change(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+    def change(
+        self,
+        payload: bytes,
+        changes: Mapping[Names, str | None],
+        counts: FieldCounts | None = None,
+    ) -> bytes:
         """The record with other values in some of its fields.
 
         Args:
             payload: the record.
             changes: by the names on the way to a field, its new value as JSON; None for its default.
+            counts: where to count the fields that become something else.
 
         Raises:
             NotReadable: the record is not what the schema says, or cannot have these values.

@@ -19,6 +19,7 @@ from kafka_ferry.schemas.translate import MOST_UNKNOWN, id_text
 
 if TYPE_CHECKING:
     from kafka_ferry.batches.record_format.content import Header
+    from kafka_ferry.batches.rule_counts import FieldCounts
     from kafka_ferry.config.options.transform import RegistryFormat
     from kafka_ferry.schemas.registered import RegisteredSchema
     from kafka_ferry.schemas.registry import SchemaRegistry
@@ -84,8 +85,9 @@ class RegistryRecords:
         content: bytes,
         changes: Mapping[Names, str | None],
         headers: Sequence[Header] = (),
+        counts: FieldCounts | None = None,
     ) -> bytes:
-        """The content with other values in some fields, under the same schema.
+        """The content with other values in some fields, under the same schema; what becomes something else is counted.
 
         Raises:
             NotReadable: it cannot be read, or cannot have these values.
@@ -93,7 +95,7 @@ class RegistryRecords:
         """
         found = self._locate(content, headers)
         with _failure_of_record():
-            changed = found.schema.change(found.payload, changes)
+            changed = found.schema.change(found.payload, changes, counts)
         return found.before + changed[found.elsewhere :]
 
     def _locate(self, content: bytes, headers: Sequence[Header]) -> _Located:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_ferry.spark.jobs import dealt, run_in_tasks
+from kafka_ferry.spark.jobs import deal, run_in_tasks
 from kafka_ferry.spark.packed_changes import PackedChanges
 from kafka_ferry.spark.security.serialized_flow import envelope, open_envelope
 from kafka_ferry.spark.spark_errors import spark_failures
@@ -44,7 +44,7 @@ def evaluate_all(
         SparkFailed: if the target cannot be read; the task's error is in its text.
     """
     changes = PackedChanges.of(flow, schemas)
-    tasks = dealt(asked, spark.sparkContext.defaultParallelism)
+    tasks = deal(asked, spark.sparkContext.defaultParallelism)
     with spark_failures(
         f"the evaluation of the transform rules of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",

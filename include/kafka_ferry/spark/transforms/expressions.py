@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.config.options.transform import with_secrets
+from kafka_ferry.batches.rule_counts import RuleVerb
+from kafka_ferry.config.options.transform import PARTS, with_secrets
+from kafka_ferry.config.types.record_path import RecordPath
 from kafka_ferry.spark.transforms.repeatable import names_schema_file, not_repeatable
 from kafka_ferry.spark.transforms.trees import Node, Tree
 
@@ -17,6 +19,12 @@ _NESTED: Final = frozenset({"array", "map", "struct", "variant"})
 # What the plan of a plain expression over rows consists of.
 _PLAIN: Final = "Project"
 _NAMES: Final = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
+_EXTRACTION: Final = "UnresolvedExtractValue"
+# What is made for a field that may be missing.
+_SEEKING: Final = frozenset({"IsNull", "IsNotNull", "EqualNullSafe"})
+_SEEKING_FUNCTIONS: Final = frozenset(
+    {"coalesce", "ifnull", "isnotnull", "isnull", "nvl", "nvl2", "equal_null"}
+)
 
 
 class ParsedExpression:
@@ -55,6 +63,38 @@ class ParsedExpression:
     @property
     def names(self) -> Iterator[tuple[str, ...]]:
         """The columns and fields that it names, each by its parts; not what a lambda calls its arguments."""
+        yield from (name for _, name in self._named())
+
+    @property
+    def reads(self) -> Iterator[tuple[RecordPath, RuleVerb]]:
+        """The fields of keys and values and the headers that it reads by name, or asks for."""
+        for node, (part, *names) in self._named():
+            path = None
+            if part.lower() in PARTS and names:
+                path = RecordPath("key" if part.lower() == "key" else "value", tuple(names))
+            elif part.lower() == "headers" and (header := names or self._key(node)):
+                path = RecordPath("headers", (header[0],))
+            if path:
+                yield path, "sought" if self._is_sought(node) else "read"
+
+    def _key(self, node: Node) -> list[str]:
+        """The name by which a map is read at a node, none where it is not a literal."""
+        above = self.tree.parent(node)
+        key = self.tree.child(above, 1) if above and above.kind == _EXTRACTION else None
+        is_text = key is not None and key.fields.get("dataType") == "string"
+        return [str(key.fields["value"])] if key and is_text else []
+
+    def _is_sought(self, node: Node) -> bool:
+        """Whether an expression makes sense for records without what a node names."""
+        above = self.tree.parent(node)
+        while above and above.kind == _EXTRACTION:
+            above = self.tree.parent(above)
+        return above is not None and (
+            above.kind in _SEEKING or (above.names[-1].lower() in _SEEKING_FUNCTIONS)
+        )
+
+    def _named(self) -> Iterator[tuple[Node, tuple[str, ...]]]:
+        """What it names, each with the node that does."""
         own = {it.names[0].lower() for it in self.tree.nodes if _is_argument(it)}
         for node in self.tree.nodes:
             if node.kind not in _NAMES:
@@ -62,7 +102,7 @@ class ParsedExpression:
             parts = self.tree.at(node).nameParts()
             name = tuple(str(parts.apply(at)) for at in range(parts.size()))
             if node.kind == _NAMES[0] or name[0].lower() not in own:
-                yield name
+                yield node, name
 
 
 def _is_argument(node: Node) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.transform import Columns, Evaluator
+    from kafka_ferry.transform import Columns, Evaluator, Reads
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -48,10 +48,11 @@ def run_by_rules(
 
     session = rules_session(spark)
     query = RulesQuery(session, with_registry_types(flow))
-    columns, pack, name = query.columns, envelope(flow), uuid.uuid4().hex
+    columns, reads = query.columns, query.reads
+    pack, name = envelope(flow), uuid.uuid4().hex
 
     def task(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield outcomes_batch(_results(results, pack, name, columns, work))
+        yield outcomes_batch(_results(results, pack, name, columns, reads, work))
 
     one_each = session.range(0, len(items), 1, len(items))
     rows = one_each.mapInArrow(feed(list(items), name), _ddl(columns))
@@ -64,13 +65,15 @@ def _results(
     pack: bytes,
     name: str,
     columns: Columns,
+    reads: Reads,
     work: WorkByRules[_Item, _Result],
 ) -> list[_Result]:
     from kafka_ferry.spark.transforms.relay import Relay
 
     flow = open_envelope(pack)
     # A worker's traceback is printed by its executor.
-    with mask_errors(), Relay(results, name, columns, dict(flow.transform_secrets)) as relay:
+    secrets = dict(flow.transform_secrets)
+    with mask_errors(), Relay(results, name, columns, reads, secrets) as relay:
         return work(flow, relay.item, relay)
 
 

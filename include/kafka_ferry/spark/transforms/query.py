@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kafka_ferry.batches.rule_counts import RuleUse
+from kafka_ferry.config.doubts import TRANSFORM
+from kafka_ferry.config.files.load import line_of
 from kafka_ferry.config.options.transform import PARTS, SECRETS_COLUMN
-from kafka_ferry.config.types.record_path import read_path
+from kafka_ferry.config.types.record_path import RecordPath, read_path
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.schemas.fields.rule_types import with_registry_types
 from kafka_ferry.spark.security.flow_key import without_key
@@ -30,15 +35,16 @@ from kafka_ferry.spark.transforms.regular_expressions import (
     parts_of,
 )
 from kafka_ferry.spark.transforms.relay import ROWS, ROWS_AT_A_TIME
-from kafka_ferry.transform import WRAPPED
+from kafka_ferry.transform import MOST_READS, WRAPPED
 from kafka_ferry.transform.columns import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
+    from kafka_ferry.batches.rule_counts import RuleVerb
     from kafka_ferry.config import Flow
-    from kafka_ferry.transform import Column, Columns
+    from kafka_ferry.transform import Column, Columns, Reads
 
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -61,14 +67,16 @@ _TIMESTAMPS: Final = {
     "timestampFormat": "yyyy-MM-dd[['T'][' ']HH:mm[:ss[.SSSSSSSSS]][XXX]]",
     "enableDateTimeParsingFallback": "false",
 }
-# Spark's condition for a field of what has none, as bytes.
-_NO_FIELDS: Final = "INVALID_EXTRACT_BASE_FIELD_TYPE"
-_FORMATS: Final = (
-    "A key or value has fields by the rule's format alone, such as format: {value: json}."
-)
+# By the beginning of Spark's condition.
+_ADVICE: Final = {
+    # A field of what has none, as bytes.
+    "INVALID_EXTRACT_BASE_FIELD_TYPE": "A key or value has fields by the rule's format alone, such as format: "
+    "{value: json}.",
+    "UNRESOLVED_COLUMN": "If a text is meant, put it in single quotes within the expression, such as \"'masked'\".",
+}
 _RAW: Final = "_raw_"
 _RESULT: Final = "_result"
-_RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>>"
+_RESULT_TYPE: Final = "struct<keep boolean, failed int, results array<binary>, seen bigint>"
 
 
 def rules_session(spark: SparkSession) -> SparkSession:
@@ -104,6 +112,7 @@ class RulesQuery:
 
     Attributes:
         columns: for each rule, the columns that its expressions use.
+        reads: for each rule, the fields and headers that they read by name.
 
     Raises:
         ConfigError: Spark cannot make sense of an expression, or it may give something else the next time.
@@ -113,6 +122,7 @@ class RulesQuery:
         self._rules = [_Rule(spark, flow, number) for number in range(len(flow.transform))]
         nothing = _internal(spark.sql(_no_rows()))
         self.columns: Columns = [rule.checked_columns(nothing) for rule in self._rules]
+        self.reads: Reads = [rule.reads for rule in self._rules]
 
     def with_results(self, rows: DataFrame) -> DataFrame:
         """The rows' results.
@@ -131,6 +141,7 @@ class RulesQuery:
             result.keep.alias("keep"),
             result.failed.alias("failed"),
             result.results.alias("results"),
+            result.seen.alias("seen"),
             sf.col(f"{_RAW}filler").alias("filler"),
         )
 
@@ -189,6 +200,19 @@ class _Rule:
         used = {"secrets" if name == SECRETS_COLUMN else name for name in used}
         return frozenset(column for column in COLUMNS if column in used)
 
+    @property
+    def reads(self) -> list[RuleUse]:
+        """What its expressions read by name."""
+        return [RuleUse(verb, str(path)) for path, verb in self._paths.items()]
+
+    @cached_property
+    def _paths(self) -> dict[RecordPath, RuleVerb]:
+        """The same as paths, at most ``MOST_READS``; what one expression needs, none merely asks for."""
+        reads = [read for _, expression in self._expressions for read in expression.reads]
+        # "read" comes before "sought", and so the latter is put over it first.
+        ordered = sorted(reads, key=itemgetter(1), reverse=True)
+        return dict(list(dict(ordered).items())[:MOST_READS])
+
     def apply(self, rows: DataFrame, columns: frozenset[Column]) -> DataFrame:
         """The rows; those of this rule have results.
 
@@ -229,10 +253,36 @@ class _Rule:
         given = [sf.col(f"{name}.it") for name in names]
         results = sf.array(*given) if given else sf.lit(None)
         result = sf.struct(
-            is_kept.alias("keep"), failed.alias("failed"), results.alias("results")
+            is_kept.alias("keep"),
+            failed.alias("failed"),
+            results.alias("results"),
+            self._seen_reads(reads).alias("seen"),
         ).cast(_RESULT_TYPE)
         kept = sf.when(is_own, result).otherwise(sf.col(_RESULT)).alias(_RESULT)
         return seen.select(*(name for name in rows.columns if name != _RESULT), kept)
+
+    def _seen_reads(self, formats: Collection[str]) -> SparkColumn:
+        """Which of ``reads`` a record has, a bit each; null where expressions read nothing by name.
+
+        Args:
+            formats: the parts that are read by their formats.
+        """
+        from pyspark.sql import functions as sf
+
+        bits = sf.lit(0 if self._paths else None).cast("bigint")
+        for place, path in enumerate(self._paths):
+            if path.part == "headers":
+                is_there = sf.map_contains_key(sf.col(f"{_RAW}headers"), path.names[0])
+            elif path.part in formats:
+                within = sf.col(f"_read_{path.part}.it")
+                for name in path.names:
+                    within = within.getField(name)
+                is_there = within.isNotNull()
+            else:
+                continue
+            bit = sf.when(is_there, sf.lit(1 << place)).otherwise(0).cast("bigint")
+            bits = bits.bitwiseOR(bit)
+        return bits
 
     def _with_inputs(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
         """The rows with what expressions see beside what they do not."""
@@ -375,16 +425,19 @@ class _Rule:
         try:
             yield
         except (AnalysisException, ParseException) as error:
-            is_of_bytes = error.getCondition() == _NO_FIELDS
-            raise self._wrong(what, _first_line(error), _FORMATS if is_of_bytes else "") from None
+            condition = str(error.getCondition())
+            advice = next((it for of, it in _ADVICE.items() if condition.startswith(of)), "")
+            raise self._wrong(what, _first_line(error), advice) from None
         except ValueError as error:
             raise self._wrong(what, str(error)) from None
 
     def _wrong(self, what: str, reason: str, advice: str = "") -> ConfigError:
         topics = ", ".join(self._rule.topics)
-        key = f"transform, rule {self._number + 1} ({topics}), {what}"
-        return ConfigError(self._flow.file, key, reason, advice=advice)
+        key = f"{TRANSFORM}, rule {self._number + 1} ({topics}), {what}"
+        place = f"{TRANSFORM}.{self._number}.{what.replace(' ', '.', 1)}"
+        line = line_of(self._flow, place)
+        return ConfigError(self._flow.file, key, reason, advice=advice, line=line)
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return str(error).strip().splitlines()[0].rstrip("; ")

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.spark.security.private_sockets import is_own_process, is_private, short_folder
-from kafka_ferry.transform import Columns, Evaluated, RecordRows, TransformFailed
+from kafka_ferry.transform import Columns, Evaluated, Reads, RecordRows, TransformFailed
 
 ROWS_AT_A_TIME: Final = 1_024
 """How many rows Spark passes on at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``)."""
@@ -104,6 +104,7 @@ class Relay:
         results: the task's input, which the expressions' results come from.
         name: of the job, as ``feed`` has it.
         columns: the columns that the rules' expressions use.
+        reads: what they read by name.
         secrets: their secrets, by name.
 
     Attributes:
@@ -115,9 +116,10 @@ class Relay:
         results: Iterator[pa.RecordBatch],
         name: str,
         columns: Columns,
+        reads: Reads,
         secrets: Mapping[str, str],
     ) -> None:
-        self.columns = columns
+        self.columns, self.reads = columns, reads
         self._schema = schema_of(columns)
         self._fillers = _fillers(self._schema)
         self._secrets = list(secrets.items())
@@ -249,11 +251,12 @@ def _evaluation(batch: pa.RecordBatch) -> Evaluated:
     rows = batch.filter(batch.column(0).is_valid())
     if not rows.num_rows:
         return Evaluated()
-    _, keep, failed, results, _ = rows.columns
+    _, keep, failed, results, seen, _ = rows.columns
     return Evaluated(
         keep.to_pylist(),
         failed.to_pylist() if pc.max(failed).as_py() >= 0 else [],
         results.to_pylist() if results.null_count < len(results) else [],
+        seen.fill_null(0).to_pylist() if seen.null_count < len(seen) else [],
     )
 
 

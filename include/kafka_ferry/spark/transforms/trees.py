@@ -53,6 +53,10 @@ class Tree:
             found = found.children().apply(place)
         return found
 
+    def parent(self, node: Node) -> Node | None:
+        """The node of which a node is a child, None for the root."""
+        return next((it for it in self.nodes if node.path and it.path == node.path[:-1]), None)
+
     def child(self, node: Node, place: int) -> Node | None:
         """A node's child at a place, None if it has fewer."""
         path = (*node.path, place)

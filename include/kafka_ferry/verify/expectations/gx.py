@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any, Final
 
@@ -65,14 +66,24 @@ def _defer(modules: tuple[str, ...]) -> None:
         sys.modules.setdefault(name, _Deferred(name))
 
 
+class _Hider(MetaPathFinder):
+    """Hides modules from imports on the thread that has made it: PySpark may need them on another meanwhile."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self._modules = frozenset(modules)
+        self._thread = threading.get_ident()
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name in self._modules and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"{name} is not imported for Great Expectations", name=name)
+
+
 @contextmanager
 def _hide(modules: tuple[str, ...]) -> Iterator[None]:
-    """Within it, modules that were not imported before cannot be imported."""
-    hidden = [name for name in modules if name not in sys.modules]
-    known: dict[str, Any] = sys.modules
-    known.update(dict.fromkeys(hidden))
+    """Within it, this thread cannot import modules that were not imported before."""
+    hider = _Hider(modules)
+    sys.meta_path.insert(0, hider)
     try:
         yield
     finally:
-        for name in hidden:
-            known.pop(name, None)
+        sys.meta_path.remove(hider)

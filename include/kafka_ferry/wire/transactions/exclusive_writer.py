@@ -15,7 +15,7 @@ from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.pool import connect
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
@@ -85,8 +85,7 @@ class ExclusiveWriter:
             transactional=in_transaction,
         )
         name = self._producer.transactional_id if in_transaction else None
-        answer = cluster.connection(leader.node).call(produce_request({partition: sent}, name))
-        if code := answer.responses[0].partition_responses[0].error_code:
+        if code := produce(cluster, leader.node, partition, sent, name).error_code:
             raise fault(code, self._deed, self._needed_right)
         self._sequence += 1
 

@@ -338,6 +338,35 @@ def produce_request(
     )
 
 
+def produce(
+    cluster: WireCluster,
+    node: int,
+    partition: TopicPartition,
+    batch: bytes,
+    transactional_id: str | None = None,
+) -> Any:
+    """What a broker says of one batch, which it is sent alone: ``PartitionProduceResponse``, with an error or without.
+
+    Args:
+        cluster: the cluster.
+        node: the number of the partition's leader.
+        partition: where the batch goes.
+        batch: as ``for_producer`` makes it.
+        transactional_id: as for ``produce_request``.
+
+    Raises:
+        ClusterUnreachable: it says nothing of that partition.
+    """
+    answer = cluster.connection(node).call(produce_request({partition: batch}, transactional_id))
+    found = {
+        TopicPartition(topic.name, entry.index): entry
+        for topic in answer.responses
+        for entry in topic.partition_responses
+    }
+    cluster.require_answers([partition], found)
+    return found[partition]
+
+
 # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect
 # other partitions.
 _OF_ONE_PARTITION: Final = frozenset({3, 17, 29})

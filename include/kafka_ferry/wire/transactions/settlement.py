@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
@@ -35,7 +35,16 @@ log = logging.getLogger(__name__)
 # Markers are written within milliseconds; after that the coordinator is asked.
 _GRACE_S: Final = 0.5
 _ROUNDS: Final = 5
-
+_OPEN: Final = (
+    "Kafka skipped its marker, and how it was to end is no longer known. Compare the partition's end with the ledger, "
+    "then abort it with kafka-transactions.sh, or see with `ferry repair --topic` what is lost if the remote topic is "
+    "given up."
+)
+_PENDING: Final = (
+    "Kafka skipped its marker, and how it was to end is no longer known. Find the partition with kafka-transactions.sh "
+    "find-hanging --topic __consumer_offsets, and abort it there. If the ledger then has a later position than the "
+    "group {}, the next plan says so: with on.position.moved: ledger the run continues there, and copies nothing twice."
+)
 
 Evidence = Callable[
     [Mapping[TopicPartition, int], TransactionOutcome], Mapping[TopicPartition, TransactionOutcome]
@@ -173,14 +182,12 @@ class Settlement:
             self._producer.add_group(self._group)
         self._producer.end(commit=outcome == TransactionOutcome.COMMITTED)
 
-    def _raise_if_open(self, partitions: Iterable[TopicPartition]) -> None:
-        names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
+    def _raise_if_open(self, open_: Collection[TopicPartition]) -> None:
+        names = ", ".join(sorted(map(str, open_))) or f"the group {self._group}"
         raise Unsettled(
             f"A transaction of {self._producer.transactional_id} (producer id "
             f"{self._producer.producer_id}) was never ended on {names}.",
-            advice="Kafka skipped its marker, and how it was to end is no longer known. Compare "
-            "the partition's end with the ledger, then abort it with kafka-transactions.sh, or "
-            "see with `ferry repair --topic` what is lost if the remote topic is given up.",
+            advice=(_OPEN if open_ else _PENDING).format(self._group),
         )
 
     def _open(

@@ -22,8 +22,9 @@ export function Run({ slug, run }) {
       h(C.SimpleGrid, { columns: { base: 1, lg: 2 }, gap: 3, alignItems: "start" },
         h(Card, { title: "Tasks" }, h(Tasks, { flow, run, data })),
         data.has_report ? h(Card, { title: "Source offsets of this run" }, h(Reasons, { copied: data.summary?.records ?? 0, reasons: data.reasons }), h(Rebuilt, { rebuilt: data.rebuilt, batches: data.batches })) : null,
+        data.rules.length ? h(Card, { title: "What transform rules did" }, h(Lines, { lines: data.rules })) : null,
         data.expectations.length ? h(Card, { title: "What was checked" }, h(Expectations, { checks: data.expectations })) : null,
-        data.changes.length ? h(Card, { title: "Changed on the target" }, h(C.VStack, { as: "ul", align: "stretch", gap: 1, fontSize: "sm", listStyleType: "none" }, data.changes.map((change) => h(C.Text, { as: "li", key: change, overflowWrap: "anywhere" }, change)))) : null),
+        data.changes.length ? h(Card, { title: "Changed on the target" }, h(Lines, { lines: data.changes })) : null),
       h(C.Box, null, h(Title, { mb: 3, mt: 2 }, "Ranges"), h(Ranges, { slug, run }))));
 }
 
@@ -79,6 +80,9 @@ function Tasks({ flow, run, data }) {
         h(C.Table.Cell, { fontVariantNumeric: "tabular-nums" }, mapped ? "" : duration(steps[row.task]?.seconds)));
     }))));
 }
+
+const Lines = ({ lines }) =>
+  h(C.VStack, { as: "ul", align: "stretch", gap: 1, fontSize: "sm", listStyleType: "none" }, lines.map((line) => h(C.Text, { as: "li", key: line, overflowWrap: "anywhere" }, line)));
 
 const Rebuilt = ({ rebuilt, batches }) => {
   const all = Object.values(rebuilt).reduce((sum, many) => sum + many, 0);

@@ -70,3 +70,11 @@ def test_a_read_that_computes_on_a_busy_machine_is_not_the_stores_silence() -> N
         return found
 
     assert StoreReads(0.5).read(STORE, compute) > 0
+
+
+def test_a_read_that_would_end_its_process_is_an_error_for_its_reader() -> None:
+    def end() -> None:
+        raise SystemExit(9)
+
+    with pytest.raises(RuntimeError, match="SystemExit in a read of a store"):
+        StoreReads(5).read(STORE, end)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
+from itertools import count, islice
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.audit.comparison.compacted import compare_keys
 from kafka_ferry.audit.comparison.findings import Differing
-from tests.unit.audit.comparison.logs import MemoryLog, Written, altered
+from tests.unit.audit.comparison.logs import MemoryLog, Written, altered, hashed
 
 Log = list[tuple[int, Written]]
 
 
-def history(count: int, keys: int, seed: int) -> Log:
+def history(records: int, keys: int, seed: int) -> Log:
     chance = random.Random(seed)
     return [
         (
@@ -25,7 +26,7 @@ def history(count: int, keys: int, seed: int) -> Log:
                 time=100 + offset,
             ),
         )
-        for offset in range(count)
+        for offset in range(records)
     ]
 
 
@@ -123,6 +124,14 @@ def test_a_key_whose_record_is_stamped_far_ahead_is_missing_and_not_recent() -> 
     source = MemoryLog([Written(b"a", b"1", time=5), Written(b"b", b"1", time=6)])
     found = compare_keys(source, MemoryLog([]), recent=(5, 6))
     assert (found.differing, found.pending) == ([Differing("missing", 1, -1)], 1)
+
+
+def test_no_producer_chooses_keys_that_all_fall_to_one_pass() -> None:
+    chosen = (key for n in count() if hashed(key := b"%d" % n) % 512 == 0)
+    log = MemoryLog([Written(key, b"x") for key in islice(chosen, 60)])
+    found = compare_keys(log, log, most_keys=20)
+    assert found.keys == 60
+    assert found.passes <= 64
 
 
 def test_many_keys_take_more_passes() -> None:

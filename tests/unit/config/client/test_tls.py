@@ -113,6 +113,9 @@ def test_the_versions_of_tls_are_those_that_are_enabled(
             "ssl.enabled.protocols",
         ),
         ({"ssl.cipher.suites": "TLS_ECDHE_RSA_WITH_NOTHING"}, "ssl.cipher.suites"),
+        # With these no certificate is shown, or nothing is encrypted.
+        ({"ssl.cipher.suites": "ADH-AES256-GCM-SHA384, @SECLEVEL=0"}, "ssl.cipher.suites"),
+        ({"ssl.cipher.suites": "NULL-SHA256,@SECLEVEL=0"}, "ssl.cipher.suites"),
     ],
 )
 def test_versions_and_suites_that_leave_nothing_are_refused(

@@ -111,6 +111,19 @@ def refused(file: Path) -> str:
             ":7: retention.ms: is not an option of a flow. It is a config of topics: write topics.configs: "
             "{'.*': {retention.ms: ...}}.",
         ),
+        (
+            "num.partitions: 6",
+            ":7: num.partitions: is not an option of a flow. Remote topics have as many partitions as their source",
+        ),
+        ("every: 5 minutes", ":7: every: is not an option of a flow. Did you mean 'schedule'?"),
+        (
+            "transform: {topics: a, set: {key: null}}",
+            ":7: transform: must be a list of rules, and not a mapping with 'topics', 'set'. Write '- ' before the",
+        ),
+        (
+            "transform: [{topics: a, format: json, where: 'true'}]",
+            ":7: transform.0.format: must be a mapping, such as {value: ...}, and not 'json'",
+        ),
         ("topcis: a", ":7: topcis: is not an option of a flow. Did you mean 'topics'?"),
         (
             "topics: []",
@@ -190,7 +203,7 @@ def refused(file: Path) -> str:
         (
             "notify: [{type: slack, channel: ops}]",
             ":7: notify: needs in each channel exactly one of slack, email, webhook with the id of an Airflow "
-            "connection, such as {slack: slack_ops}",
+            "connection, such as {slack: ferry_ops}",
         ),
         ("notify: 'slack:#ops'", "by its id, and not a channel of Slack: the connection has"),
         ("notify:\n- slack: #ops", "by its id; in YAML, '#' begins a comment"),

@@ -93,6 +93,8 @@ def test_the_reason_names_the_pattern_that_excludes_the_topic() -> None:
     assert topics.why_not("orders.replica") == r"excluded by '.*\.replica'"
     assert topics.why_not("payments") == "matched by no pattern of 'orders.*'"
     assert NameFilter([], []).why_not("a") == "matched by no pattern of an empty list"
+    many = NameFilter([f"t{number}" for number in range(30)], [])
+    assert many.why_not("a") == "matched by no pattern of 't0', 't1', 't2', 't3', 't4' and 25 more"
 
 
 @pytest.mark.parametrize(

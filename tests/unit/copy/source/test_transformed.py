@@ -14,7 +14,7 @@ from kafka_ferry.copy.source import transformed
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.transformed import NumberedRule, TransformedReader
 from kafka_ferry.model import Range, TopicPartition
-from kafka_ferry.transform import Changer, Column, Evaluated, RecordRows
+from kafka_ferry.transform import Changer, Column, Evaluated, Reads, RecordRows
 from tests.support.records.batches import a_batch
 
 RULE = TransformRule(topics=("t",), where="true")
@@ -52,6 +52,7 @@ class Judge:
     """Evaluates rows by a function of partition and offset, at once or when it is told to."""
 
     columns: Sequence[frozenset[Column]] = (frozenset({"partition", "offset"}),)
+    reads: Reads = ((),)
 
     def __init__(self, judge: Callable[[int, int], Judged], *, at_once: bool = True) -> None:
         self._judge, self._at_once = judge, at_once

@@ -47,9 +47,12 @@ def aligned(
     position: int | None = None,
     *,
     compacted: bool = False,
+    is_cleaned: bool = False,
     joined: int | None = None,
 ) -> Alignment:
-    found = align(source, target, position, compacted=compacted, joined=joined)
+    found = align(
+        source, target, position, compacted=compacted, is_cleaned=is_cleaned, joined=joined
+    )
     assert found is not None
     return found
 
@@ -196,6 +199,56 @@ def test_the_newest_record_of_a_key_must_be_there_even_in_a_compacted_log() -> N
     target = log([0, 1, 2, 4, 5], keys=[1, 2, 1, 1, 2])
     with pytest.raises(Misaligned, match="the first at offset 3"):
         align(source, target, 6, compacted=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "is_cleaned", "unkeyed"),
+    [
+        # The cleaner has left their offsets.
+        (log([0, 1, 4], offsets=[0, 1, 4], keys=[1, NO_KEY, 2]), True, 2),
+        (log([0, 4], offsets=[0, 4], keys=[1, 2]), True, 3),
+        # Markers took some of these.
+        (
+            replace(
+                log([0, 1, 4], offsets=[0, 1, 4], keys=[1, NO_KEY, 2]), markers=np.array([2, 3])
+            ),
+            True,
+            None,
+        ),
+        # No offset is free that they could have had.
+        (log([0, 1, 4], keys=[1, NO_KEY, 2]), True, None),
+        (log([0, 3, 4], keys=[1, NO_KEY, 2]), True, None),
+        (log([0, 2, 4], offsets=[0, 1, 3], keys=[1, NO_KEY, 2]), True, None),
+        # Only the source's cleaner may have been at work.
+        (log([0, 1, 4], offsets=[0, 1, 4], keys=[1, NO_KEY, 2]), False, None),
+        (log([0, 1, 2, 3, 4], keys=[1, *[NO_KEY] * 3, 2]), False, 0),
+    ],
+)
+def test_records_without_a_key_are_missing_only_where_a_cleaner_may_have_removed_as_many(
+    target: LogRecords, is_cleaned: bool, unkeyed: int | None
+) -> None:
+    source = log(range(5), keys=[1, *[NO_KEY] * 3, 2])
+    if unkeyed is None:
+        with pytest.raises(Misaligned, match="of the source's records are not there"):
+            align(source, target, 5, compacted=True, is_cleaned=is_cleaned)
+    else:
+        found = aligned(source, target, 5, compacted=True, is_cleaned=is_cleaned)
+        assert (found.end, found.unkeyed) == (5, unkeyed)
+
+
+@pytest.mark.parametrize(
+    ("end", "is_cleaned", "is_trusted"), [(2, True, True), (1, True, False), (2, False, False)]
+)
+def test_where_nothing_is_left_records_without_a_key_count_as_removed_only_by_the_targets_cleaner(
+    end: int, is_cleaned: bool, is_trusted: bool
+) -> None:
+    source, nothing = log([1, 2], keys=[NO_KEY] * 2), replace(log([]), end=end)
+    if is_trusted:
+        found = aligned(source, nothing, 2, compacted=True, is_cleaned=is_cleaned)
+        assert not found.is_compared
+    else:
+        with pytest.raises(Misaligned, match="2 of the source's records before it"):
+            align(source, nothing, 2, compacted=True, is_cleaned=is_cleaned)
 
 
 @pytest.mark.parametrize(

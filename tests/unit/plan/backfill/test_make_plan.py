@@ -100,6 +100,11 @@ def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
         (copied(), {"firsts": {}}, "the source has no record in the window"),
         (
             copied(),
+            {"lasts": {SOURCE: 20}, "settled": {SOURCE: [ORDINARY]}},
+            "It does not look at 10 offsets below the flow's position",
+        ),
+        (
+            copied(),
             {"firsts": {SOURCE: 20}, "lasts": {SOURCE: 20}},
             "is newer than it by more than backfill.disorder.ms. What comes after it was not looked at",
         ),
@@ -111,7 +116,14 @@ def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
         (copied(12), {}, "38 offsets that may be in the window are not below"),
         (a_state(a_source()), {"firsts": {SOURCE: 10}}, "40 offsets that may be"),
     ],
-    ids=["none", "none before much newer ones", "all there", "all still to come", "never copied"],
+    ids=[
+        "none",
+        "all there but what is late",
+        "none before much newer ones",
+        "all there",
+        "all still to come",
+        "never copied",
+    ],
 )
 def test_a_backfill_without_anything_to_do_says_why(
     state: ClusterState, facts: dict[str, Any], note: str

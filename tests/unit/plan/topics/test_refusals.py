@@ -121,7 +121,7 @@ def moved_to(offset: int, by_ledger: int = 30) -> dict[str, Any]:
         "option": "on.position.moved",
         "go_on": "ledger",
         "reason": f"the flow's group has the position {offset}, but by the ledger copying has reached "
-        f"{by_ledger}: another client has committed there.",
+        f"{by_ledger}: another client has committed there, or the group has lost its newest offsets (a power cut?).",
         "outcome": f"Copying continues at {by_ledger}.",
         "advice": "Find out which principals may write to the flow's group.",
         "partition": 0,

@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +8,8 @@ import pytest
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model import Skipped
 from kafka_ferry.model.cluster_state import HeartbeatTopics
-from kafka_ferry.plan import naming, policy_of, select_topics
-from kafka_ferry.plan.topics.replication_policy import DefaultReplicationPolicy, KeptNames
+from kafka_ferry.plan import policy_of, select_topics
+from kafka_ferry.plan.topics.replication_policy import DefaultReplicationPolicy
 from tests.unit.plan.builders import a_flow, a_source, a_state, planned
 
 BEATS = {"heartbeats_replication_enabled": True}
@@ -286,10 +287,13 @@ def test_a_class_that_is_no_policy_is_an_error_in_the_flows_file(name: str, reas
     assert "kafka_ferry.plan.topics.replication_policy.ReplicationPolicy" in raised.value.advice
 
 
-def test_classes_are_known_by_their_earlier_names() -> None:
-    flow = a_flow(replication_policy_class="kafka_ferry.plan.kept_names.KeptNames")
-    assert type(policy_of(flow)) is KeptNames
-    assert naming.DefaultReplicationPolicy is DefaultReplicationPolicy
+def test_a_policy_whose_module_is_a_program_ends_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_program.py").write_text("raise SystemExit(9)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=r"a_program cannot be imported: SystemExit\(9\)"):
+        policy_of(a_flow(replication_policy_class="a_program.Policy"))
 
 
 def test_a_flow_is_read_before_its_policys_class_is_looked_for() -> None:

@@ -134,9 +134,13 @@ def test_says_what_each_rule_has_done(flow: Flow, run_with: Callable[..., RunCon
         for topic in ("a", "orders")
     }
     ranges = (
-        a_copied_range(**by["orders"], changed=0, end=200),
-        a_copied_range(**by["a"], changed=3, records=4, reasons={"filtered": 6}),
-        a_copied_range(**by["a"], changed=4, partition=1),
+        a_copied_range(**by["orders"], rule_counts={"changed": 0}, end=200),
+        a_copied_range(
+            **by["a"], rule_counts={"changed": 3, "set:key": 3}, records=4, reasons={"filtered": 6}
+        ),
+        a_copied_range(
+            **by["a"], rule_counts={"changed": 4, "set:key": 4, "read:value.x": 0}, partition=1
+        ),
         a_copied_range(topic="b", end=1_000),
         a_copied_range(topic="b", transform="of a rule that the file no longer has", partition=1),
     )
@@ -144,7 +148,7 @@ def test_says_what_each_rule_has_done(flow: Flow, run_with: Callable[..., RunCon
     run.folder.save_plan(Plan(run.flow.name, run.run_id, 1, "A", "B"))
     report = publish_run(run, [])
     assert [*map(str, report.counts.rules)] == [
-        "rule 1 changed 7 and left out 6 of 20 records",
+        "rule 1 changed 7 and left out 6 of 20 records: value.x is in none",
         "rule 3 changed 0 of 200 records",
     ]
     (note,) = report.topics.notes

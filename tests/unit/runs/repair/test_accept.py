@@ -26,11 +26,14 @@ COPIED = CopiedRange(
 @pytest.mark.parametrize(
     ("later", "holds"),
     [
-        (Recount(60, "then", expired=30), True),
-        (Recount(40, "other", expired=50), True),
+        (Recount(60, "then", expired=30, log_start=30), True),
+        (Recount(40, "other", expired=50, log_start=50), True),
         # What had expired before is no reason for others to be missing.
-        (Recount(59, "other", expired=30), False),
-        (Recount(30, "other", expired=30), False),
+        (Recount(59, "other", expired=30, log_start=30), False),
+        (Recount(30, "other", expired=30, log_start=30), False),
+        # Nor is what was missing then, once it would have expired.
+        (Recount(10, "other", expired=80, log_start=80), False),
+        (Recount(20, "other", expired=80, log_start=80), True),
     ],
 )
 def test_what_had_expired_explains_nothing_that_is_missing_later(
@@ -46,5 +49,6 @@ def test_what_had_expired_explains_nothing_that_is_missing_later(
             accepted=accepted,
         )
 
-    found = row(later, accepted_range(row(Recount(60, "then", expired=30)), "known"))
+    then = row(Recount(60, "then", expired=30, log_start=30))
+    found = row(later, accepted_range(then, "known", [(70, 80)]))
     assert (found.recount.found == found.ledger.copied) is holds

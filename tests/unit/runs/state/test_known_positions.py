@@ -22,7 +22,7 @@ class Target:
 
 
 class Ledger:
-    """Has the next of several positions at each look."""
+    """Has the next of several positions at each look; none where it is 0."""
 
     def __init__(self, offsets: Iterator[int]) -> None:
         self._offsets = offsets
@@ -33,7 +33,7 @@ class Ledger:
         return 7
 
     def positions(self) -> dict[TopicPartition, Position]:
-        return {PARTITION: Position(self._now)}
+        return {PARTITION: Position(self._now)} if self._now else {}
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +88,18 @@ def test_what_an_open_transaction_hides_of_the_ledger_counts_once_it_has_ended(
     monkeypatch.setattr(module, "require_settled", lambda *_: vars(table).update(vars(ended)))
     target: Any = Target()
     assert known_positions(a_flow(), target, table).moved == moved
+
+
+@pytest.mark.parametrize(("hidden", "unconfirmed"), [(30, set()), (0, {PARTITION})])
+def test_a_position_is_unconfirmed_once_no_open_transaction_hides_the_ledgers_end(
+    hidden: int, unconfirmed: set[TopicPartition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table: Any = Ledger(forever([0]))
+    ended: Any = Ledger(forever([hidden]))
+    monkeypatch.setattr(module, "read_positions", lambda *_: {PARTITION: Position(30)})
+    monkeypatch.setattr(module, "require_settled", lambda *_: vars(table).update(vars(ended)))
+    target: Any = Target()
+    assert known_positions(a_flow(), target, table).unconfirmed == unconfirmed
 
 
 def forever(offsets: list[int]) -> Iterator[int]:

@@ -10,6 +10,7 @@ from typing import Any
 import fastavro
 import pytest
 
+from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.avro import AvroSchema
 from kafka_ferry.schemas.fields.record_schema import NotReadable, Reference
@@ -131,13 +132,17 @@ def test_fields_are_read_as_json_without_losing_digits(schema: AvroSchema) -> No
 def test_a_field_is_changed_and_the_others_stay(
     schema: AvroSchema, names: str, value: str | None, expected: dict[str, Any]
 ) -> None:
-    found = schema.change(PAYLOAD, {tuple(names.split(".")): value})
+    counts, path = FieldCounts(), tuple(names.split("."))
+    found = schema.change(PAYLOAD, {path: value}, counts)
     assert found == written(RECORD | expected)
+    assert counts.changed[path] == (found != PAYLOAD)
 
 
 def test_a_field_of_a_record_that_is_null_changes_nothing(schema: AvroSchema) -> None:
     without = written(RECORD | {"city": None})
-    assert schema.change(without, {("city", "name"): '"x"'}) == without
+    counts = FieldCounts()
+    assert schema.change(without, {("city", "name"): '"x"'}, counts) == without
+    assert not +counts.changed
 
 
 @pytest.mark.parametrize(

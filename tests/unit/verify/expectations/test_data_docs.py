@@ -124,7 +124,7 @@ def test_the_index_lists_the_runs_with_the_newest_first(docs: Path) -> None:
 def test_a_page_says_what_was_expected_and_where_it_is_not_so(docs: Path) -> None:
     (found,) = docs.glob("runs/*-bad*/ranges.html")
     text = found.read_text()
-    assert "no other producer wrote between our records" in text
+    assert "nothing lies between our records that the ledger does not have" in text
     assert "orders-3 [100, 200)" in text
     assert "Subscribe" not in text
 

@@ -22,7 +22,7 @@ from tests.support.runs.reports import PARTITION, RANGE, changed
 ACCOUNTED = "every source offset is a record on the target or has a reason"
 AS_MANY = "the target holds as many records as were copied"
 SAME_BYTES = "the target's bytes are those that were sent"
-NO_OTHER_PRODUCER = "no other producer wrote between our records"
+NO_OTHER_PRODUCER = "nothing lies between our records that the ledger does not have"
 OFFSETS_KEPT = "records keep their source's offsets"
 NO_GAP = "the ranges of a partition join without a gap"
 NOT_TWICE = "no offset was copied twice"

@@ -128,6 +128,6 @@ class Gaps:
                 return ends
             time.sleep(pause)
             pause = min(pause * 2, 0.05)
-        # A broker that was down may have been left out (wire.settlement): this ends what is still open.
+        # A broker that was down may have been left out (wire.transactions.settlement): this ends what is still open.
         self._renew()
         return settled_ends(self._cluster, {tp: queues[tp].leader for tp in expected})

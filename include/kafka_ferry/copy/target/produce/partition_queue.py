@@ -60,7 +60,7 @@ class RangeTally:
     rebuilt: Counter[str] = field(default_factory=Counter)
     segments: SegmentList = field(default_factory=SegmentList)
     adopted: int = 0
-    changed: int = 0
+    rule_counts: Counter[str] = field(default_factory=Counter)
     digest: RangeDigest = field(default_factory=RangeDigest)
     lost: list[tuple[int, int]] = field(default_factory=list)
     epochs: list[EpochSpan] = field(default_factory=list)
@@ -74,7 +74,7 @@ class RangeTally:
             add_span(self.epochs, EpochSpan(converted.start, converted.end, converted.leader_epoch))
         self.reasons.update({str(reason): count for reason, count in converted.reasons.items()})
         self.rebuilt.update({str(why): count for why, count in converted.rebuilt.items()})
-        self.changed += converted.changed
+        self.rule_counts.update(converted.rule_counts)
         self.lost += [
             (absent.first, absent.end)
             for absent in converted.absent
@@ -109,6 +109,7 @@ class PartitionQueue:
         range: the range that is copied into it; None for the ledger and the dead letter topic.
         remote_topic_id: its topic's id.
         position: the range's position when the writer took over, -1 where it had none.
+        stored_to: the offset after the last batch that the target has stored since the writer took over.
         is_transactional: whether its batches belong to the writer's transaction.
     """
 
@@ -119,6 +120,7 @@ class PartitionQueue:
     remote_topic_id: str
     position: int = -1
     sequence: int = 0
+    stored_to: int = 0
     in_transaction: bool = False
     waiting: deque[Outgoing] = field(default_factory=deque)
     sent: deque[Outgoing] = field(default_factory=deque)
@@ -134,6 +136,15 @@ class PartitionQueue:
         out = self.waiting.popleft()
         self.sent.append(out)
         return out
+
+    def stored(self, out: Outgoing, base_offset: int) -> bool:
+        """Note where the target has stored a batch; returns whether that is after all that it had stored before."""
+        assert out.converted.batch is not None
+        is_after = base_offset >= self.stored_to
+        out.base_offset = base_offset
+        self.stored_to = base_offset + out.converted.batch.header.records
+        self.settle()
+        return is_after
 
     def settle(self) -> None:
         """Account for everything at the head whose outcome is known."""
@@ -189,5 +200,5 @@ class PartitionQueue:
             begin=range_.begin if tally.start == range_.start else "",
             transform=range_.transform,
             schema_ids=range_.schema_ids,
-            changed=tally.changed,
+            rule_counts=dict(tally.rule_counts),
         )

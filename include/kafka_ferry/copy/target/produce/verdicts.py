@@ -22,6 +22,7 @@ from kafka_ferry.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
     fault,
+    is_definite,
     is_transient,
 )
 
@@ -119,8 +120,10 @@ class Verdicts:
         if answer.code == NONE and after_refused:
             self.make_void(f"{refused} A later batch was accepted.", excludes=True)
         elif answer.code == NONE:
-            out.base_offset = answer.base_offset
-            queue.settle()
+            if not queue.stored(out, answer.base_offset):
+                # What it has stored of this transaction may be gone, and would be committed without it.
+                lost = "its log has lost records (an unclean leader election?)"
+                self.make_void(f"Writing {what}: {lost}.")
         elif after_refused:
             return
         elif answer.code in _VOID:
@@ -164,8 +167,9 @@ class Verdicts:
             )
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
-            if self._has_letters(range_.source, converted.start):
-                # They may be in the transaction already, and the next run writes them again.
+            # The next run writes them again: letters that may be in the transaction already, and a batch that is there
+            # after all.
+            if self._has_letters(range_.source, converted.start) or not is_definite(answer.code):
                 self.make_void(message, advice=advice, excludes=True)
 
     def _has_letters(self, source: TopicPartition, offset: int) -> bool:

@@ -22,6 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.varint import decode_varint
+from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.schemas.fields.limits import Budget, record_budget, schema_budget
 from kafka_ferry.schemas.fields.protobuf.files import ProtobufFiles
 from kafka_ferry.schemas.fields.protobuf.values import (
@@ -93,13 +94,21 @@ class ProtobufSchema:
         wanted = [it for it in descriptor.fields if it.name in names]
         return json.dumps({it.name: readable(message, it, budget) for it in wanted}).encode()
 
-    def change(self, payload: bytes, changes: Mapping[Names, str | None]) -> bytes:
+    def change(
+        self,
+        payload: bytes,
+        changes: Mapping[Names, str | None],
+        counts: FieldCounts | None = None,
+    ) -> bytes:
         """See ``RecordSchema``; null clears a field, as leaving it out does."""
+        counts = counts or FieldCounts()
         descriptor, at = self._message(payload)
         record = payload[at:]
         _parse(descriptor, record)
         for names, value in changes.items():
+            before = record
             record = _change(descriptor, record, names, None if value is None else load_json(value))
+            counts.changed[names] += record != before
         return payload[:at] + record
 
     def _message(self, payload: bytes) -> tuple[Any, int]:

@@ -69,6 +69,20 @@ def test_a_dead_letter_after_a_refused_batch_is_in_no_transaction(letter: int) -
     ]
 
 
+@pytest.mark.parametrize(
+    ("second", "is_void"), [(104, False), (200, False), (103, True), (0, True)]
+)
+def test_a_batch_stored_before_the_one_before_it_voids_the_transaction(
+    second: int, *, is_void: bool
+) -> None:
+    """A log that was truncated in between holds the second one in the place of the first."""
+    verdicts, queue = Verdicts(None), a_queue()
+    for start, base_offset in ((0, 100), (4, second)):
+        judge(verdicts, Answer(0, base_offset, "", ()), a_converted_batch(start=start), queue)
+    assert bool(verdicts.void) == is_void
+    assert not is_void or "its log has lost records" in str(verdicts.void)
+
+
 def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() -> None:
     verdicts = Verdicts(None)
     judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))
@@ -76,6 +90,15 @@ def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() 
     assert (failure.offset, failure.transient) == (40, False)
     assert "[40, 44): MESSAGE_TOO_LARGE" in failure.message
     assert verdicts.void is None
+
+
+@pytest.mark.parametrize("code", [-1, -32768, 9999])
+def test_what_a_code_of_no_meaning_is_given_for_may_be_in_the_transaction(code: int) -> None:
+    verdicts = Verdicts(None)
+    judge(verdicts, refused(code), a_converted_batch(start=40))
+    assert verdicts.failures[RANGE.source].offset == 40
+    assert verdicts.void is not None
+    assert verdicts.void.excludes
 
 
 def test_what_is_written_again_ends_at_the_refused_offset_even_within_a_batch() -> None:

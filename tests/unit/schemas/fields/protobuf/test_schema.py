@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.batches.rule_counts import FieldCounts
 from kafka_ferry.model.schemas import SchemaVersion
 from kafka_ferry.schemas.fields.protobuf.schema import ProtobufSchema
 from kafka_ferry.schemas.fields.protobuf.values import readable
@@ -152,8 +153,10 @@ def test_fields_are_read_as_json() -> None:
 def test_a_field_is_changed_and_the_others_stay(
     names: str, value: str | None, expected: dict[str, object]
 ) -> None:
-    found = SCHEMA.change(b"\0" + RECORD + UNKNOWN, {tuple(names.split(".")): value})
+    counts, path = FieldCounts(), tuple(names.split("."))
+    found = SCHEMA.change(b"\0" + RECORD + UNKNOWN, {path: value}, counts)
     assert found == b"\0" + person(**expected) + UNKNOWN
+    assert counts.changed[path] == (found != b"\0" + RECORD + UNKNOWN)
 
 
 def test_fields_within_messages_and_groups_keep_what_is_beside_them() -> None:

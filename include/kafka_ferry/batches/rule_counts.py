@@ -1,0 +1,58 @@
+"""In how many records a transform rule did each of the things that it names.
+
+A rule that is right in one field may be wrong in another: a mask of ``value.email`` and ``value.emial`` changes every
+record, and leaves one of the two fields as it is. So what a rule does is counted by what it names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple, get_args
+
+CHANGED: Final = "changed"
+"""The key of the records in which a rule changed anything."""
+
+RuleVerb = Literal["set", "added", "drop", "read", "sought"]
+"""What a rule does with a name: it sets what a record has, or adds it; drops it; reads it, or reads it only to see
+whether it is there."""
+
+
+class RuleUse(NamedTuple):
+    """What a rule does with one name.
+
+    Attributes:
+        verb: what.
+        name: the path, such as ``value.email`` or ``headers['region']``.
+    """
+
+    verb: RuleVerb
+    name: str
+
+    @property
+    def key(self) -> str:
+        """By which it is counted."""
+        return f"{self.verb}:{self.name}"
+
+
+def uses_of(counts: Mapping[str, int]) -> Iterator[tuple[RuleUse, int]]:
+    """What was counted by name, and in how many records."""
+    uses = {verb: verb for verb in get_args(RuleVerb)}
+    for key, records in counts.items():
+        verb, _, name = key.partition(":")
+        if verb in uses:
+            yield RuleUse(uses[verb], name), records
+
+
+@dataclass(slots=True)
+class FieldCounts:
+    """In how many records fields of a key or value were changed; one that a record has twice counts twice.
+
+    Attributes:
+        changed: those that a record had, by the names on the way to each.
+        added: those that it had not.
+    """
+
+    changed: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    added: Counter[tuple[str, ...]] = field(default_factory=Counter)

@@ -1,0 +1,60 @@
+"""Where the login of this machine at an object store goes, by the URI of a state folder. Pure.
+
+Arrow takes the login from the machine: keys, or a token that whoever is shown it may use. The URI may name another
+address than the provider's, and less protection on the way there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+# They show no login that another could use.
+_WITHOUT_LOGIN: Final = ("", "file", "hdfs", "viewfs")
+_AZURE: Final = ("abfs", "abfss")
+_OWN_OF_AZURE: Final = (".blob.core.windows.net", ".dfs.core.windows.net")
+_ADDRESSES: Final = ("endpoint_override", "blob_storage_authority", "dfs_storage_authority")
+_HARMLESS: Final = (
+    *("region", "location", "project_id", "retry_limit_seconds"),
+    *("allow_bucket_creation", "allow_bucket_deletion"),
+)
+
+
+def store_hosts(location: str) -> list[str]:
+    """The hosts that a location names instead of the provider's own; none for a path.
+
+    Args:
+        location: a path, or a URI as Arrow reads it.
+    """
+    return [] if _scheme(location) in _WITHOUT_LOGIN else sorted({*_named(location)})
+
+
+def store_options(location: str) -> list[str]:
+    """The options of a store, such as ``scheme``, that are for stores at addresses of their own."""
+    if _scheme(location) in _WITHOUT_LOGIN:
+        return []
+    return sorted({name for name, _ in _options(location)} - {*_ADDRESSES, *_HARMLESS})
+
+
+def _scheme(location: str) -> str:
+    return location.partition("://")[0].lower() if "://" in location else ""
+
+
+def _options(location: str) -> list[tuple[str, str]]:
+    return parse_qsl(location.partition("?")[2].replace("#", "&"), keep_blank_values=True)
+
+
+def _named(location: str) -> Iterator[str]:
+    for name, value in _options(location):
+        if name in _ADDRESSES:
+            yield _host(value)
+    place = urlsplit(location).netloc.lower()
+    is_address = "." in place or ":" in place
+    if _scheme(location) in _AZURE and is_address and not place.endswith(_OWN_OF_AZURE):
+        yield _host(place)
+
+
+def _host(address: str) -> str:
+    host, colon, port = address.rpartition(":")
+    return host.lower() if colon and port.isdigit() else address.lower()

@@ -60,6 +60,7 @@ KEYS = (
         "heartbeats",
         "ledger_end",
         "file",
+        "isolation_level",
         "options",
     ),
     *("ranges", "pins", "shards", "estimates", "choices", "rules"),

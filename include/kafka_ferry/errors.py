@@ -44,12 +44,17 @@ class FerryError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        ends = self.message.endswith((".", "!", "?", ":")) or not self.advice
-        return f"{self.message}{'' if ends else '.'} {self.advice}".rstrip()
+        return with_advice(self.message, self.advice)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive Exception's own pickling between Spark's processes.
         return (_rebuild, (type(self), self.__dict__))
+
+
+def with_advice(message: str, advice: str) -> str:
+    """What happened and what to do, as sentences."""
+    ends = message.endswith((".", "!", "?", ":")) or not advice
+    return f"{message}{'' if ends else '.'} {advice}".rstrip()
 
 
 def _rebuild(kind: type[FerryError], state: dict[str, object]) -> FerryError:
@@ -213,44 +218,6 @@ class BrokerError(FerryError):
         super().__init__(message, advice=advice)
         self.code = code
         self.name = name
-        self.transient = transient
-
-
-class RangesFailed(FerryError):
-    """Some partitions were not copied to their end; the others were.
-
-    Attributes:
-        failures: one sentence per partition, each naming topic, partition, offset and reason; first those of
-            ``refused``.
-        refused: sentences about topics and partitions that the run's plan refuses.
-
-    Args:
-        failures: the other sentences.
-        transient: as for ``FerryError``.
-        refused: as the attribute.
-    """
-
-    exit_code = 6
-
-    def __init__(
-        self, failures: Sequence[str], *, transient: bool, refused: Sequence[str] = ()
-    ) -> None:
-        sentences = (*refused, *failures)
-        counts = []
-        if refused:
-            counts.append(f"{len(refused)} refused by the plan")
-        if failures:
-            they = "partition" if len(failures) == 1 else "partitions"
-            counts.append(f"{len(failures)} {they} not copied to the end")
-        advice = (
-            "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, "
-            "or a backfill of the same window; or in Airflow clear the task plan."
-        )
-        super().__init__(
-            f"{', '.join(counts)}:", advice=advice if refused else "", details=sentences
-        )
-        self.failures = sentences
-        self.refused = tuple(refused)
         self.transient = transient
 
 

@@ -135,12 +135,13 @@ class _Spark(_FlowLink):
     name = "Spark"
 
     def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
+        from kafka_ferry.model.results.steps import StepPart  # noqa: PLC0415  (Pydantic)
         from kafka_ferry.runs.mirror.spark_ui import application_url  # noqa: PLC0415  (PyArrow)
 
         if not _is_run(key) or key.task_id not in _SPARK_STEPS:
             return ""
-        shard = f"-{key.map_index}" if key.map_index >= 0 else ""
-        return application_url(flow, key.run_id, f"{key.task_id}{shard}")
+        shard = key.map_index if key.map_index >= 0 else None
+        return application_url(flow, key.run_id, StepPart(key.task_id, shard))
 
 
 def _is_run(key: TaskInstanceKey) -> bool:

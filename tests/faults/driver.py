@@ -24,8 +24,9 @@ import pytest
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.errors import FerryError, RangesFailed
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.spark.session import terminal_spark
@@ -48,7 +49,7 @@ def main() -> None:
         with silent(given.silent, given.seconds) if given.silent else nullcontext():
             failures = run(flow, given.run)
     except RangesFailed as error:
-        failures = list(error.failures)
+        failures = [*map(str, (*error.refused, *error.failures))]
     except FerryError as error:
         failures = [f"{type(error).__name__}: {error}"]
     print(json.dumps(failures), flush=True)

@@ -22,7 +22,6 @@ from kafka_ferry.errors import (
     JavaNeeded,
     NotApplied,
     OtherRunActive,
-    RangesFailed,
     SameCluster,
     SecretHidden,
     SparkFailed,
@@ -83,26 +82,6 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         9,
         "x cannot be written to: full. Does state.dir name a folder that this user may write to, and is there room "
         "in it?",
-    ),
-    (
-        RangesFailed(SENTENCES, transient=True),
-        True,
-        6,
-        "2 partitions not copied to the end:\n  orders-0 stopped.\n  orders-1 stopped.",
-    ),
-    (
-        RangesFailed(list(SENTENCES[:1]), transient=False),
-        False,
-        6,
-        "1 partition not copied to the end:\n  orders-0 stopped.",
-    ),
-    (
-        RangesFailed(SENTENCES[:1], transient=False, refused=["clicks: refused."]),
-        False,
-        6,
-        "1 refused by the plan, 1 partition not copied to the end:\n  clicks: refused.\n  orders-0 stopped. "
-        "\nWhat a plan refuses is refused for the whole run: once the cause is gone, let the next run copy it, or a "
-        "backfill of the same window; or in Airflow clear the task plan.",
     ),
     (
         NotApplied(["retention.ms could not be set."]),
@@ -175,7 +154,3 @@ def test_an_error_can_be_raised_again_where_it_arrived() -> None:
         "topics",
         "must be a list",
     )
-
-
-def test_the_failures_of_ranges_are_kept_one_by_one() -> None:
-    assert through_pickle(RangesFailed(list(SENTENCES), transient=True)).failures == SENTENCES

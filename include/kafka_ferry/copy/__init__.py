@@ -1,7 +1,7 @@
 """Copying ranges: reader, judge, writer."""
 
 from kafka_ferry.copy.copier import Limits, copy_ranges
-from kafka_ferry.copy.outcome import Failure, Outcome
+from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.outcome_files import OutcomeFiles
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.target.dead_letters import dead_letter_creation
@@ -9,7 +9,6 @@ from kafka_ferry.copy.target.fencing import fence_writers, restore_positions
 from kafka_ferry.copy.task import copy_for_flow
 
 __all__ = [
-    "Failure",
     "Limits",
     "Outcome",
     "OutcomeFiles",

@@ -21,7 +21,7 @@ from typing import Protocol
 from kafka_ferry.batches import ConvertedBatch
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.latency import RangeAges
-from kafka_ferry.copy.outcome import Failure, Outcome
+from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
@@ -30,6 +30,7 @@ from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.retry import RETRY_S, back_off_s, failing_since, is_over
 
@@ -160,7 +161,7 @@ class _Copy:
                     self._start_over(error)
                 else:
                     fenced = isinstance(error, Fenced)
-                    self._fail_all(str(error), transient=False, fenced=fenced)
+                    self._fail_all(error.message, error.advice, transient=False, fenced=fenced)
 
     def _turn(self) -> list[Range]:
         """The ranges to copy next; those that are set aside for retry only when nothing else is left."""
@@ -179,7 +180,8 @@ class _Copy:
             self.outage.since = began if self.outage.since is None else self.outage.since
             if is_over(now - self.outage.since, self.limits.wait_s):
                 self.outage.gave_up_at = now
-                self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
+                message = f"gave up after {self.voids} tries: {error.message}"
+                self._fail_all(message, error.advice, transient=True)
                 return
         time.sleep(back_off_s(self.voids, _LONGEST_BACK_OFF_S))
 
@@ -189,7 +191,7 @@ class _Copy:
             position = self.committed.get(range_.source, range_.start)
             failure = self._failure(range_)
             if failure is None and position < range_.end:
-                failure = Failure(
+                failure = Failure.of(
                     range_, position, "it ended early without a reason; please report this.", True
                 )
             ages = self.ages[range_.source]
@@ -231,12 +233,15 @@ class _Copy:
     def _pending_ranges(self) -> list[Range]:
         return [range_ for range_ in self.ranges if range_.source not in self.failures]
 
-    def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
+    def _fail_all(
+        self, message: str, advice: str, *, transient: bool, fenced: bool = False
+    ) -> None:
         for range_ in self._pending_ranges():
             at = self.committed.get(range_.source, range_.start)
             is_there = at >= range_.end and range_.source in self.committed and len(range_) > 0
             if not is_there or range_.source in self.hidden:
-                self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
+                failure = Failure.of(range_, at, message, transient, fenced, advice)
+                self.failures[range_.source] = failure
             else:
                 self.done.add(range_.source)
 
@@ -254,7 +259,7 @@ class _Copy:
             if position and position.topic_id not in ("", range_.topic_id):
                 if not self.limits.append_recreated:
                     message = f"the source's topic {range_.topic} was deleted and recreated since it was last copied."
-                    failure = Failure(range_, position.offset, message, transient=False)
+                    failure = Failure.of(range_, position.offset, message, transient=False)
                     self.failures[range_.source] = failure
                     continue
                 position = None
@@ -286,8 +291,8 @@ class _Copy:
                     self._take(read)
                 with self._count_wait(_TARGET):
                     self.writer.send()
-                for failure in self.writer.failures.values():
-                    reader.drop(failure.range)
+                for source in self.writer.failures:
+                    reader.drop(source)
                 if self._time_left() <= 0:
                     self._commit()
             self._commit()

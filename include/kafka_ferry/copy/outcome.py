@@ -6,30 +6,9 @@ from dataclasses import dataclass
 
 from kafka_ferry.batches import NO_AGES, Spread
 from kafka_ferry.model.ranges import Range
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.schemas.ids import MirroredSchema
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a range was not copied to its end.
-
-    Attributes:
-        range: the range as it was planned.
-        offset: the source offset at which it stopped.
-        message: what happened, with the broker's own words, and what to do.
-        transient: whether the next run may succeed without a change.
-        fenced: whether it stopped because another run took over.
-    """
-
-    range: Range
-    offset: int
-    message: str
-    transient: bool
-    fenced: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.range.source} -> {self.range.target} stopped at offset {self.offset}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, Literal
 
 from kafka_ferry.clock import moment_text
@@ -16,6 +17,24 @@ EVERYBODY: Final = "User:*"
 """The principal of an ACL that applies to all principals."""
 
 _PARTITIONS_SHOWN: Final = 5
+
+
+class Difference(StrEnum):
+    """What a run would change, copy or refuse: keys of counts, which ``ferry plan --json`` has too."""
+
+    PARTITIONS_TO_COPY = "partitions_to_copy"
+    TOPICS_TO_CREATE = "topics_to_create"
+    TOPICS_TO_GROW = "topics_to_grow"
+    CONFIGS_TO_CHANGE = "configs_to_change"
+    TOPICS_TO_DELETE = "topics_to_delete"
+    ACLS_TO_CHANGE = "acls_to_change"
+    QUOTAS_TO_CHANGE = "quotas_to_change"
+    USERS_TO_CHANGE = "users_to_change"
+    SCHEMAS_TO_REGISTER = "schemas_to_register"
+    SETTINGS_OF_SUBJECTS_TO_CHANGE = "settings_of_subjects_to_change"
+    TRANSFORM_RULES_TO_CHANGE = "transform_rules_to_change"
+    GROUPS_TO_DELETE_OFFSETS_OF = "groups_to_delete_offsets_of"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)

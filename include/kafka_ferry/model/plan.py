@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError, InputError
@@ -14,6 +14,7 @@ from kafka_ferry.model.changes import (
     Acl,
     AclChange,
     ConfigChange,
+    Difference,
     Drift,
     Misplacement,
     QuotaChange,
@@ -100,7 +101,7 @@ class Estimate:
         return TopicPartition(self.topic, self.partition)
 
 
-PLAINLY_TRANSLATED: Final = "offsets: translated."
+Origin = Literal["option", "begun", "auto", "fill.limit"]
 """The reason where a topic is translated, as the flow says and as before."""
 
 
@@ -113,6 +114,7 @@ class OffsetsChoice:
         remote_topic: the topic on the target.
         preserved: whether records keep their offsets there.
         reason: why, as a sentence.
+        origin: what has decided: the flow's option, how the remote topic was begun, ``auto``, or ``on.fill.limit``.
         gaps: about how many offsets without a record the run has to fill then.
         fill_ms: about how long that takes, in milliseconds.
         topic_id: the source topic's id.
@@ -125,12 +127,18 @@ class OffsetsChoice:
     remote_topic: str
     preserved: bool
     reason: str
+    origin: Origin = "option"
     gaps: int = 0
     fill_ms: int = 0
     topic_id: str = ""
     is_compacted: bool = False
     kept_ms: int = -1
     kept_bytes: int = -1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether offsets are translated because the flow says so."""
+        return not self.preserved and self.origin == "option"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +183,13 @@ class TopicChanges:
     misplacements: tuple[Misplacement, ...] = ()
     retirements: tuple[Retirement, ...] = ()
 
-    def counts(self, at: int) -> dict[str, int]:
+    def counts(self, at: int) -> dict[Difference, int]:
         """The number of changes of each kind that are due at a time, in milliseconds since 1970."""
         return {
-            "topics to create": len(self.creations),
-            "topics to grow": len(self.growths),
-            "configs to change": len(self.config_changes),
-            "topics to delete": sum(gone.is_due(at) for gone in self.retirements),
+            Difference.TOPICS_TO_CREATE: len(self.creations),
+            Difference.TOPICS_TO_GROW: len(self.growths),
+            Difference.CONFIGS_TO_CHANGE: len(self.config_changes),
+            Difference.TOPICS_TO_DELETE: sum(gone.is_due(at) for gone in self.retirements),
         }
 
 
@@ -207,12 +215,12 @@ class AccessChanges:
     advised_acls: tuple[AdvisedAcl, ...] = ()
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Difference, int]:
         """The number of changes of each kind."""
         return {
-            "ACLs to change": len(self.acl_changes),
-            "quotas to change": len(self.quota_changes),
-            "users to change": len(self.user_changes),
+            Difference.ACLS_TO_CHANGE: len(self.acl_changes),
+            Difference.QUOTAS_TO_CHANGE: len(self.quota_changes),
+            Difference.USERS_TO_CHANGE: len(self.user_changes),
         }
 
 
@@ -314,23 +322,25 @@ class Plan(Flat, AsJson):
         return sum(len(range_) for range_ in self.ranges)
 
     @property
-    def changes(self) -> dict[str, int]:
+    def changes(self) -> dict[Difference, int]:
         """What a run changes other than records and positions: the number of each kind."""
         # That of a new topic is no change of what is there.
-        rules = {"transform rules to change": sum(it.before is not None for it in self.rules)}
+        rules = {
+            Difference.TRANSFORM_RULES_TO_CHANGE: sum(it.before is not None for it in self.rules)
+        }
         counts = self.topics.counts(self.at) | self.access.counts | self.schemas.counts
         counts |= rules | self.removals.counts
         return {kind: count for kind, count in counts.items() if count}
 
     @property
-    def differences(self) -> dict[str, int]:
+    def differences(self) -> dict[Difference, int]:
         """All that a run would change, copy or refuse: the number of each kind.
 
         Empty where both clusters agree: such a run only renews its positions.
         """
         counts = {
-            "partitions to copy": sum(range_.is_work for range_ in self.ranges),
-            "refused": len(self.remarks.refused),
+            Difference.PARTITIONS_TO_COPY: sum(range_.is_work for range_ in self.ranges),
+            Difference.REFUSED: len(self.remarks.refused),
         }
         return self.changes | {kind: count for kind, count in counts.items() if count}
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kafka_ferry.model.changes import Difference
+
 RemovalKind = Literal["ACL", "client quota", "SCRAM user", "config", "topic", "group's offsets"]
 """What is taken away, in the singular."""
 
@@ -74,9 +76,11 @@ class Removals:
     emptied: str = ""
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Difference, int]:
         """The number of groups whose offsets are deleted."""
-        return {"groups to delete offsets of": len({it.group for it in self.offset_deletions})}
+        return {
+            Difference.GROUPS_TO_DELETE_OFFSETS_OF: len({it.group for it in self.offset_deletions})
+        }
 
 
 def first_of(names: Sequence[str], shown: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka_ferry.model.changes import Difference
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class SchemaVersion:
@@ -89,9 +91,9 @@ class SchemaChanges:
     schema_ids_digest: str = ""
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Difference, int]:
         """The number of changes of each kind."""
         return {
-            "schemas to register": len(self.schema_registrations),
-            "settings of subjects to change": len(self.subject_settings),
+            Difference.SCHEMAS_TO_REGISTER: len(self.schema_registrations),
+            Difference.SETTINGS_OF_SUBJECTS_TO_CHANGE: len(self.subject_settings),
         }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.notify import EVENTS, Event
+from kafka_ferry.model.remarks import Refusal
+from kafka_ferry.model.results.failures import Failure
+from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.printable import one_line
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.verify.counts import count
@@ -48,20 +51,12 @@ class StepEnd:
     """A step of a run that did not succeed.
 
     Attributes:
-        step: its name; for one shard with the shard's number, as ``mirror-2``.
-        sentences: what it raised, with a sentence for each partition or group where it is about some;
-            empty where there is no record: it was killed, or never started.
-        transient: whether the same may succeed later without a change.
+        part: the step or its shard.
+        record: how it ended, None where that is not known: it was killed, or never started.
     """
 
-    step: str
-    sentences: tuple[str, ...] = ()
-    transient: bool = False
-
-    @property
-    def kind(self) -> str:
-        """The step's name without a shard's number."""
-        return self.step.partition("-")[0]
+    part: StepPart
+    record: StepRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -173,23 +168,29 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
         report: the run's report, None where it was not published.
     """
     problems = report.problems if report else RunProblems()
+    verdict, is_judged = report.proof.verdict if report else None, False
     refused = problems.refused
-    told = set(refused)
+    told: set[Refusal | Failure | str] = {*refused}
     if refused:
         what = count(len(refused), "topic or partition", "topics or partitions")
         advice = (
             "Each sentence says what to change; then let the next run copy it, or clear the task plan. "
             f"({_GUIDE}KafkaFerryRunFailed)"
         )
-        yield fact("failure", f"{what} cannot be mirrored as things are", refused, advice)
-    for end in (_judge(end, report) for end in ends):
-        sentences = end.sentences
-        new = [sentence for sentence in sentences if sentence not in told]
-        told.update(sentences)
-        if not end.sentences:
-            yield fact("failure", f"the task {end.step} failed", advice=_SEE_LOG)
-        elif new:
-            yield _failure(end, new)
+        yield fact("failure", f"{what} cannot be mirrored as things are", map(str, refused), advice)
+    for end in ends:
+        if end.record is None:
+            yield fact("failure", f"the task {end.part} failed", advice=_SEE_LOG)
+        elif verdict and verdict.failures and end.part.step in ("verify", "publish"):
+            # A verification's failure by its single sentences; some checks are made when the run is published.
+            if not is_judged:
+                yield _failure(replace(end, part=StepPart("verify")), verdict.failures)
+            is_judged = True
+        elif not (problems.unapplied and end.record.details and end.part.step == "publish"):
+            new = [problem for problem in end.record.problems if problem not in told]
+            told.update(new)
+            if new:
+                yield _failure(end, [*map(str, new)])
     if problems.unapplied:
         what = count(len(problems.unapplied), "change")
         advice = (
@@ -198,20 +199,12 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
         yield fact("failure", f"{what} could not be made on the target", problems.unapplied, advice)
 
 
-def _judge(end: StepEnd, report: RunReport | None) -> StepEnd:
-    """A verification's failure with its single sentences; some checks are made when the run is published."""
-    verdict = report.proof.verdict if report else None
-    if verdict and verdict.failures and end.sentences and end.kind in ("verify", "publish"):
-        return replace(end, step="verify", sentences=verdict.failures)
-    return end
-
-
-def _failure(end: StepEnd, sentences: list[str]) -> Fact:
-    headline, advice = _FAILED.get(end.kind, (f"the task {end.step} failed", _SEE_LOG))
+def _failure(end: StepEnd, sentences: Sequence[str]) -> Fact:
+    headline, advice = _FAILED.get(end.part.step, (f"the task {end.part} failed", _SEE_LOG))
     many = count(len(sentences), "partition")
-    if end.step != end.kind:
-        headline += f" in {end.step}"
-    wait = _TRANSIENT if end.transient else ""
+    if end.part.shard is not None:
+        headline += f" in {end.part}"
+    wait = _TRANSIENT if end.record and end.record.transient else ""
     return fact("failure", headline.format(many=many), sentences, wait + advice)
 
 

@@ -8,13 +8,18 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Literal, TypeVar
 
-from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange, amount, placement_text
+from kafka_ferry.model.changes import (
+    AclChange,
+    Difference,
+    QuotaChange,
+    UserChange,
+    amount,
+    placement_text,
+)
 from kafka_ferry.model.plan import (
-    PLAINLY_TRANSLATED,
     AdvisedAcl,
     Creation,
     Estimate,
-    OffsetsChoice,
     Plan,
 )
 from kafka_ferry.model.remarks import Refusal, Risk, Skipped
@@ -28,6 +33,20 @@ _NAMES_SHOWN: Final = 10
 _RISKS_TOLD: Final = 3
 _TOPICS_SHOWN: Final = 50
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DIFFERENCES: Final[Mapping[Difference, str]] = {
+    Difference.TOPICS_TO_CREATE: "topics to create",
+    Difference.TOPICS_TO_GROW: "topics to grow",
+    Difference.CONFIGS_TO_CHANGE: "configs to change",
+    Difference.TOPICS_TO_DELETE: "topics to delete",
+    Difference.ACLS_TO_CHANGE: "ACLs to change",
+    Difference.QUOTAS_TO_CHANGE: "quotas to change",
+    Difference.USERS_TO_CHANGE: "users to change",
+    Difference.SCHEMAS_TO_REGISTER: "schemas to register",
+    Difference.SETTINGS_OF_SUBJECTS_TO_CHANGE: "settings of subjects to change",
+    Difference.TRANSFORM_RULES_TO_CHANGE: "transform rules to change",
+    Difference.GROUPS_TO_DELETE_OFFSETS_OF: "groups to delete offsets of",
+    Difference.REFUSED: "refused",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +98,9 @@ def _summary(plan: Plan) -> str:
     counts = dict(plan.differences)
     if not counts:
         return "nothing to do"
-    partitions = counts.pop("partitions to copy", 0)
+    partitions = counts.pop(Difference.PARTITIONS_TO_COPY, 0)
     copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}{_returned_text(plan)}"
-    others = [f"{kind}: {count:,}" for kind, count in counts.items()]
+    others = [f"{_DIFFERENCES[kind]}: {count:,}" for kind, count in counts.items()]
     return "; ".join([copied, *others] if partitions else others)
 
 
@@ -157,9 +176,10 @@ def bytes_text(count: float) -> str:
 def _choices(plan: Plan) -> Iterator[str]:
     """How offsets are kept and why, where that is not the same for all topics; and how long
     filling those without a record takes."""
-    told: list[OffsetsChoice] = [c for c in plan.choices if c.reason != PLAINLY_TRANSLATED]
     rows = [("topic", "offsets", "gaps", "filled in", "why")]
-    for choice in told:
+    for choice in plan.choices:
+        if choice.is_plain:
+            continue
         kept = "preserved" if choice.preserved else "translated"
         costs = (f"{choice.gaps:,}", f"{choice.fill_ms / 1000:,.1f} s")
         rows.append((choice.topic, kept, *(costs if choice.preserved else ("", "")), choice.reason))

@@ -12,7 +12,8 @@ from kafka_ferry.batches.rule_counts import RuleUse, uses_of
 from kafka_ferry.clock import moment_text
 from kafka_ferry.flat import Flat
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
+from kafka_ferry.model import OffsetsChoice, Refusal, TopicPartition, Window
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.report.measures import NOT_MEASURED, Measures
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
@@ -198,19 +199,19 @@ class RunTopics:
 
 @dataclass(frozen=True, slots=True)
 class RunProblems:
-    """What made a run fail besides its verdict, a sentence each.
+    """What made a run fail besides its verdict.
 
     Attributes:
         failures: partitions that were not copied to their end.
-        step_failures: by step, its other errors; without the verdict's.
+        step_failures: by step, its other errors, a sentence each; without the verdict's.
         refused: topics and partitions that cannot be mirrored as things are.
-        unapplied: which changes on the target could not be made.
-        group_failures: what could not be read, committed or written of groups.
+        unapplied: which changes on the target could not be made, a sentence each.
+        group_failures: what could not be read, committed or written of groups, a sentence each.
     """
 
-    failures: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
     step_failures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    refused: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
     unapplied: tuple[str, ...] = ()
     group_failures: tuple[str, ...] = ()
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import GroupMoves
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.report.run_report import RunReport
 
 Health = Literal["verified", "not verified", "failed", "refused"]
@@ -122,14 +123,13 @@ def partition_views(report: RunReport) -> list[PartitionView]:
     ends = {(row.topic, row.partition): row.coverage.covered_end for row in report.proof.partitions}
     positions = {(row.topic, row.partition): row.position for row in report.proof.partitions}
     preserved = {choice.topic for choice in report.topics.choices if choice.preserved}
-    failed = {_name_in(sentence) for sentence in report.problems.failures}
-    refused = {_name_in(sentence) for sentence in report.problems.refused}
+    failed = {failure.source for failure in report.problems.failures}
+    refused = {(refusal.topic, refusal.partition) for refusal in report.problems.refused}
 
     def health(topic: str, partition: int, verified_until: int) -> Health:
-        names = {topic, f"{topic}-{partition}"}
-        if names & failed:
+        if TopicPartition(topic, partition) in failed:
             return "failed"
-        if names & refused:
+        if refused & {(topic, None), (topic, partition)}:
             return "refused"
         return "verified" if verified_until == newest > 0 else "not verified"
 
@@ -215,10 +215,3 @@ def group_views(moves: GroupMoves) -> Iterator[GroupView]:
                 action=move.action,
                 reason=move.reason or one.reason,
             )
-
-
-def _name_in(sentence: str) -> str:
-    """The topic or partition that a failure or refusal begins with."""
-    if " -> " in sentence:
-        return sentence.partition(" -> ")[0].rpartition(" ")[2]
-    return sentence.partition(": ")[0]

@@ -11,11 +11,11 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.config.permissions import restrict
 from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError, mask_errors
+from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.printable import Printable, printable
 from kafka_ferry.runs.mirror.spark_ui import note_application
 from kafka_ferry.runs.progress import log_progress
 from kafka_ferry.runs.run import Run
-from kafka_ferry.runs.state.run_folder import part_of
 from kafka_ferry.spark.session import SparkSource, spark_of_submission
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def mirror(arguments: Sequence[str] | None = None) -> int:
         except FerryError as error:
             log.warning("What was copied could not be read back; verify will try again: %s", error)
 
-    return _step(options, part_of("mirror", options.shard), step)
+    return _step(options, StepPart("mirror", options.shard), step)
 
 
 def verify(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def verify(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, or the error's own.
     """
-    return _step(_parser().parse_args(arguments), "verify", Run.verify)
+    return _step(_parser().parse_args(arguments), StepPart("verify"), Run.verify)
 
 
 def audit(arguments: Sequence[str] | None = None) -> int:
@@ -83,11 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _step(options: argparse.Namespace, name: str, step: _StepOfRun) -> int:
+def _step(options: argparse.Namespace, part: StepPart, step: _StepOfRun) -> int:
     def work(flow: Flow) -> None:
         run = Run(flow, options.run_id)
         with spark_of_submission(f"ferry {flow.name}") as spark:
-            note_application(flow, run.run_id, name, spark())
+            note_application(flow, run.run_id, part, spark())
             step(run, spark)
 
     return _main(options, work)

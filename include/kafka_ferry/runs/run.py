@@ -15,17 +15,19 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, InputError, NotApplied, RangesFailed
+from kafka_ferry.errors import FerryError, InputError, NotApplied
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_runs
 from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
+from kafka_ferry.model.results.failures import RangesFailed
+from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.runs.run_plan import own_topics, plan_run
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
 from kafka_ferry.runs.state.run_context import RunContext
-from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
+from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.apply import apply_changes
 from kafka_ferry.schemas.ids import forget_schemas
@@ -140,11 +142,11 @@ class Run:
             step: the step.
             shard: the shard of the step ``mirror``; None for all of it.
         """
-        return self._folder.failure(part_of(step, shard))
+        return self._folder.failure(step, shard)
 
     def forget(self, step: str, shard: int | None = None) -> None:
         """Forget how a step or its shard ended, before another process, which may never start, repeats it."""
-        self._folder.forget(part_of(step, shard))
+        self._folder.forget(step, shard=shard)
 
     def proved_topics(self) -> list[TopicProof]:
         """The topics whose planned ranges are all verified; none if the run was not verified."""
@@ -294,7 +296,7 @@ class Run:
         """
         if shard is None and (shards := self._shards()):
             return self._mirror_all(spark, shards, expected)
-        with self._folder.step(part_of("mirror", shard)), self._retry_time():
+        with self._folder.step("mirror", shard), self._retry_time():
             plan = self._copying_plan()
             if expected is not None:
                 require_same(self._context, plan, expected)
@@ -326,9 +328,9 @@ class Run:
                 failed.append(error)
         if failed:
             raise RangesFailed(
-                [said for error in failed for said in error.failures[len(error.refused) :]],
+                [failure for error in failed for failure in error.failures],
                 transient=all(error.transient for error in failed),
-                refused=[said for error in failed for said in error.refused],
+                refused=[refusal for error in failed for refusal in error.refused],
             )
         return outcomes
 
@@ -460,10 +462,10 @@ class Run:
         if failure := self._folder.failure(step):
             raise failure
         parts = range(shards) if step == "mirror" and shards else (None,)
-        for part in (part_of(step, shard) for shard in parts):
-            if self._folder.step_record(part) is None:
+        for shard in parts:
+            if self._folder.step_record(step, shard) is None:
                 raise FerryError(
-                    f"The step {part} of the run {self.run_id} has not ended.",
+                    f"The step {StepPart(step, shard)} of the run {self.run_id} has not ended.",
                     advice="It was marked, or another process does the steps of a run with this id: let that one end. "
                     "Then repeat the step, or the whole run.",
                 )

@@ -22,6 +22,7 @@ from kafka_ferry.ledger.queries.copied_ranges import (
 )
 from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.model import Plan, RunOptions, TopicPartition
+from kafka_ferry.model.results.steps import StepRecord
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.offsets import OffsetsBar, OffsetsRow, bars, offset_rows
 from kafka_ferry.report.summary import RunSummary
@@ -43,7 +44,6 @@ from kafka_ferry.runs.state.run_folder import (
     REPORT_DATA,
     STEPS,
     RunFolder,
-    StepRecord,
 )
 
 _T = TypeVar("_T")

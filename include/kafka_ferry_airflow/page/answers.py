@@ -256,7 +256,7 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
     measures = report.measures
     of_rules = list(chain.from_iterable(rule.doubts for rule in report.counts.rules))
     of_steps = tuple(chain.from_iterable(problems.step_failures.values()))
-    kinds: list[tuple[str, str, Sequence[str]]] = [
+    kinds: list[tuple[str, str, Sequence[object]]] = [
         ("Failed", "failed", problems.failures),
         ("Failed steps", "failed", of_steps),
         ("Cannot be mirrored", "failed", problems.refused),
@@ -274,19 +274,19 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
     return [_kind(*kind) for kind in kinds if kind[2]]
 
 
-def _kind(title: str, level: str, sentences: Sequence[str]) -> dict[str, Any]:
+def _kind(title: str, level: str, problems: Sequence[object]) -> dict[str, Any]:
     return {
         "title": title,
         "level": level,
-        "count": len(sentences),
-        "sentences": list(sentences[:_LISTED]),
+        "count": len(problems),
+        "sentences": [*map(str, problems[:_LISTED])],
     }
 
 
 def _errors(view: RunView | None) -> list[dict[str, Any]]:
     """What went wrong in a run that was never published."""
     steps = view.steps if view else ()
-    errors = [sentence for step in steps if step.record for sentence in step.record.failures]
+    errors = [problem for step in steps if step.record for problem in step.record.problems]
     return [_kind("Failed", "failed", errors)] if errors else []
 
 

@@ -71,7 +71,7 @@ def test_a_source_that_keeps_answering_nothing_fails_by_name_and_no_offset_is_bo
     with empty_answers(topic):
         outcomes = copy_planned(flow, plan)
     (failure,) = [it.failure for it in outcomes if it.failure]
-    assert failure.range.topic == topic
+    assert failure.source.topic == topic
     assert failure.transient
     assert f"{topic}-0 ends at offset 300 by its broker's word" in failure.message
     assert "remote.fetch.max.wait.ms" in failure.message

@@ -80,11 +80,11 @@ def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(pair: Pair) -
     assert (state_of(pair.primary), state_of(pair.backup)) == before
     plan = json.loads(told.stdout)
     assert plan["differences"] == {
-        "partitions to copy": 1,
-        "topics to create": 1,
-        "topics to grow": 1,
-        "configs to change": 1,
-        "ACLs to change": 1,
+        "partitions_to_copy": 1,
+        "topics_to_create": 1,
+        "topics_to_grow": 1,
+        "configs_to_change": 1,
+        "acls_to_change": 1,
     }
     for line in (
         f"create {remote(flow, new)}: 2 partitions, max.message.bytes=65536",

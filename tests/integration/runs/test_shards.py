@@ -13,10 +13,11 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import Outcome, RateLimit, copy_for_flow
-from kafka_ferry.errors import FerryError, RangesFailed, VerificationFailed
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import RunEntry, append_entry
 from kafka_ferry.model import Plan, Range, TopicPartition
 from kafka_ferry.model.rate import Rate
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.plan.schedule.sharding import Writers
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import terminal_spark

@@ -16,8 +16,9 @@ import pytest
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control import read_positions
-from kafka_ferry.errors import RangesFailed, SparkFailed, SparkNeeded, VerificationFailed
+from kafka_ferry.errors import SparkFailed, SparkNeeded, VerificationFailed
 from kafka_ferry.ledger import LedgerRange, ledger_topic
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.verify import due
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges

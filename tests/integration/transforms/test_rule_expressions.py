@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.errors import ConfigError, RangesFailed
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules

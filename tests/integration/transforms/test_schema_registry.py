@@ -168,7 +168,7 @@ def test_records_of_all_formats_are_read_on_the_target_with_its_own_ids(
     avro_topic = topics["avro"]
     assert f"register {avro_topic}-value version 1 as {remote(flow, avro_topic)}-value" in text
     assert f"schema ids of {avro_topic}: translated in its key and value" in text
-    assert plan.changes["schemas to register"] == 6
+    assert plan.changes["schemas_to_register"] == 6
     assert report.state == "verified"
     assert len(report.topics.translated_ids) == 3
     known = stored_schemas(flow_state(flow)).ids

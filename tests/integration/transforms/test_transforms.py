@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import load_flows
-from kafka_ferry.errors import ConfigError, FerryError, RangesFailed
+from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.spark.session import SparkSource, terminal_spark
@@ -276,10 +277,10 @@ def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
 
     (change,) = first.stored_plan().rules
     assert (change.rule, change.before) == (1, None)
-    assert not first.stored_plan().changes.keys() & {"transform rules to change"}
+    assert not first.stored_plan().changes.keys() & {"transform_rules_to_change"}
     (change,) = second.stored_plan().rules
     assert (change.rule, change.before) == (0, flow.transform[0].fingerprint())
-    assert second.stored_plan().changes == {"transform rules to change": 1}
+    assert second.stored_plan().changes == {"transform_rules_to_change": 1}
     assert [it.key for it in pair.copied(flow, topic)[0]] == [
         b"a",
         b"a",

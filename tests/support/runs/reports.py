@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from kafka_ferry.flat import columns_of
+from kafka_ferry.model import Refusal, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.report import RunReport
 from kafka_ferry.verify import PartitionRow, RangeRow
 from kafka_ferry.verify.rows import Coverage
@@ -38,6 +40,18 @@ RANGE = made(
     **{"target_records": 90, "digest_sent": "d1", "digest_read": "d1"},
 )
 PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, Coverage(100, 200), 200)
+
+
+def a_failure(
+    topic: str = "orders", partition: int = 0, message: str = "too large.", shard: int | None = None
+) -> Failure:
+    """The failure of a partition at its offset 7."""
+    source, target = TopicPartition(topic, partition), TopicPartition(f"eu.{topic}", partition)
+    return Failure(source, target, 7, message, transient=False, shard=shard)
+
+
+A_FAILURE = a_failure()
+A_REFUSAL = Refusal("old", "fewer partitions.", "Add 3.")
 
 
 def a_report(flow: str = "eu->us", run: str = "run", **values: Any) -> RunReport:

@@ -26,6 +26,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.model import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.run_report import RuleCounts
@@ -33,7 +34,7 @@ from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.run import STEPS
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY, parse_history
-from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import PartitionRow, Verdict
 from kafka_ferry.verify.rows import Coverage
 from kafka_ferry.verify.verdict import ExpectationResult
@@ -103,7 +104,9 @@ def write_past(flow: Flow, past: Past, *, now: int | None = None) -> list[str]:
             folder.save_plan(Plan(flow.name, report.run, at, "source-id", "target-id"))
             for step in STEPS:
                 seconds = report.times.seconds.get(step, 0.2)
-                folder.files.write(f"step-{step}.json", StepRecord(seconds).to_json())
+                folder.files.write(
+                    f"step-{step}.json", StepRecord(StepPart(step), seconds).to_json()
+                )
             if moves := report.groups:
                 folder.save_groups(moves)
             folder.files.write("report.json", report.to_json())

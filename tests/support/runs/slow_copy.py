@@ -93,8 +93,8 @@ def _copy(file: str, name: str) -> None:
     from kafka_ferry.config import load_flow  # noqa: PLC0415
     from kafka_ferry.copy import copy_for_flow  # noqa: PLC0415
     from kafka_ferry.copy.rate_limit import RateLimit  # noqa: PLC0415
-    from kafka_ferry.errors import RangesFailed  # noqa: PLC0415
     from kafka_ferry.model.rate import Rate  # noqa: PLC0415
+    from kafka_ferry.model.results.failures import RangesFailed  # noqa: PLC0415
     from kafka_ferry.runs import Run  # noqa: PLC0415
 
     flow = load_flow(file)
@@ -107,8 +107,8 @@ def _copy(file: str, name: str) -> None:
                 pool.submit(copy_for_flow, flow, name, group, RateLimit(Rate(BYTES_PER_S)))
                 for group in groups
             ]
-        failures = [str(it.failure) for copy in copies for it in copy.result() if it.failure]
-        print(json.dumps(failures), flush=True)
+        failures = [it.failure for copy in copies for it in copy.result() if it.failure]
+        print(json.dumps([*map(str, failures)]), flush=True)
         if failures:
             raise RangesFailed(failures, transient=True)
 

@@ -170,7 +170,7 @@ def test_json_holds_the_plans_of_flows_that_did_not_fail(
     plans = json.loads(capsys.readouterr().out)
     assert {plan["flow"]: plan["differences"] for plan in plans} == {
         "east->west": {},
-        "west->north": {"topics to create": 1},
+        "west->north": {"topics_to_create": 1},
     }
 
 

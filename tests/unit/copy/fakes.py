@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_ferry.batches import ConvertedBatch, gap
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.model import Position, Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
 
 STEP = 10
@@ -105,8 +105,8 @@ class FakeReader:
             self._turns.append((range_, at))
         return [Read(range_, tuple(converted_batches))]
 
-    def drop(self, range_: Range) -> None:
-        self.dropped.add(range_.source)
+    def drop(self, source: TopicPartition) -> None:
+        self.dropped.add(source)
 
     def close(self) -> None:
         self.closed = True
@@ -171,7 +171,7 @@ class FakeWriter:
         if range_.source in self.failures:
             return
         if converted.end > self.refuses.get(range_.source, 2**63):
-            self.failures[range_.source] = Failure(
+            self.failures[range_.source] = Failure.of(
                 range_, converted.start, "the target refused it.", transient=False
             )
             return

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.copy import Failure, Limits, Outcome, copy_ranges
+from kafka_ferry.copy import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.copier import Outage
 from kafka_ferry.copy.target.writer import StartOver
-from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced, FerryError
 from kafka_ferry.model import Position, Range
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS
 
 from .fakes import Clock, FakeSource, FakeWriter
@@ -207,7 +208,7 @@ def test_an_empty_range_that_its_position_has_not_reached_is_copied(source: Fake
 
 def test_a_partition_that_the_writer_does_not_take_is_not_refreshed(source: FakeSource) -> None:
     """Its position would be committed under the id of the topic that has replaced the target's."""
-    failure = Failure(EMPTY, 40, "the target's topic was recreated.", transient=False)
+    failure = Failure.of(EMPTY, 40, "the target's topic was recreated.", transient=False)
     writer = FakeWriter(positions={EMPTY.source: position(40)}, not_taken={EMPTY.source: failure})
     assert copied([EMPTY], source, writer, ALL_AT_ONCE) == [Outcome(EMPTY, 40, failure)]
     assert writer.refreshed == {}
@@ -403,12 +404,14 @@ def test_the_time_for_retries_begins_again_whenever_something_was_committed(
 )
 @pytest.mark.parametrize("step", ["take_over", "send", "commit"])
 def test_an_error_of_the_target_as_a_whole_fails_what_is_unfinished(
-    source: FakeSource, step: str, error: Exception, transient: bool, fenced: bool
+    source: FakeSource, step: str, error: FerryError, transient: bool, fenced: bool
 ) -> None:
     writer = FakeWriter(**{f"on_{step}": always(error)})
     for outcome in copied(ALL, source, writer, ALL_AT_ONCE):
         assert outcome == Outcome(
-            outcome.range, 0, Failure(outcome.range, 0, str(error), transient, fenced)
+            outcome.range,
+            0,
+            Failure.of(outcome.range, 0, error.message, transient, fenced, error.advice),
         )
     assert len(writer.taken_over) == 1
     assert all(reader.closed for reader in source.readers)
@@ -482,7 +485,7 @@ def test_a_range_that_the_target_refuses_keeps_what_was_taken(
 def test_a_range_that_cannot_be_read_on_keeps_what_was_read(
     source: FakeSource, limits: Limits
 ) -> None:
-    failure = Failure(PAYMENTS, 20, "its records were deleted.", transient=False)
+    failure = Failure.of(PAYMENTS, 20, "its records were deleted.", transient=False)
     source.failures = {PAYMENTS.source: failure}
     writer = FakeWriter()
     orders, payments, clicks = copied(ALL, source, writer, limits)
@@ -492,7 +495,7 @@ def test_a_range_that_cannot_be_read_on_keeps_what_was_read(
 
 
 def test_a_range_that_failed_is_left_alone_when_the_others_start_over(source: FakeSource) -> None:
-    failure = Failure(PAYMENTS, 10, "its records were deleted.", transient=False)
+    failure = Failure.of(PAYMENTS, 10, "its records were deleted.", transient=False)
     source.failures = {PAYMENTS.source: failure}
     writer = FakeWriter(on_commit=once(StartOver("An answer was lost."), 0))
     orders, payments, clicks = copied(ALL, source, writer, ALL_AT_ONCE)
@@ -505,7 +508,7 @@ def test_a_range_that_failed_is_left_alone_when_the_others_start_over(source: Fa
 
 def test_all_ranges_may_fail(source: FakeSource) -> None:
     source.failures = {
-        range_.source: Failure(range_, 0, "gone.", transient=False) for range_ in ALL
+        range_.source: Failure.of(range_, 0, "gone.", transient=False) for range_ in ALL
     }
     outcomes = copied(ALL, source, FakeWriter(), ALL_AT_ONCE)
     assert [outcome.failure for outcome in outcomes] == list(source.failures.values())

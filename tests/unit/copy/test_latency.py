@@ -7,10 +7,10 @@ import pytest
 from kafka_ferry.batches import NO_AGES, Batch, BatchHeader, ConvertedBatch, Spread, gap
 from kafka_ferry.copy import Limits, copy_ranges
 from kafka_ferry.copy.latency import RangeAges
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.results.failures import Failure
 
 from .fakes import FakeReader, FakeSource, FakeWriter
 from .test_copier import ORDERS, once
@@ -91,7 +91,7 @@ def test_a_copy_tells_the_ages_of_each_range_and_counts_no_record_twice(now: Now
 
 
 def test_a_range_that_the_target_does_not_take_has_stored_nothing(now: Now) -> None:
-    failure = Failure(ORDERS, 0, "refused.", transient=False)
+    failure = Failure.of(ORDERS, 0, "refused.", transient=False)
     writer = FakeWriter(not_taken={TopicPartition("orders", 0): failure})
     (outcome,) = copy_ranges([ORDERS], RecordSource(), writer, Limits(10**9, 10**9))  # type: ignore[arg-type]
     assert outcome.failure == failure

@@ -60,6 +60,7 @@ KEYS = (
         "heartbeats",
         "ledger_end",
         "file",
+        "isolation_level",
         "options",
     ),
     *("ranges", "pins", "shards", "estimates", "choices", "rules"),
@@ -71,37 +72,37 @@ KEYS = (
     *("skipped", "refused", "notes", "risks", "unapplied"),
 )
 CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"creations": (Creation("primary.orders", 3, 1, {}),)}, "topics to create"),
-    ({"growths": (Growth("primary.orders", 4),)}, "topics to grow"),
+    ({"creations": (Creation("primary.orders", 3, 1, {}),)}, "topics_to_create"),
+    ({"growths": (Growth("primary.orders", 4),)}, "topics_to_grow"),
     (
         {"config_changes": (ConfigChange("orders", "primary.orders", "retention.ms", "7", "5"),)},
-        "configs to change",
+        "configs_to_change",
     ),
-    ({"retirements": (GONE,)}, "topics to delete"),
-    ({"acl_changes": (AclChange(ACL, "revoke"),)}, "ACLs to change"),
-    ({"quota_changes": (QuotaChange((("user", None),), "k", 1.0, None),)}, "quotas to change"),
+    ({"retirements": (GONE,)}, "topics_to_delete"),
+    ({"acl_changes": (AclChange(ACL, "revoke"),)}, "acls_to_change"),
+    ({"quota_changes": (QuotaChange((("user", None),), "k", 1.0, None),)}, "quotas_to_change"),
     (
         {
             "schema_registrations": (
                 SchemaRegistration(SchemaVersion("orders-value", 2), "primary.orders-value"),
             )
         },
-        "schemas to register",
+        "schemas_to_register",
     ),
     (
         {"subject_settings": (SubjectSetting("primary.orders-value", "mode", "READONLY", ""),)},
-        "settings of subjects to change",
+        "settings_of_subjects_to_change",
     ),
-    ({"rules": (RuleChange("orders", 1, "now", "before"),)}, "transform rules to change"),
+    ({"rules": (RuleChange("orders", 1, "now", "before"),)}, "transform_rules_to_change"),
     (
         {"offset_deletions": (OffsetDeletion("billing", "primary.orders", (0, 2)),)},
-        "groups to delete offsets of",
+        "groups_to_delete_offsets_of",
     ),
-    ({"user_changes": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}, "users to change"),
+    ({"user_changes": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}, "users_to_change"),
 ]
 OTHER_DIFFERENCES: list[tuple[dict[str, Any], str]] = [
-    ({"ranges": (RANGE,)}, "partitions to copy"),
-    ({"ranges": (replace(RANGE, start=9, log_start=9),)}, "partitions to copy"),
+    ({"ranges": (RANGE,)}, "partitions_to_copy"),
+    ({"ranges": (replace(RANGE, start=9, log_start=9),)}, "partitions_to_copy"),
     ({"refused": (Refusal("old", "it was recreated.", "Rename it."),)}, "refused"),
 ]
 NOTHING: list[dict[str, Any]] = [

@@ -27,11 +27,11 @@ from kafka_ferry.errors import (
     FerryError,
     GroupsFailed,
     NotApplied,
-    RangesFailed,
     VerificationFailed,
     mask_errors,
 )
-from kafka_ferry.model import Note, Plan
+from kafka_ferry.model import Note, Plan, Refusal
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.printable import Printable
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.metrics import Sample
@@ -41,6 +41,7 @@ from kafka_ferry.runs.publish.prometheus import _Collector
 from kafka_ferry.secret_values import MASK, remember
 from kafka_ferry.verify.expectations.offline_page import content_of, page
 from kafka_ferry_airflow.dags.plan_text import plan_markdown
+from tests.support.runs.reports import a_failure
 
 FORGED = "verified: complete"
 EVIL = (
@@ -163,7 +164,9 @@ def test_no_name_begins_a_line_of_an_error(kind: type[FerryError]) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        RangesFailed([EVIL, EVIL], transient=False, refused=[EVIL]),
+        RangesFailed(
+            [a_failure(message=EVIL)] * 2, transient=False, refused=[Refusal(EVIL, EVIL, EVIL)]
+        ),
         NotApplied([EVIL] * 3),
         GroupsFailed([EVIL] * 3, transient=False),
         CheckpointRefused([EVIL] * 3, location=EVIL),

@@ -14,7 +14,7 @@ from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.page import headline
 from kafka_ferry.verify import Verdict
-from tests.support.runs.reports import a_report, changed
+from tests.support.runs.reports import A_FAILURE, a_report, changed
 
 REPORT = a_report(verdict=Verdict(True))
 ORDERS, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)
@@ -103,7 +103,7 @@ def test_what_could_not_be_done_for_groups_is_said_and_the_copy_is_verified_all_
         ({"unapplied": ("x",)}, "not applied"),
         ({"verdict": None}, "not verified"),
         ({"verdict": Verdict(False)}, "incomplete"),
-        ({"failures": ("x",)}, "failed"),
+        ({"failures": (A_FAILURE,)}, "failed"),
     ],
 )
 def test_whatever_is_worse_than_groups_is_the_state(changes: dict[str, object], state: str) -> None:

@@ -19,7 +19,7 @@ from kafka_ferry.report.metrics import samples
 from kafka_ferry.report.run_report import State
 from kafka_ferry.verify import Verdict
 from tests import PROJECT
-from tests.support.runs.reports import changed
+from tests.support.runs.reports import A_FAILURE, A_REFUSAL, changed
 
 from .reports import CLICKS_0, REPORT
 
@@ -145,7 +145,7 @@ def test_no_two_samples_have_the_same_name_and_tags(detail: Any) -> None:
     ("changes", "state"),
     [
         ({}, "verified"),
-        ({"failures": ("x",)}, "failed"),
+        ({"failures": (A_FAILURE,)}, "failed"),
         ({"verdict": None}, "not verified"),
         ({"verdict": Verdict(success=False, failures=("x", "y"))}, "incomplete"),
         ({"unapplied": ("x",)}, "not applied"),
@@ -161,8 +161,8 @@ def test_exactly_one_state_is_true(changes: dict[str, Any], state: str) -> None:
 def test_what_went_wrong_is_counted_by_kind() -> None:
     report = changed(
         REPORT,
-        failures=("a",),
-        refused=("a", "b"),
+        failures=(A_FAILURE,),
+        refused=(A_REFUSAL, A_REFUSAL),
         unapplied=("a", "b", "c"),
         group_failures=("a",) * 4,
         verdict=Verdict(success=False, failures=("a",) * 5),

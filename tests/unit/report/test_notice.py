@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from kafka_ferry.config.options.notify import EVENTS
+from kafka_ferry.model.remarks import Refusal
+from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.notice import (
@@ -23,7 +25,7 @@ from kafka_ferry.report.notice import (
     sorted_facts,
 )
 from kafka_ferry.verify import Verdict
-from tests.support.runs.reports import a_report, changed
+from tests.support.runs.reports import a_failure, a_report, changed
 
 GOOD = a_report(verdict=Verdict(success=True))
 DRIFT = "eu.orders: retention.ms is 5, the flow has set 7."
@@ -76,19 +78,20 @@ def test_a_channel_hears_only_of_its_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "headline", "task"),
+    ("part", "headline", "task"),
     [
-        ("plan", "the run could not be planned, nothing was copied", "plan"),
-        ("sync_topics", "the target's topics could not be prepared", "sync_topics"),
-        ("mirror", "2 partitions not copied to the end", "mirror"),
-        ("mirror-3", "2 partitions not copied to the end in mirror-3", "mirror"),
-        ("verify", "the copy is not proved complete", "report"),
-        ("sync_groups", "the offsets of some groups were not synced", "sync_groups"),
-        ("publish", "the run could not be published", "publish"),
+        (StepPart("plan"), "the run could not be planned, nothing was copied", "plan"),
+        (StepPart("sync_topics"), "the target's topics could not be prepared", "sync_topics"),
+        (StepPart("mirror"), "2 partitions not copied to the end", "mirror"),
+        (StepPart("mirror", 3), "2 partitions not copied to the end in mirror-3", "mirror"),
+        (StepPart("verify"), "the copy is not proved complete", "report"),
+        (StepPart("sync_groups"), "the offsets of some groups were not synced", "sync_groups"),
+        (StepPart("publish"), "the run could not be published", "publish"),
     ],
 )
-def test_each_failed_step_is_told_with_what_to_do(step: str, headline: str, task: str) -> None:
-    (told,) = failures([StepEnd(step, ("orders-1: no", "orders-2: no"))], None)
+def test_each_failed_step_is_told_with_what_to_do(part: StepPart, headline: str, task: str) -> None:
+    record = StepRecord(part, 1, "It failed.", details=("orders-1: no", "orders-2: no"))
+    (told,) = failures([StepEnd(part, record)], None)
 
     assert told.headline.startswith(headline)
     assert told.details == ("orders-1: no", "orders-2: no")
@@ -96,23 +99,29 @@ def test_each_failed_step_is_told_with_what_to_do(step: str, headline: str, task
 
 
 def test_what_may_pass_by_itself_is_told_as_such() -> None:
-    (passing,) = failures([StepEnd("mirror", ("orders-1: timed out",), transient=True)], None)
-    (lasting_,) = failures([StepEnd("mirror", ("orders-1: too large",))], None)
+    part = StepPart("mirror")
+    timed_out = StepEnd(part, StepRecord(part, 1, "timed out", transient=True))
+    (passing,) = failures([timed_out], None)
+    (lasting_,) = failures([StepEnd(part, StepRecord(part, 1, "too large"))], None)
 
     assert passing.advice.startswith("It may resolve itself")
     assert "may pass" not in lasting_.advice
 
 
 def test_a_step_that_did_not_say_how_it_ended_was_killed() -> None:
-    (told,) = failures([StepEnd("mirror")], None)
+    (told,) = failures([StepEnd(StepPart("mirror"))], None)
 
     assert told.headline == "the task mirror failed"
     assert "was killed" in told.advice
 
 
 def test_a_topic_that_is_refused_is_told_once_and_not_as_a_partition_that_failed() -> None:
-    report = changed(GOOD, refused=("orders: of another kind.",))
-    end = StepEnd("mirror", ("orders: of another kind.", "clicks-1: no"))
+    refused = (Refusal("orders", "of another kind.", ""),)
+    report = changed(GOOD, refused=refused)
+    end = StepEnd(
+        StepPart("mirror"),
+        StepRecord(StepPart("mirror"), 1, "It failed.", (a_failure("clicks"),), refused),
+    )
 
     assert failed(end, report=report) == [
         "1 topic or partition cannot be mirrored as things are",
@@ -123,8 +132,14 @@ def test_a_topic_that_is_refused_is_told_once_and_not_as_a_partition_that_failed
 def test_a_verdict_is_told_by_its_sentences_also_where_publish_has_judged() -> None:
     report = changed(GOOD, verdict=Verdict(success=False, failures=("orders-1 [0, 5): 4 of 5",)))
     ends = [
-        StepEnd("verify", ("The copy is not proved:\n  orders-1",)),
-        StepEnd("publish", ("The copy is not proved:\n  orders-1",)),
+        StepEnd(
+            StepPart("verify"),
+            StepRecord(StepPart("verify"), 1, "The copy is not proved:\n  orders-1"),
+        ),
+        StepEnd(
+            StepPart("publish"),
+            StepRecord(StepPart("publish"), 1, "The copy is not proved:\n  orders-1"),
+        ),
     ]
     (told,) = failures(ends, report)
 
@@ -135,9 +150,15 @@ def test_a_verdict_is_told_by_its_sentences_also_where_publish_has_judged() -> N
 
 
 def test_changes_that_could_not_be_made_are_told() -> None:
-    report = changed(GOOD, unapplied=("eu.orders: retention.ms: no right",))
+    unapplied = ("eu.orders: retention.ms: no right",)
+    end = StepEnd(
+        StepPart("publish"),
+        StepRecord(StepPart("publish"), 1, "Not made on the target.", details=unapplied),
+    )
 
-    assert failed(report=report) == ["1 change could not be made on the target"]
+    assert failed(end, report=changed(GOOD, unapplied=unapplied)) == [
+        "1 change could not be made on the target"
+    ]
 
 
 def test_losses_are_told_although_the_run_is_green() -> None:

@@ -9,14 +9,22 @@ import pytest
 from pydantic import TypeAdapter
 
 from kafka_ferry.clock import duration_text
-from kafka_ferry.model import OffsetsChoice
+from kafka_ferry.model import OffsetsChoice, Refusal
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.page import headline
 from kafka_ferry.report.templates import _size
 from kafka_ferry.verify import ExpectationResult, PartitionRow, Verdict
 from kafka_ferry.verify.rows import Coverage, RemoteLog
-from tests.support.runs.reports import PARTITION, RANGE, a_report, changed
+from tests.support.runs.reports import (
+    A_FAILURE,
+    A_REFUSAL,
+    PARTITION,
+    RANGE,
+    a_failure,
+    a_report,
+    changed,
+)
 
 KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 BROKEN = ExpectationResult(
@@ -103,7 +111,7 @@ class TestTheHeadline:
                 "3 records went to the dead letter topic",
             ),
             (
-                {"failures": ("a",), "reasons": {"lost": 60}},
+                {"failures": (A_FAILURE,), "reasons": {"lost": 60}},
                 "1 partition failed; the rest is verified; "
                 "60 offsets were lost before they were copied",
             ),
@@ -121,14 +129,17 @@ class TestTheHeadline:
                 "The step verify failed; nothing is verified",
             ),
             (
-                {"failures": ("a",), "step_failures": {"verify": ("b",)}, "verdict": None},
+                {"failures": (A_FAILURE,), "step_failures": {"verify": ("b",)}, "verdict": None},
                 "1 partition failed; nothing is verified",
             ),
             ({"verdict": Verdict(False)}, "The copy is incomplete"),
-            ({"failures": ("a",)}, "1 partition failed; the rest is verified"),
-            ({"failures": ("a", "b"), "verdict": None}, "2 partitions failed; nothing is verified"),
+            ({"failures": (A_FAILURE,)}, "1 partition failed; the rest is verified"),
             (
-                {"failures": ("a",), "verdict": Verdict(False)},
+                {"failures": (A_FAILURE,) * 2, "verdict": None},
+                "2 partitions failed; nothing is verified",
+            ),
+            (
+                {"failures": (A_FAILURE,), "verdict": Verdict(False)},
                 "1 partition failed; the copy is incomplete",
             ),
             (
@@ -138,7 +149,7 @@ class TestTheHeadline:
             ),
             ({"unapplied": ("a",), "verdict": Verdict(False)}, "The copy is incomplete"),
             (
-                {"refused": ("a",)},
+                {"refused": (A_REFUSAL,)},
                 "1 topic or partition cannot be mirrored; the rest is verified",
             ),
         ],
@@ -149,7 +160,7 @@ class TestTheHeadline:
         assert said in text(report)
 
     def test_of_a_failed_run_never_claims_that_the_copy_is_complete(self) -> None:
-        assert "complete" not in headline(changed(REPORT, failures=("a",)))
+        assert "complete" not in headline(changed(REPORT, failures=(A_FAILURE,)))
 
     def test_of_a_run_that_lost_records_never_claims_that_the_copy_is_complete(self) -> None:
         assert "complete" not in headline(changed(REPORT, reasons={"lost": 1}))
@@ -187,15 +198,15 @@ class TestThePage:
     def test_names_failures_before_everything_else(self) -> None:
         report = changed(
             REPORT,
-            failures=("orders-3 stopped at offset 120: too large. Raise max.message.bytes.",),
-            refused=("old: fewer partitions. Add 3.",),
+            failures=(a_failure(message="too large. Raise max.message.bytes."),),
+            refused=(A_REFUSAL,),
             verdict=Verdict(False, (KEPT, BROKEN), failures=BROKEN.sentences),
         )
         said = text(report)
         places = [
             said.index(words)
             for words in (
-                "orders-3 stopped at offset 120: too large. Raise max.message.bytes.",
+                "orders-0 -> eu.orders-0 stopped at offset 7: too large. Raise max.message.bytes.",
                 "old: fewer partitions. Add 3.",
                 "Not true: nothing lies between our records that the ledger does not have",
                 "Find the other producer.",
@@ -434,8 +445,8 @@ class TestSafety:
             seconds={evil: 1.0},
             reasons={evil: 1, "dead-lettered": 1},
             rebuilt={evil: 1},
-            failures=(evil,),
-            refused=(evil,),
+            failures=(a_failure(message=evil),),
+            refused=(Refusal(evil, evil, evil),),
             skipped=((evil, evil),),
             losses=(evil,),
             notes=(evil,),

@@ -28,7 +28,6 @@ from kafka_ferry.model.changes import (
     Retirement,
     UserChange,
 )
-from kafka_ferry.model.plan import PLAINLY_TRANSLATED
 from kafka_ferry.model.removals import Excess, OffsetDeletion
 from kafka_ferry.report.plan_text import deletions, plan_text, summary
 from tests.support.runs.reports import changed
@@ -189,9 +188,11 @@ def test_how_offsets_are_kept_is_said_with_why_and_what_it_takes() -> None:
     plan = changed(
         PLAN,
         choices=(
-            OffsetsChoice("orders", "primary.orders", False, PLAINLY_TRANSLATED),
-            OffsetsChoice("payments", "primary.payments", True, share, gaps=1_234, fill_ms=7_404),
-            OffsetsChoice("clicks", "primary.clicks", False, few),
+            OffsetsChoice("orders", "primary.orders", False, "offsets: translated."),
+            OffsetsChoice(
+                "payments", "primary.payments", True, share, "auto", gaps=1_234, fill_ms=7_404
+            ),
+            OffsetsChoice("clicks", "primary.clicks", False, few, "auto"),
         ),
         advised_acls=(
             AdvisedAcl("primary.payments", "User:ferry", "WRITE", "ALLOW"),
@@ -209,7 +210,7 @@ def test_how_offsets_are_kept_is_said_with_why_and_what_it_takes() -> None:
 
 
 def test_nothing_is_said_of_offsets_that_are_all_translated_anyway() -> None:
-    choice = OffsetsChoice("orders", "primary.orders", False, PLAINLY_TRANSLATED)
+    choice = OffsetsChoice("orders", "primary.orders", False, "offsets: translated.")
     assert len(lines(changed(PLAN, choices=(choice,)))) == 1
 
 

@@ -3,7 +3,7 @@ from typing import Any
 from kafka_ferry.clock import duration_text
 from kafka_ferry.report.measures import NOT_MEASURED, Measures, PartitionMeasures
 from kafka_ferry.report.run_lines import report_lines
-from tests.support.runs.reports import changed
+from tests.support.runs.reports import A_FAILURE, changed
 
 from .reports import REPORT
 
@@ -47,7 +47,7 @@ def test_of_very_many_topics_the_smallest_are_one_row() -> None:
 
 
 def test_what_is_out_of_the_ordinary_is_counted_after_the_table() -> None:
-    said = lines_of(row("a"), failures=("a-0 stopped.",), losses=("a-0 [1, 2)", "a-0 [5, 6)"))
+    said = lines_of(row("a"), failures=(A_FAILURE,), losses=("a-0 [1, 2)", "a-0 [5, 6)"))
     assert said[2:] == ["failed: 1", "lost: 2"]
 
 

@@ -8,7 +8,7 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.report.page import headline
 from kafka_ferry.report.run_report import RuleCounts
 from kafka_ferry.verify import ExpectationResult, Verdict
-from tests.support.runs.reports import PARTITION, RANGE, a_report, changed
+from tests.support.runs.reports import A_FAILURE, A_REFUSAL, PARTITION, RANGE, a_report, changed
 
 REPORT = a_report(records=90, reasons={"aborted": 10})
 
@@ -88,7 +88,7 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         seconds={"copy": 1.5},
         rebuilt={"offset gaps": 2},
         rules=(RuleCounts(1, 90, 80, 10, True, MASK),),
-        failures=("orders-3 stopped at 120",),
+        failures=(A_FAILURE,),
         skipped=(("tmp", "excluded"),),
         losses=("orders-3 [40, 100): 60 offsets were deleted",),
         dead_letter_topic="ferry-dead-letter.eu.internal",
@@ -97,7 +97,9 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         unapplied=("eu.orders: flush.ms could not be set.",),
         drifts=("eu.orders has segment.ms=1",),
         retirements=("eu.old: old is gone",),
-        choices=(OffsetsChoice("orders", "eu.orders", True, "offsets: preserved.", 12, 72),),
+        choices=(
+            OffsetsChoice("orders", "eu.orders", True, "offsets: preserved.", "option", 12, 72),
+        ),
         adopted=7,
         adoptions=("orders-3 [100, 200): 7.",),
         ranges=(changed(RANGE, preserved=True, adopted=7, lost=2, lost_intervals=((100, 102),)),),
@@ -134,8 +136,8 @@ def test_what_was_lost_and_what_is_a_dead_letter_is_counted_by_reason() -> None:
         ({"verdict": Verdict(True), "reasons": {"lost": 60}, "losses": ("x",)}, "verified"),
         ({"verdict": Verdict(False)}, "incomplete"),
         ({}, "not verified"),
-        ({"verdict": Verdict(True), "failures": ("x",)}, "failed"),
-        ({"verdict": Verdict(True), "refused": ("x",)}, "failed"),
+        ({"verdict": Verdict(True), "failures": (A_FAILURE,)}, "failed"),
+        ({"verdict": Verdict(True), "refused": (A_REFUSAL,)}, "failed"),
         ({"verdict": Verdict(True), "unapplied": ("x",)}, "not applied"),
         ({"verdict": Verdict(False), "unapplied": ("x",)}, "incomplete"),
         ({"verdict": Verdict(True), "drifts": ("x",), "changes": ("y",)}, "verified"),

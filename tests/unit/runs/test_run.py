@@ -10,13 +10,14 @@ import pytest
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.copy import Failure, Outcome
-from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, RangesFailed
+from kafka_ferry.copy import Outcome
+from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger.queries.run_starts import RunStart
 from kafka_ferry.model import Growth, Plan, Range, Refusal
 from kafka_ferry.model.plan import TopicChanges
 from kafka_ferry.model.remarks import PlanRemarks
+from kafka_ferry.model.results.failures import Failure, RangesFailed
 from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_folder import Reconciliation
@@ -63,7 +64,7 @@ def test_nothing_is_copied_where_sync_topics_was_only_marked(run: Run) -> None:
 
 
 def failure(*, transient: bool = False, fenced: bool = False) -> Failure:
-    return Failure(RANGE, 20, "it was refused.", transient, fenced)
+    return Failure.of(RANGE, 20, "it was refused.", transient, fenced)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_what_the_plan_refused_fails_the_run_too_and_no_retry_helps(mirror: Mirr
     with pytest.raises(RangesFailed, match=r"customers: it was recreated. Delete") as raised:
         mirror(failure(transient=True), refused=(refusal,))
 
-    assert len(raised.value.failures) == 2
+    assert (len(raised.value.failures), raised.value.refused) == (1, (refusal,))
     assert not raised.value.transient
 
 
@@ -137,7 +138,7 @@ def test_each_thing_that_failed_with_groups_is_in_the_steps_record(run: Run) -> 
 
     record = run._folder.step_record("sync_groups")
     assert record is not None
-    assert record.failures == said
+    assert record.problems == said
     assert (record.transient, record.exit_code) == (True, 10)
 
 
@@ -212,9 +213,9 @@ def test_what_was_not_copied_is_said_before_what_was_not_changed(
 ) -> None:
     ended(run, monkeypatch, "orders: retention.ms could not be set.")
     with pytest.raises(RangesFailed), run._folder.step("mirror"):
-        raise RangesFailed(["orders-3 stopped."], transient=False)
+        raise RangesFailed([failure()], transient=False)
 
-    with pytest.raises(FerryError, match="orders-3 stopped") as raised:
+    with pytest.raises(FerryError, match=r"orders-3 .* stopped") as raised:
         run.publish()
 
     assert raised.value.exit_code == 6

@@ -15,7 +15,8 @@ from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import messages
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.reverse_flow import load_reverse_flow
-from kafka_ferry.errors import FerryError, RangesFailed
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.report.plan_text import summary
 
 
@@ -44,7 +45,7 @@ def failback(
         plan = Run(back, run).plan(save=False)
         messages.print(f"{back.name}, dry run: {summary(plan)}")
         if plan.remarks.refused:
-            raise RangesFailed((), transient=False, refused=[*map(str, plan.remarks.refused)])
+            raise RangesFailed((), transient=False, refused=plan.remarks.refused)
     else:
         # Programs read a single report from stdout.
         aside = redirect_stdout(sys.stderr) if as_json and not copy_only else nullcontext()

@@ -29,8 +29,9 @@ from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.cli.terminal import messages, show_json
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import FerryError, InputError, RangesFailed
+from kafka_ferry.errors import FerryError, InputError
 from kafka_ferry.model import ORDINARY, RunOptions
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.report.plan_text import deletions, summary
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _plan_flow(
     if not as_json:
         show_plan(planned)
     told.append(plan_json(planned))
-    if refused := [*map(str, planned.remarks.refused)]:
+    if refused := planned.remarks.refused:
         raise RangesFailed((), transient=False, refused=refused)
 
 

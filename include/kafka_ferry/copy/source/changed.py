@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, TopicLimits
 from kafka_ferry.config.options.transform import ErrorPolicy
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
 from kafka_ferry.copy.source.record_errors import RecordErrors
-from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.transform import TransformedBatch
 
 BatchChange = Callable[[ConvertedBatch, TopicPartition, TopicLimits], TransformedBatch]
@@ -52,10 +52,10 @@ class ChangedReader:
         reads = self._reader.next(timeout_s)
         return None if reads is None else [self._change(read) for read in reads]
 
-    def drop(self, range_: Range) -> None:
+    def drop(self, source: TopicPartition) -> None:
         """See ``Reader``."""
-        self._failed.add(range_.source)
-        self._reader.drop(range_)
+        self._failed.add(source)
+        self._reader.drop(source)
 
     def close(self) -> None:
         """See ``Reader``."""
@@ -76,13 +76,13 @@ class ChangedReader:
                 became = change(converted, range_.source, topic_limits)
             except MalformedBatch as error:
                 message = f"the source sent {error}."
-                failure = Failure(range_, converted.start, message, transient=False)
+                failure = Failure.of(range_, converted.start, message, transient=False)
                 is_dropped = True
                 break
             found = {at: text for at, text in became.errors.items() if at not in read.set_aside}
             errors.add(became.converted, found)
         if is_dropped or errors.failure:
-            self.drop(range_)
+            self.drop(range_.source)
         changed = errors.read(failure)
         set_aside = {**read.set_aside, **changed.set_aside}
         return Read(range_, changed.converted_batches, changed.failure, set_aside)

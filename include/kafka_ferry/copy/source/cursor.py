@@ -16,8 +16,8 @@ from kafka_ferry.batches import (
     converted_batches,
 )
 from kafka_ferry.batches.epochs import EpochHistory
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import Expected, Fetched
 from kafka_ferry.wire.partitions.read_ahead import Reach, first_epoch, joins

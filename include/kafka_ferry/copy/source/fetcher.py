@@ -19,7 +19,6 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.epochs import EpochEnd, branch_end
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Cursor, Read, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
@@ -28,6 +27,7 @@ from kafka_ferry.copy.source.request_order import most_urgent, next_offsets
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.plan.schedule.priority import waves
 from kafka_ferry.retry import back_off_s, is_over
 from kafka_ferry.wire import (
@@ -439,8 +439,9 @@ class RangeFetcher:
             f"the source's log is not the one that was read up to offset {at}, of leader epoch "
             f"{cursor.leader_epoch} (an unclean leader election?){what}."
         )
-        advice = " With on.source.divergence=continue the position is set back to where they part."
-        self._fail(cursor, message + advice, transient=self._rules.rewind and cursor.begun)
+        advice = "With on.source.divergence=continue the position is set back to where they part."
+        transient = self._rules.rewind and cursor.begun
+        self._fail(cursor, message, transient=transient, advice=advice)
 
     def _judge_error(self, cursor: Cursor, code: int) -> None:
         """Retry or give up, depending on ``code``."""
@@ -450,7 +451,7 @@ class RangeFetcher:
         else:
             source = cursor.range.source
             error = read_fault(code, f"Reading {source}", source.topic)
-            self._fail(cursor, str(error), transient=False)
+            self._fail(cursor, error.message, transient=False, advice=error.advice)
 
     def _try_again(
         self,
@@ -476,7 +477,7 @@ class RangeFetcher:
                 until = now + back_off_s(cursor.transient_failures, _LONGEST_BACK_OFF_S)
                 cursor.not_before = math.ceil(until / _TOGETHER_S) * _TOGETHER_S
 
-    def _fail(self, cursor: Cursor, message: str, *, transient: bool) -> None:
+    def _fail(self, cursor: Cursor, message: str, *, transient: bool, advice: str = "") -> None:
         self._cursors.pop(cursor.range.source, None)
-        failure = Failure(cursor.range, cursor.at, message, transient)
+        failure = Failure.of(cursor.range, cursor.at, message, transient, advice=advice)
         self._failed.append(Read(cursor.range, failure=failure))

@@ -113,9 +113,9 @@ class RangeReader:
             raise item
         return item
 
-    def drop(self, range_: Range) -> None:
-        """Read no more of ``range_``."""
-        self._fetcher.dropped.add(range_.source)
+    def drop(self, source: TopicPartition) -> None:
+        """Read no more of the partition."""
+        self._fetcher.dropped.add(source)
 
     def close(self) -> None:
         """Stop reading."""

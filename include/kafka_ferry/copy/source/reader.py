@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kafka_ferry.copy.source.cursor import Read
-from kafka_ferry.model.ranges import Range
+from kafka_ferry.model.ranges import TopicPartition
 
 
 class Reader(Protocol):
@@ -23,8 +23,8 @@ class Reader(Protocol):
             FerryError: if the source as a whole cannot be read.
         """
 
-    def drop(self, range_: Range) -> None:
-        """Read no more of ``range_``."""
+    def drop(self, source: TopicPartition) -> None:
+        """Read no more of the partition."""
 
     def close(self) -> None:
         """Stop reading."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kafka_ferry.batches import ConvertedBatch, cut_at
 from kafka_ferry.config.options.transform import ErrorPolicy
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.model.ranges import Range
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.secret_values import mask
 
 log = logging.getLogger(__name__)
@@ -55,11 +55,8 @@ class RecordErrors:
 
     def _failure(self, errors: Mapping[int, str]) -> Failure:
         offset = min(errors)
-        message = (
-            f"{self._what} to the record at offset {offset} of {self._range.source}: {errors[offset]}. "
-            f"{self._advice}"
-        )
-        return Failure(self._range, offset, message, transient=False)
+        message = f"{self._what} to the record at offset {offset} of {self._range.source}: {errors[offset]}."
+        return Failure.of(self._range, offset, message, transient=False, advice=self._advice)
 
     def _warn(self) -> None:
         offset = min(self._errors)

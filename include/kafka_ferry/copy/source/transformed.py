@@ -20,11 +20,11 @@ from kafka_ferry.batches import (
     records_of,
 )
 from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.reader import Reader
 from kafka_ferry.copy.source.record_errors import RecordErrors
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.transform import Changer, Evaluated, Evaluator, FieldFormat, apply_rule, rows_of
 
 if TYPE_CHECKING:
@@ -131,10 +131,10 @@ class TransformedReader:
             begin = end
         return reads
 
-    def drop(self, range_: Range) -> None:
+    def drop(self, source: TopicPartition) -> None:
         """See ``Reader``."""
-        self._failed.add(range_.source)
-        self._reader.drop(range_)
+        self._failed.add(source)
+        self._reader.drop(source)
 
     def close(self) -> None:
         """See ``Reader``; what is being evaluated is forgotten."""
@@ -174,7 +174,7 @@ class TransformedReader:
                 try:
                     records = self._records(read.range, converted)
                 except MalformedBatch as error:
-                    part.failure = Failure(
+                    part.failure = Failure.of(
                         read.range, converted.start, f"the source sent {error}.", transient=False
                     )
                     break
@@ -210,5 +210,5 @@ class TransformedReader:
             became = apply_rule(converted, records, results, changer, topic_limits, reads)
             errors.add(became.converted, became.errors)
         if is_dropped or errors.failure:
-            self.drop(part.range)
+            self.drop(part.range.source)
         return errors.read(part.failure)

@@ -404,12 +404,12 @@ class Transaction:
         for tp, code in refused.items():
             range_, position = positions[tp]
             advice = advice_on(code, [Right.topic("READ", tp.topic)])
-            message = f"its position could not be committed: {error_name(code)}. {advice}".rstrip()
+            message = f"its position could not be committed: {error_name(code)}."
             if is_transient(code):
                 self.verdicts.failed_transiently(range_, position.offset, code)
             else:
-                self.verdicts.fail(range_, position.offset, message)
-            raise StartOver(f"{range_.target}: {message}", excludes=True)
+                self.verdicts.fail(range_, position.offset, message, advice=advice)
+            raise StartOver(f"{range_.target}: {message}", advice=advice, excludes=True)
         return self._end(positions)
 
     def _commit_offsets(

@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from kafka_ferry.batches import ConvertedBatch
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.target.backfill_progress import Backfilled, BackfillProgress
 from kafka_ferry.copy.target.preserved.records import PreservedRecords
 from kafka_ferry.copy.target.progress import GroupProgress
@@ -19,6 +18,7 @@ from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
 
 

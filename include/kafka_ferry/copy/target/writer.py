@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from kafka_ferry.batches import ConvertedBatch
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.waits import NO_WAITS, Waits
 
 

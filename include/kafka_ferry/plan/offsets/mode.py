@@ -9,10 +9,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.model.plan import PLAINLY_TRANSLATED, OffsetsChoice
+from kafka_ferry.model.plan import OffsetsChoice, Origin
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.rights import Right, how_to_grant
@@ -64,14 +64,14 @@ def with_costs(
         return choice
     costs = _costs(flow, pair, state)
     if costs.fill_ms <= flow.fill_max_ms:
-        return _choice(pair, True, choice.reason, costs.gaps, costs.fill_ms)
+        return replace(choice, gaps=costs.gaps, fill_ms=costs.fill_ms)
     reason = (
         f"filling {costs.offsets_to_fill} would take about {costs.fill_ms / 1000:,.1f} s, more than "
         "fill.max.ms allows."
     )
     begun = has_preserved_offsets(pair)
     if flow.on_fill_limit == "translate" and not begun:
-        return _choice(pair, False, reason)
+        return _choice(pair, False, "fill.limit", reason)
     ways = ["fill.max.ms higher"]
     if costs.fill_ms_by_markers <= flow.fill_max_ms:
         ways.append("or fill: markers" if begun else "fill: markers")
@@ -126,15 +126,15 @@ def _mode_so_far(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
             _ANOTHER.format(advice=advice),
         )
     if not preserved and flow.offsets.of(pair.topic) == kept:
-        return _choice(pair, False, PLAINLY_TRANSLATED)
-    return _choice(pair, preserved, f"{pair.remote_topic} {how} {kept}.")
+        return _choice(pair, False, "option", "offsets: translated.")
+    return _choice(pair, preserved, "begun", f"{pair.remote_topic} {how} {kept}.")
 
 
 def _choose(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refusal:
     """The mode by the flow's option, for a topic that was not begun yet."""
     option = flow.offsets.of(pair.topic)
     if option == "translated":
-        return _choice(pair, False, PLAINLY_TRANSLATED)
+        return _choice(pair, False, "option", "offsets: translated.")
     written = _has_records(pair, state.target)
     if written is None:
         reason = f"a partition of {pair.remote_topic} has no leader."
@@ -142,7 +142,7 @@ def _choose(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refu
     if option == "auto":
         return _choose_automatically(flow, pair, state, written)
     if not written:
-        return _choice(pair, True, "offsets: preserved.")
+        return _choice(pair, True, "option", "offsets: preserved.")
     advice = f"delete {pair.remote_topic}, or mirror {pair.topic} to a topic of another name."
     return Refusal(
         pair.topic,
@@ -175,7 +175,9 @@ def _choose_automatically(
     elif not costs.offsets and pair.source and pair.source.is_compacted:
         against = "the source's topic is compacted"
     if against or not costs.offsets:
-        return _choice(pair, not against, f"auto: {against or 'there is nothing to copy yet'}.")
+        return _choice(
+            pair, not against, "auto", f"auto: {against or 'there is nothing to copy yet'}."
+        )
     if costs.density is None:
         return Refusal(
             pair.topic,
@@ -184,7 +186,7 @@ def _choose_automatically(
             "for it.",
         )
     share = f"auto: about {costs.density:.0%} of the source's offsets have a record."
-    return _choice(pair, costs.density >= _MOSTLY, share)
+    return _choice(pair, costs.density >= _MOSTLY, "auto", share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,17 +243,14 @@ def _costs(flow: Flow, pair: Pair, state: ClusterState) -> _Costs:
     )
 
 
-def _choice(
-    pair: Pair, preserved: bool, reason: str, gaps: int = 0, fill_ms: int = 0
-) -> OffsetsChoice:
+def _choice(pair: Pair, preserved: bool, origin: Origin, reason: str) -> OffsetsChoice:
     kept = retention_of(pair.source) if pair.source else Retention()
     return OffsetsChoice(
         pair.topic,
         pair.remote_topic,
         preserved,
         reason,
-        gaps,
-        fill_ms,
+        origin,
         topic_id=pair.source.topic_id if pair.source else "",
         is_compacted=pair.source is not None and pair.source.is_compacted,
         kept_ms=kept.ms,

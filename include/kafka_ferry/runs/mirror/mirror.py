@@ -15,12 +15,12 @@ from kafka_ferry.errors import (
     ConfigError,
     Fenced,
     OtherRunActive,
-    RangesFailed,
 )
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_run, last_runs
 from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model import Plan, Position, TopicPartition
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
@@ -220,15 +220,14 @@ class Copying:
             raise self._taken_over_by(last.run)
         # Refused partitions belong to no shard: the first shard fails for them.
         refused = () if shard else plan.remarks.refused
-        of_shard = "" if shard is None else f"Shard {shard}: "
         if refused or failures:
             # Fenced without a newer run: by another attempt of this run, or by a coordinator whose
             # transaction timeout has passed. The next attempt continues.
             may_pass = all(failure.transient or failure.fenced for failure in failures)
             raise RangesFailed(
-                [f"{of_shard}{failure}" for failure in failures],
+                [replace(failure, shard=shard) for failure in failures],
                 transient=may_pass and not refused,
-                refused=[str(refusal) for refusal in refused],
+                refused=refused,
             )
 
 

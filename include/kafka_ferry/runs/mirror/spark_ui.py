@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 import regex
 
 from kafka_ferry.as_json import AsJson
+from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 
@@ -45,32 +46,33 @@ class SparkApplication(AsJson):
         return kept if ended else ui or kept
 
 
-def note_application(flow: Flow, run: str, step: str, session: SparkSession) -> None:
+def note_application(flow: Flow, run: str, part: StepPart, session: SparkSession) -> None:
     """Store which application runs a step, for links to it.
 
     Args:
         flow: the flow.
         run: the run's id.
-        step: the step; for one shard with the shard's number, as ``mirror-2``.
+        part: the step or shard.
         session: the application's session.
     """
     context = session.sparkContext
     history = str(session.conf.get(HISTORY_URL, "") or "")
     application = SparkApplication(str(context.applicationId), context.uiWebUrl or "", history)
-    _folder(flow, run).files.write(_file(step), application.to_json())
+    _folder(flow, run).files.write(_file(part), application.to_json())
 
 
-def application_url(flow: Flow, run: str, step: str) -> str:
-    """The page of the application that runs a step, or ran it last; "" where there is none.
+def application_url(flow: Flow, run: str, part: StepPart) -> str:
+    """The page of the application that runs a step or shard, or ran it last; "" where there is none.
 
     Raises:
         FerryError: a file in the state folder is not valid.
     """
     folder = _folder(flow, run)
-    stored = folder.files.read(_file(step))
+    stored = folder.files.read(_file(part))
     if stored is None:
         return ""
-    return SparkApplication.from_json(stored).url(ended=folder.step_record(step) is not None)
+    ended = folder.step_record(part.step, part.shard) is not None
+    return SparkApplication.from_json(stored).url(ended=ended)
 
 
 def _web_address(stored: str) -> str:
@@ -92,5 +94,5 @@ def _folder(flow: Flow, run: str) -> RunFolder:
     return RunFolder(flow_state(flow).folder("runs"), run)
 
 
-def _file(step: str) -> str:
-    return f"spark-{step}.json"
+def _file(part: StepPart) -> str:
+    return f"spark-{part}.json"

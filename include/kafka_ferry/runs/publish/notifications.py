@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.notice import (
     Fact,
@@ -27,14 +28,13 @@ from kafka_ferry.report.notice import (
     sorted_facts,
 )
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.runs.state.run_folder import STEPS, RunFolder, StepRecord
+from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 _STANDING: Final = "notices.json"
 _TOLD: Final = "notice.json"
-_STEP: Final = "step-"
 _LAST: Final = STEPS[-1]
 # A person may have to approve of a plan.
 _ORDER: Final = (STEPS[0], "approve", *STEPS[1:])
@@ -193,28 +193,15 @@ class Notices:
 
     def _ends(self, tasks: Mapping[str, str]) -> tuple[StepEnd, ...]:
         """The steps that failed, in their order, without those that only follow from others."""
-        records = self._records()
+        records = self._folder.step_records()
         ends: list[StepEnd] = []
-        for kind in _ORDER:
-            bad = {
-                step: record
-                for step, record in records.items()
-                if step.partition("-")[0] == kind and record.error is not None
-            }
+        for step in _ORDER:
+            bad = [it for it in records if it.part.step == step and it.error is not None]
             # What publish raises repeats the errors of the steps before it.
-            if kind == _LAST and ends:
+            if step == _LAST and ends:
                 break
-            ends += [StepEnd(step, it.failures, it.transient) for step, it in bad.items()]
-            if not bad and tasks.get(kind) == _OWN_FAULT:
-                ends.append(StepEnd(kind))
-        others = (StepEnd(task) for task, state in tasks.items() if state == _OWN_FAULT)
-        return (*ends, *(end for end in others if end.step not in _ORDER))
-
-    def _records(self) -> dict[str, StepRecord]:
-        names = self._folder.files.names(".json")
-        steps = [
-            name.removeprefix(_STEP).removesuffix(".json")
-            for name in names
-            if name.startswith(_STEP)
-        ]
-        return {step: it for step in steps if (it := self._folder.step_record(step))}
+            ends += [StepEnd(record.part, record) for record in bad]
+            if not bad and tasks.get(step) == _OWN_FAULT:
+                ends.append(StepEnd(StepPart(step)))
+        others = (task for task, state in tasks.items() if state == _OWN_FAULT)
+        return (*ends, *(StepEnd(StepPart(task)) for task in others if task not in _ORDER))

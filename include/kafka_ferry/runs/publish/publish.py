@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.batches import Reason
 from kafka_ferry.batches.rule_counts import CHANGED
 from kafka_ferry.clock import now_ms
-from kafka_ferry.errors import RangesFailed
 from kafka_ferry.ledger.accounts import accounts
 from kafka_ferry.ledger.proofs import last_proof
 from kafka_ferry.ledger.queries.copied_ranges import RangeCounts, counts_of_run
@@ -43,8 +42,9 @@ if TYPE_CHECKING:
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
+    from kafka_ferry.model.results.steps import StepRecord
     from kafka_ferry.runs.state.run_context import RunContext
-    from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
+    from kafka_ferry.runs.state.run_folder import RunFolder
     from kafka_ferry.verify import Verdict
 
 _BARS: Final = 60
@@ -127,23 +127,17 @@ def _so_far(ledger: LedgerTable) -> RunOffsets:
     )
 
 
-def step_sentences(
-    ended: Mapping[str, StepRecord], refused: Collection[str], verdict: Verdict | None
-) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """The steps' errors, except those in other sections of the report: refusals, groups and the verdict.
-
-    Returns:
-        Per step, a sentence for each partition that was not copied to its end; and all other errors.
-    """
-    partitions, others = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
-    for step, record in ended.items():
-        said = tuple(sentence for sentence in record.failures if sentence not in refused)
-        is_judged = step == "verify" and verdict is not None and not verdict.success
-        if not said or is_judged or step == _GROUPS_STEP:
-            continue
-        of_ranges = record.exit_code == RangesFailed.exit_code
-        (partitions if of_ranges else others)[step] = said
-    return partitions, others
+def other_errors(
+    ended: Mapping[str, StepRecord], verdict: Verdict | None
+) -> dict[str, tuple[str, ...]]:
+    """By step, its errors except those in other sections of the report: partitions, groups and the verdict."""
+    is_judged = verdict is not None and not verdict.success
+    shown = {_GROUPS_STEP, *(["verify"] if is_judged else [])}
+    return {
+        step: errors
+        for step, record in ended.items()
+        if step not in shown and (errors := record.other_errors)
+    }
 
 
 def _write(folder: RunFolder, report: RunReport) -> None:
@@ -177,14 +171,12 @@ def _topics(plan: Plan, counts: RunCounts) -> RunTopics:
 
 
 def _problems(plan: Plan, ended: Mapping[str, StepRecord], verdict: Verdict | None) -> RunProblems:
-    refused = tuple(map(str, plan.remarks.refused))
-    partitions, others = step_sentences(ended, refused, verdict)
     return RunProblems(
-        failures=tuple(chain.from_iterable(partitions.values())),
-        step_failures=others,
-        refused=refused,
+        failures=tuple(chain.from_iterable(record.failures for record in ended.values())),
+        step_failures=other_errors(ended, verdict),
+        refused=plan.remarks.refused,
         unapplied=plan.remarks.unapplied,
-        group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
+        group_failures=ended[_GROUPS_STEP].other_errors if _GROUPS_STEP in ended else (),
     )
 
 

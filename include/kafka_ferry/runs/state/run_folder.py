@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -12,12 +12,12 @@ from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Final, TypeVar
 
-import regex
-
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFailed
+from kafka_ferry.errors import FerryError, GroupsFailed, NotApplied, StepFailed
 from kafka_ferry.groups.moves import GroupMoves, lost_since
 from kafka_ferry.model import Plan, read_plan, save_plan
+from kafka_ferry.model.results.failures import RangesFailed
+from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.report.summary import RunSummary
@@ -38,27 +38,8 @@ RECONCILIATION: Final = "reconciliation.json"
 _GROUPS: Final = "groups.json"
 _VERIFIED: Final = "verified-until.json"
 _APPROVED_BY: Final = "approved-by.txt"
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord(AsJson):
-    """How a step ended.
-
-    Attributes:
-        seconds: how long it took.
-        error: what it raised, None if it succeeded.
-        failures: the same as a sentence for each partition or group, where it is about some.
-        transient: whether the same step may succeed later without a change.
-        exit_code: the command line's exit status for the error, 0 without one.
-    """
-
-    WHAT: ClassVar = "the record of a step"
-
-    seconds: float
-    error: str | None = None
-    failures: tuple[str, ...] = ()
-    transient: bool = False
-    exit_code: int = 0
+# What the files of a step and of its shards begin with.
+_OF_PARTS: Final = ("step", "attempt", "recounts")
 
 
 @dataclass(frozen=True)
@@ -107,14 +88,14 @@ class RunFolder:
         return local / REPORT if local and (local / REPORT).exists() else None
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Record how the step ``name`` ended, whatever happens, unless it was restarted meanwhile.
+    def step(self, step: str, shard: int | None = None) -> Iterator[None]:
+        """Record how a step or its shard ended, whatever happens, unless it was restarted meanwhile.
 
         A process that has outlived its task may end long after another one has finished the step.
         """
-        self.forget(name)
-        attempt = uuid.uuid4().bytes
-        self.files.write(_attempt(name), attempt)
+        self.forget(step, shard=shard)
+        part, attempt = StepPart(step, shard), uuid.uuid4().bytes
+        self.files.write(_attempt(part), attempt)
         began = monotonic()
         raised: BaseException | None = None
         try:
@@ -123,16 +104,18 @@ class RunFolder:
             raised = error
             raise
         finally:
-            record = _record(round(monotonic() - began, 3), raised)
-            if self.files.read(_attempt(name)) == attempt:
-                self.files.write(f"step-{name}.json", record.to_json())
+            record = _record(part, round(monotonic() - began, 3), raised)
+            if self.files.read(_attempt(part)) == attempt:
+                self.files.write(_record_of(part), record.to_json())
 
-    def forget(self, *steps: str) -> None:
-        """Forget how steps ended and what they found, since they are about to be repeated."""
+    def forget(self, *steps: str, shard: int | None = None) -> None:
+        """Forget how steps, or a shard of them, ended and what they found, since they are about to be repeated."""
         there = self.files.names()
-        steps += tuple(part for step in steps for part in _parts(there, step))
-        theirs = {f"step-{step}.json" for step in steps} | set(map(_attempt, steps))
-        theirs |= set(map(recounts_of, steps))
+        files = (_record_of, _attempt, recounts_of)
+        theirs = {name(StepPart(step, shard)) for step in steps for name in files}
+        if shard is None:
+            of_shards = tuple(f"{kind}-{step}-" for step in steps for kind in _OF_PARTS)
+            theirs |= {name for name in there if name.startswith(of_shards)}
         if "plan" in steps:
             # The next one is not approved yet.
             theirs.add(_APPROVED_BY)
@@ -144,22 +127,31 @@ class RunFolder:
         # In a store, to delete what is not there takes requests too.
         self.files.delete(theirs.intersection(there))
 
-    def step_record(self, name: str) -> StepRecord | None:
-        """How the step ended the last time, None if it never did.
+    def step_record(self, step: str, shard: int | None = None) -> StepRecord | None:
+        """How a step or its shard ended the last time, None if it never did.
 
         For a step with shards, the records of all shards that have ended, as one.
         """
-        whole = self._load(f"step-{name}.json", StepRecord)
-        if whole:
-            return whole
-        parts = (
-            self._load(f"step-{part}.json", StepRecord) for part in _parts(self.files.names(), name)
-        )
-        return _together([part for part in parts if part])
+        record = self._load(_record_of(StepPart(step, shard)), StepRecord)
+        if record or shard is not None:
+            return record
+        return _together(step, self.step_records(f"{step}-"))
 
-    def failure(self, name: str) -> FerryError | None:
-        """What the step raised the last time, None if it succeeded or never ended."""
-        record = self.step_record(name)
+    def step_records(self, beginning: str = "") -> list[StepRecord]:
+        """How steps and shards ended, by shard.
+
+        Args:
+            beginning: that of the names of their parts.
+        """
+        names = self.files.names(".json")
+        records = (
+            self._load(name, StepRecord) for name in names if name.startswith(f"step-{beginning}")
+        )
+        return sorted(filter(None, records), key=lambda record: record.part.shard or 0)
+
+    def failure(self, step: str, shard: int | None = None) -> FerryError | None:
+        """What a step or its shard raised the last time, None if it succeeded or never ended."""
+        record = self.step_record(step, shard)
         if record is None or record.error is None:
             return None
         return StepFailed(record.error, transient=record.transient, exit_code=record.exit_code)
@@ -238,45 +230,44 @@ class RunFolder:
         return None if stored is None else kind.from_json(stored)
 
 
-def _parts(names: Iterable[str], step: str) -> list[str]:
-    """The shards of a step that have ended or started, by the names of their records, in order."""
-    name = regex.compile(rf"(step|attempt)-{regex.escape(step)}-(?P<shard>\d+)(\.json)?")
-    matches = filter(None, map(name.fullmatch, names))
-    return [part_of(step, shard) for shard in sorted({int(it["shard"]) for it in matches})]
-
-
-def part_of(step: str, shard: int | None) -> str:
-    """The name of the record of a step's shard; the step's own name for None."""
-    return step if shard is None else f"{step}-{shard}"
-
-
-def _together(parts: Sequence[StepRecord]) -> StepRecord | None:
+def _together(step: str, parts: Sequence[StepRecord]) -> StepRecord | None:
     """The records of a step's shards as one: they run in parallel."""
     if not parts:
         return None
     failed = [part for part in parts if part.error is not None]
     return StepRecord(
+        StepPart(step),
         seconds=max(part.seconds for part in parts),
         error="\n".join(part.error or "" for part in failed) if failed else None,
-        failures=tuple(dict.fromkeys(chain.from_iterable(part.failures for part in failed))),
+        failures=tuple(chain.from_iterable(part.failures for part in failed)),
+        refused=tuple(chain.from_iterable(part.refused for part in failed)),
+        details=tuple(dict.fromkeys(chain.from_iterable(part.other_errors for part in failed))),
         transient=bool(failed) and all(part.transient for part in failed),
         exit_code=failed[0].exit_code if failed else 0,
     )
 
 
-def _attempt(step: str) -> str:
-    """The file that names the last attempt at a step."""
-    return f"attempt-{step}"
+def _record_of(part: StepPart) -> str:
+    """The file that says how a step or shard ended."""
+    return f"step-{part}.json"
 
 
-def _record(seconds: float, raised: BaseException | None) -> StepRecord:
+def _attempt(part: StepPart) -> str:
+    """The file that names the last attempt at a step or shard."""
+    return f"attempt-{part}"
+
+
+def _record(part: StepPart, seconds: float, raised: BaseException | None) -> StepRecord:
     if raised is None:
-        return StepRecord(seconds)
-    if isinstance(raised, FerryError):
-        text = str(raised)
-        failures: tuple[str, ...] = (text,)
-        if isinstance(raised, RangesFailed | GroupsFailed):
-            failures = raised.failures
-        return StepRecord(seconds, text, failures, raised.transient, raised.exit_code)
-    text = f"{type(raised).__name__}: {raised}"
-    return StepRecord(seconds, text, (text,), transient=True, exit_code=1)
+        return StepRecord(part, seconds)
+    if not isinstance(raised, FerryError):
+        text = f"{type(raised).__name__}: {raised}"
+        return StepRecord(part, seconds, text, transient=True, exit_code=1)
+    record = StepRecord(
+        part, seconds, str(raised), transient=raised.transient, exit_code=raised.exit_code
+    )
+    if isinstance(raised, RangesFailed):
+        return replace(record, failures=raised.failures, refused=raised.refused)
+    if isinstance(raised, GroupsFailed | NotApplied):
+        return replace(record, details=raised.failures)
+    return record

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from kafka_ferry.errors import ClusterUnreachable, FerryError, GroupsFailed, RangesFailed
+from kafka_ferry.errors import ClusterUnreachable, FerryError, GroupsFailed
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.retry import retry_for
 from kafka_ferry.wire.silent_brokers import silent_brokers
 

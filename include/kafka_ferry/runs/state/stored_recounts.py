@@ -16,6 +16,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import RangeKey
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.runs.state.file_digests import digest_of
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount
@@ -69,7 +70,7 @@ class StoredRecounts:
 
     def save(
         self,
-        part: str,
+        part: StepPart,
         claims: Claims,
         found: Mapping[TopicPartition, PartitionRecount],
         evaluated: Mapping[RangeKey, RuleEvaluation] = NOTHING_EVALUATED,
@@ -130,6 +131,6 @@ class StoredRecounts:
         return [name for name in self._folder.names(".json") if name.startswith(_PREFIX)]
 
 
-def recounts_of(part: str) -> str:
+def recounts_of(part: StepPart) -> str:
     """The file of what a step or shard has read back."""
     return f"{_PREFIX}{part}.json"

@@ -14,10 +14,11 @@ from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.ledger.queries.copied_topics import remote_topics
+from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
 from kafka_ferry.runs.state.file_digests import record_digests, record_signed, recorded_digests
-from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
+from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.runs.verify.again import SMALL, Rotation, planned_rotation, read_again
 from kafka_ferry.runs.verify.backfill_duplicates import count_duplicates
@@ -272,7 +273,7 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     found = recount_partitions(spark, run.flow, None, claims)
     chosen = ranges_to_evaluate(run.flow, run.run_id, plan, ranges, due.topics)
     evaluated = evaluate_chosen(spark, run, chosen)
-    files = run.folder.recounts.save(part_of("mirror", shard), claims, found, evaluated)
+    files = run.folder.recounts.save(StepPart("mirror", shard), claims, found, evaluated)
     if run.flow.certificates_enabled:
         record_digests(run, files)
     return len(claims)

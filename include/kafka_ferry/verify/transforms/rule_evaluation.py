@@ -124,7 +124,7 @@ class _Source:
                 for one in fates_of(read):
                     yield one
                     at = one.end
-                why = why or (read.failure.message if read.failure else "")
+                why = why or (read.failure.reason if read.failure else "")
         except TransformFailed:
             raise
         except ClusterUnreachable as error:

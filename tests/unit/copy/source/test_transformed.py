@@ -13,7 +13,7 @@ from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
 from kafka_ferry.copy.source import transformed
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.transformed import NumberedRule, TransformedReader
-from kafka_ferry.model import Range
+from kafka_ferry.model import Range, TopicPartition
 from kafka_ferry.transform import Changer, Column, Evaluated, Reads, RecordRows
 from tests.support.records.batches import a_batch
 
@@ -34,15 +34,15 @@ class Answers:
 
     def __init__(self, *answers: Sequence[Read] | None) -> None:
         self._answers = deque(answers)
-        self.dropped: list[Range] = []
+        self.dropped: list[TopicPartition] = []
         self.is_closed = False
 
     def next(self, timeout_s: float) -> Sequence[Read] | None:
         del timeout_s
         return self._answers.popleft()
 
-    def drop(self, range_: Range) -> None:
-        self.dropped.append(range_)
+    def drop(self, source: TopicPartition) -> None:
+        self.dropped.append(source)
 
     def close(self) -> None:
         self.is_closed = True
@@ -157,7 +157,7 @@ def test_a_record_that_fails_ends_its_range_before_it_and_no_other() -> None:
     assert "offset 5 of t-0: where failed" in failure.message
     assert batches_of(reads, RANGE)[-1].end == 5
     assert batches_of(reads, OTHER)[-1].end == 8
-    assert RANGE in answers.dropped
+    assert RANGE.source in answers.dropped
 
 
 @pytest.mark.parametrize("policy", ["dead-letter", "pass"])

@@ -22,7 +22,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
 from kafka_ferry.verify.rows import Coverage
-from tests.support.runs.reports import RANGE, a_report, changed
+from tests.support.runs.reports import A_FAILURE, RANGE, a_report, changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 ORDERS, CLICKS = (TopicPartition(f"primary.{topic}", 0) for topic in ("orders", "clicks"))
@@ -164,7 +164,7 @@ def test_a_refused_partition_is_not_proved(
 
 
 def test_a_flow_with_something_refused_is_not_proved_as_a_whole(measured: Any) -> None:
-    found = measured(a_range(), a_range("clicks"), **BOTH, refused=(), failures=("x",))
+    found = measured(a_range(), a_range("clicks"), **BOTH, refused=(), failures=(A_FAILURE,))
     assert found.verified_until == 0
     assert proved(found)["orders"] > 0
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import FerryError, RangesFailed
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model import RunOptions
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.plan import make_plan
 from kafka_ferry.report import RunReport
@@ -14,7 +17,7 @@ from kafka_ferry.runs.publish.notifications import Notices
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 from kafka_ferry.verify import Verdict
-from tests.support.runs.reports import a_report, changed
+from tests.support.runs.reports import a_failure, a_report, changed
 from tests.unit.plan.builders import NOW, a_source, a_state
 
 GREEN = dict.fromkeys(STEPS, "success")
@@ -55,7 +58,7 @@ def told_of(flow: Flow, run: str, tasks: dict[str, str], ending: int = 0) -> lis
 
 
 def fail(flow: Flow, run: str, ending: int = 0, options: RunOptions | None = None) -> list[str]:
-    error = RangesFailed(["orders-0: no"], transient=False)
+    error = RangesFailed([a_failure()], transient=False)
     # As in a run: what publish raises is what failed before it.
     leave(flow, run, options=options, mirror=error, publish=error)
     return told_of(flow, run, RED, ending)
@@ -117,7 +120,8 @@ def test_what_an_earlier_attempt_of_the_run_reported_is_not_told_of_this_one(flo
 
 
 def test_each_failed_shard_is_told(flow: Flow) -> None:
-    leave(flow, "a", **{"mirror-1": FerryError("lost")}, report=None)
+    with suppress(FerryError), folder_of(flow, "a").step("mirror", 1):
+        raise FerryError("lost")
 
     assert told_of(flow, "a", {"mirror": "failed", "publish": "skipped"}) == [
         "failure: 1 partition not copied to the end in mirror-1"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
+from kafka_ferry.errors import GroupsFailed, VerificationFailed
 from kafka_ferry.groups.moves import GroupMove, GroupMoves
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import Note, OffsetsChoice, Plan
@@ -18,12 +18,14 @@ from kafka_ferry.model.changes import Acl, AclChange, ConfigChange, Drift, Retir
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.plan import AccessChanges, TopicChanges
 from kafka_ferry.model.remarks import PlanRemarks
+from kafka_ferry.model.results.failures import RangesFailed
 from kafka_ferry.report import RunReport
-from kafka_ferry.runs.publish.publish import publish_run, step_sentences
+from kafka_ferry.runs.publish.publish import other_errors, publish_run
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import Verdict
+from tests.support.runs.reports import a_failure
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 from tests.unit.plan.builders import a_flow
 
@@ -170,7 +172,7 @@ def test_a_failed_partition_is_counted_once_and_what_the_verdict_says_is_no_othe
 ) -> None:
     """The verification fails for the same partition, with a sentence of its own."""
     folder = RunFolder(StateFolder(str(tmp_path)), "run-1")
-    stopped = "orders-0 stopped at offset 7."
+    stopped = a_failure()
     with suppress(RangesFailed), folder.step("mirror"):
         raise RangesFailed([stopped], transient=False)
     with suppress(VerificationFailed), folder.step("verify"):
@@ -178,8 +180,6 @@ def test_a_failed_partition_is_counted_once_and_what_the_verdict_says_is_no_othe
     ended = {step: folder.step_record(step) for step in ("mirror", "verify")}
     records = {step: record for step, record in ended.items() if record}
 
-    with_verdict = step_sentences(records, (), Verdict(success=False))
-    without = step_sentences(records, (), None)
-
-    assert with_verdict == ({"mirror": (stopped,)}, {})
-    assert without == ({"mirror": (stopped,)}, {"verify": ("1 partition is not covered.",)})
+    assert records["mirror"].failures == (stopped,)
+    assert other_errors(records, Verdict(success=False)) == {}
+    assert other_errors(records, None) == {"verify": ("1 partition is not covered.",)}

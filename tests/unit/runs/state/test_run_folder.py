@@ -48,14 +48,14 @@ def test_an_attempt_that_outlives_its_task_cannot_pretend_that_the_next_one_has_
 
 
 def test_a_shard_that_is_begun_again_leaves_the_others_records(folder: RunFolder) -> None:
-    for shard in ("mirror-0", "mirror-1"):
-        with folder.step(shard):
+    for shard in range(2):
+        with folder.step("mirror", shard):
             pass
 
-    folder.forget("mirror-0")
+    folder.forget("mirror", shard=0)
 
-    assert folder.step_record("mirror-0") is None
-    assert folder.step_record("mirror-1") is not None
+    assert folder.step_record("mirror", 0) is None
+    assert folder.step_record("mirror", 1) is not None
 
 
 @pytest.mark.parametrize("left", [b"", b'{"topics": [', bytes(99)])

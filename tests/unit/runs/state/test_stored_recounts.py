@@ -8,6 +8,7 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.runs.state import stored_recounts
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.state import StateFolder
@@ -35,25 +36,25 @@ def stored(tmp_path: Path) -> StoredRecounts:
 
 
 def test_what_was_read_is_taken_as_it_was_found(stored: StoredRecounts) -> None:
-    stored.save("mirror", CLAIMS, FOUND)
+    stored.save(StepPart("mirror"), CLAIMS, FOUND)
     assert stored.of(CLAIMS) == FOUND
 
 
 def test_shards_are_taken_together(stored: StoredRecounts) -> None:
     for shard, tp in enumerate(CLAIMS):
-        stored.save(f"mirror-{shard}", CLAIMS, {tp: FOUND[tp]})
+        stored.save(StepPart("mirror", shard), CLAIMS, {tp: FOUND[tp]})
     assert stored.of(CLAIMS) == FOUND
 
 
 def test_what_rules_gave_again_is_taken_with_it(stored: StoredRecounts) -> None:
     given = {(7, "orders", 0, 3): RuleEvaluation(5, 1, 2, ("this", "that"))}
-    stored.save("mirror-0", CLAIMS, FOUND, given)
-    stored.save("mirror-1", {}, {})
+    stored.save(StepPart("mirror", 0), CLAIMS, FOUND, given)
+    stored.save(StepPart("mirror", 1), {}, {})
     assert stored.evaluations() == given
 
 
 def test_another_claim_was_not_read(stored: StoredRecounts) -> None:
-    stored.save("mirror", CLAIMS, FOUND)
+    stored.save(StepPart("mirror"), CLAIMS, FOUND)
     more = CLAIMS | {CUSTOMERS: [*CLAIMS[CUSTOMERS], RangeClaim((Segment(8, 1005, 1),), 8, 9)]}
     assert stored.of(more) == {ORDERS: FOUND[ORDERS]}
     assert stored.of({CUSTOMERS: [CLAIMS[CUSTOMERS][0]._replace(end=9)]}) == {}
@@ -62,7 +63,7 @@ def test_another_claim_was_not_read(stored: StoredRecounts) -> None:
 def test_what_was_read_long_ago_is_not_taken(
     stored: StoredRecounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored.save("mirror", CLAIMS, FOUND)
+    stored.save(StepPart("mirror"), CLAIMS, FOUND)
     later = stored_recounts.now_ms() + 3_600_000
     monkeypatch.setattr(stored_recounts, "now_ms", lambda: later)
     assert stored.of(CLAIMS) == {}
@@ -72,14 +73,14 @@ def test_what_was_read_long_ago_is_not_taken(
 def test_a_file_that_is_torn_is_not_taken_and_fails_nothing(
     stored: StoredRecounts, tmp_path: Path
 ) -> None:
-    stored.save("mirror-0", CLAIMS, {ORDERS: FOUND[ORDERS]})
-    stored.save("mirror-1", CLAIMS, {CUSTOMERS: FOUND[CUSTOMERS]})
+    stored.save(StepPart("mirror", 0), CLAIMS, {ORDERS: FOUND[ORDERS]})
+    stored.save(StepPart("mirror", 1), CLAIMS, {CUSTOMERS: FOUND[CUSTOMERS]})
     file = tmp_path / "recounts-mirror-1.json"
     file.write_text(file.read_text()[:40])
     assert stored.of(CLAIMS) == {ORDERS: FOUND[ORDERS]}
 
 
 def test_what_is_forgotten_is_not_taken(stored: StoredRecounts) -> None:
-    stored.save("mirror-0", CLAIMS, {ORDERS: FOUND[ORDERS]})
+    stored.save(StepPart("mirror", 0), CLAIMS, {ORDERS: FOUND[ORDERS]})
     stored.forget()
     assert stored.of(CLAIMS) == {}

@@ -406,11 +406,13 @@ class PreservedRecords:
     ) -> None:
         """Stop writing to a partition; ``advice`` says that it has to be repaired."""
         assert queue.range is not None
-        if advice:
-            flow, topic = self._transaction.settings.flow, queue.range.remote_topic
-            message = f"{message} {_REPAIR.format(flow=flow, topic=topic)}"
+        flow, topic = self._transaction.settings.flow, queue.range.remote_topic
         self._verdicts.fail(
-            queue.range, offset, f"{queue.range.target} on the target: {message}", code
+            queue.range,
+            offset,
+            f"{queue.range.target} on the target: {message}",
+            code,
+            advice=_REPAIR.format(flow=flow, topic=topic) if advice else "",
         )
         queue.waiting.clear()
         queue.fill_to = 0

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rejected, TopicLimits, cut_at
-from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections, advice_on_records
 from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce.pipeline import Answer
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire.error_codes import (
@@ -144,7 +144,7 @@ class Verdicts:
         error = error_name(answer.code) + (f": {answer.words}" if answer.words else "")
         if queue.range is None:
             message = f"{self._dead_letters} refused its dead letter: {error}."
-            self._refused[range_.source] = Failure(
+            self._refused[range_.source] = Failure.of(
                 range_, converted.start, message, transient=False
             )
             self.make_void(message, excludes=True)
@@ -161,14 +161,16 @@ class Verdicts:
             denied = advice_on(answer.code, [Right.topic("WRITE", range_.target.topic)])
             advice = denied or advice_on_records(answer.code)
             at = f"[{converted.start}, {converted.end})"
-            message = f"the target refused the batch of offsets {at}: {error}. {advice}".rstrip()
-            failure = Failure(range_, converted.start, message, is_transient(answer.code))
+            message = f"the target refused the batch of offsets {at}: {error}."
+            failure = Failure.of(
+                range_, converted.start, message, is_transient(answer.code), advice=advice
+            )
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
             # The next run writes them again: letters that may be in the transaction already, and a batch that is there
             # after all.
             if self._has_letters(range_.source, converted.start) or not is_definite(answer.code):
-                self.make_void(message, excludes=True)
+                self.make_void(message, advice=advice, excludes=True)
 
     def _has_letters(self, source: TopicPartition, offset: int) -> bool:
         """Whether records from ``offset`` on go to the dead letter topic."""
@@ -194,13 +196,16 @@ class Verdicts:
             kept = f"the target kept answering {error_name(code)}"
             self.fail(range_, offset, f"{kept}: {why}." if why else f"{kept}.", code)
 
-    def fail(self, range_: Range, offset: int, message: str, code: int = NONE) -> None:
+    def fail(
+        self, range_: Range, offset: int, message: str, code: int = NONE, *, advice: str = ""
+    ) -> None:
         """Stop writing a range; the broker's ``code`` says whether the error is transient."""
-        self.failures[range_.source] = Failure(range_, offset, message, is_transient(code))
+        failure = Failure.of(range_, offset, message, is_transient(code), advice=advice)
+        self.failures[range_.source] = failure
 
-    def make_void(self, why: str, *, excludes: bool = False) -> None:
+    def make_void(self, why: str, *, advice: str = "", excludes: bool = False) -> None:
         """Mark the open transaction as impossible to commit."""
         if self.void is None:
-            self.void = StartOver(why, excludes=excludes)
+            self.void = StartOver(why, advice=advice, excludes=excludes)
         else:
             self.void.excludes &= excludes

@@ -1,0 +1,1 @@
+"""How a run ended: its steps, and the partitions that failed."""

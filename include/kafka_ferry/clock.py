@@ -77,8 +77,8 @@ def until_text(moments: Collection[int | None]) -> str:
     if not known:
         return ""
     ago = duration_text(max(0, now_ms() - min(known)) / 1000)
-    others = len(moments) - len(known)
-    but = f", but for {others} partition{'s' * (others > 1)}" if others else ""
+    unknown = len(moments) - len(known)
+    but = f", but for {unknown} partition{'s' * (unknown > 1)}" if unknown else ""
     return f"{moment_text(min(known))} ({ago} ago){but}"
 
 

@@ -299,9 +299,9 @@ class CheckpointRefused(FerryError):
     exit_code = 11
 
     def __init__(self, reasons: Sequence[str], *, location: str = "", advice: str = "") -> None:
-        named = f" {location}" if location else ""
+        place = f" {location}" if location else ""
         super().__init__(
-            f"The checkpoint{named} is not translated:", advice=advice, details=reasons
+            f"The checkpoint{place} is not translated:", advice=advice, details=reasons
         )
         self.reasons = tuple(reasons)
 

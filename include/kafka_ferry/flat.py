@@ -57,18 +57,18 @@ def _stored_fields(
     """By name, the values of the stored form."""
     parts, counts = _stored_composition(kind)
     hints = get_type_hints(kind, include_extras=True)
-    found = dict.fromkeys(_derived_names(kind), _optional(core_schema.any_schema()))
+    stored = dict.fromkeys(_derived_names(kind), _optional(core_schema.any_schema()))
     for field in fields(kind):
         if field.name in parts:
-            found |= _stored_fields(parts[field.name], handler)
+            stored |= _stored_fields(parts[field.name], handler)
         elif field.name in counts:
-            found |= dict.fromkeys(counts[field.name], _optional(core_schema.int_schema()))
+            stored |= dict.fromkeys(counts[field.name], _optional(core_schema.int_schema()))
         else:
-            found[field.name] = core_schema.typed_dict_field(
+            stored[field.name] = core_schema.typed_dict_field(
                 handler.generate_schema(hints[field.name]),
                 required=field.default is MISSING and field.default_factory is MISSING,
             )
-    return found
+    return stored
 
 
 def _optional(schema: core_schema.CoreSchema) -> core_schema.TypedDictField:
@@ -78,31 +78,31 @@ def _optional(schema: core_schema.CoreSchema) -> core_schema.TypedDictField:
 def _compose(kind: Any, values: Mapping[str, Any]) -> Any:
     """An object from the values of its stored form."""
     parts, counts = _stored_composition(kind)
-    found = {}
+    arguments = {}
     for name in (field.name for field in fields(kind)):
         if name in parts:
-            found[name] = _compose(parts[name], values)
+            arguments[name] = _compose(parts[name], values)
         elif name in counts:
             members = counts[name].items()
-            found[name] = Counter({one: values[key] for key, one in members if values.get(key)})
+            arguments[name] = Counter({one: values[key] for key, one in members if values.get(key)})
         elif name in values:
-            found[name] = values[name]
-    return kind(**found)
+            arguments[name] = values[name]
+    return kind(**arguments)
 
 
 def flat_values(whole: Any) -> dict[str, Any]:
     """The values of an object's stored form, by their names."""
     parts, counts = _stored_composition(type(whole))
-    found = {name: getattr(whole, name) for name in _derived_names(type(whole))}
+    values = {name: getattr(whole, name) for name in _derived_names(type(whole))}
     for name in (field.name for field in fields(whole)):
         value = getattr(whole, name)
         if name in parts:
-            found |= flat_values(value)
+            values |= flat_values(value)
         elif name in counts:
-            found |= {key: value.get(one, 0) for key, one in counts[name].items()}
+            values |= {key: value.get(one, 0) for key, one in counts[name].items()}
         else:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _derived_names(kind: type) -> tuple[str, ...]:
@@ -117,14 +117,14 @@ def _stored_composition(kind: type) -> _Composition:
 def _columns_of(kind: type) -> Mapping[str, Column]:
     """By name, the values of a dataclass: the stored ones, and those that are derived from them."""
     parts, counts = _composition(kind)
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for name in (field.name for field in fields(kind)):
         inner = dict(columns_of(parts[name])) if name in parts else {}
         inner |= {key: itemgetter(one) for key, one in counts.get(name, {}).items()}
         of_it = attrgetter(name)
-        found |= {key: _after(of_it, value) for key, value in inner.items()} or {name: of_it}
+        columns |= {key: _after(of_it, value) for key, value in inner.items()} or {name: of_it}
     derived = (name for name, value in vars(kind).items() if isinstance(value, property))
-    return found | {name: attrgetter(name) for name in derived}
+    return columns | {name: attrgetter(name) for name in derived}
 
 
 columns_of: Final[Callable[[type], Mapping[str, Column]]] = cache(_columns_of)

@@ -123,13 +123,13 @@ def _by_key(gssapi: ModuleType, login: KerberosLogin) -> Any:
 def _acquire(gssapi: ModuleType, login: KerberosLogin, store: dict[str, str]) -> Any:
     kind = gssapi.NameType.kerberos_principal
     name = gssapi.Name(login.principal, kind) if login.principal else None
-    found = gssapi.Credentials(name=name, store=store or None, usage="initiate")
+    credentials = gssapi.Credentials(name=name, store=store or None, usage="initiate")
     # Raises an error if it finds none but expired tickets.
-    found.inquire(name=False, lifetime=True, usage=False, mechs=False)
-    return found
+    credentials.inquire(name=False, lifetime=True, usage=False, mechs=False)
+    return credentials
 
 
 def _reason(error: Any) -> str:
     """What Kerberos says, without the numbers and GSSAPI's general part where there is a special one."""
-    said = " ".join(str(error).split()).rpartition("): ")[2]
-    return printable(said)[:_LONGEST_REASON].rstrip(".") or "it gives no reason"
+    message = " ".join(str(error).split()).rpartition("): ")[2]
+    return printable(message)[:_LONGEST_REASON].rstrip(".") or "it gives no reason"

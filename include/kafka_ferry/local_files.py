@@ -196,10 +196,10 @@ class LocalFiles(fs.FileSystemHandler):  # type: ignore[misc]
         except FileNotFoundError:
             raise
         except OSError as error:
-            found = _status(part, folder)
-            if found is None or len(os.fsencode(part)) > os.pathconf(folder, "PC_NAME_MAX"):
+            status = _status(part, folder)
+            if status is None or len(os.fsencode(part)) > os.pathconf(folder, "PC_NAME_MAX"):
                 raise FileNotFoundError(f"{path!a} does not exist") from error
-            if stat.S_ISLNK(found.st_mode):
+            if stat.S_ISLNK(status.st_mode):
                 raise LinkRefused(
                     f"{path}: {part} is a symbolic link, and the state folder {self.base} is used without "
                     "following any.",
@@ -224,21 +224,21 @@ def _status(name: str, folder: int) -> os.stat_result | None:
         return None
 
 
-def _file_info(path: str, found: os.stat_result | None) -> fs.FileInfo:
-    if found and stat.S_ISREG(found.st_mode):
-        return fs.FileInfo(path, fs.FileType.File, mtime_ns=found.st_mtime_ns, size=found.st_size)
-    if found and stat.S_ISDIR(found.st_mode):
-        return fs.FileInfo(path, fs.FileType.Directory, mtime_ns=found.st_mtime_ns)
+def _file_info(path: str, status: os.stat_result | None) -> fs.FileInfo:
+    if status and stat.S_ISREG(status.st_mode):
+        return fs.FileInfo(path, fs.FileType.File, mtime_ns=status.st_mtime_ns, size=status.st_size)
+    if status and stat.S_ISDIR(status.st_mode):
+        return fs.FileInfo(path, fs.FileType.Directory, mtime_ns=status.st_mtime_ns)
     return fs.FileInfo(path, fs.FileType.NotFound)
 
 
 def _links(path: str, folder: int) -> Iterator[str]:
     with os.scandir(folder) as entries:
-        found = [(f"{path.rstrip('/')}/{it.name}", it) for it in entries]
-        for place, entry in found:
+        children = [(f"{path.rstrip('/')}/{child.name}", child) for child in entries]
+        for place, entry in children:
             if entry.is_symlink():
                 yield place
-    for place, entry in found:
+    for place, entry in children:
         try:
             below = os.open(entry.name, _FOLDER, dir_fd=folder)
         except OSError:

@@ -21,16 +21,16 @@ LOOKED_AT: Final = 64 * 1024
 """So many characters of what a program says are enough to find whatever is to be masked in what is shown of it."""
 
 
-def excerpt(said: str, longest: int = 300) -> str:
+def excerpt(text: str, longest: int = 300) -> str:
     """What another program says of itself, for a sentence: in one line, and no more of it than people read.
 
     It may be hundreds of megabytes, which would go into logs, reports, messages and the ledger.
 
     Args:
-        said: its words.
+        text: its words.
         longest: how many characters are shown.
     """
-    shown = printable(" ".join(said[:LOOKED_AT].split()))
+    shown = printable(" ".join(text[:LOOKED_AT].split()))
     return shown[:longest].rstrip(".")
 
 
@@ -54,6 +54,9 @@ class Printable(logging.Formatter):
         """The line as it is written."""
         if isinstance(record.args, tuple):
             # Texts are names; sentences of several lines come as errors.
-            shown = (one_line(it) if isinstance(it, str) else it for it in record.args)
+            shown = (
+                one_line(argument) if isinstance(argument, str) else argument
+                for argument in record.args
+            )
             record = logging.makeLogRecord({**record.__dict__, "args": tuple(shown)})
         return printable(super().format(record))

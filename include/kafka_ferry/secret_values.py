@@ -32,7 +32,7 @@ _known: dict[str, None] = {}
 
 def remember(secrets: Iterable[str]) -> None:
     """Let ``masked`` know further secrets of this process."""
-    _known.update(dict.fromkeys(it for it in secrets if len(it) >= _SHORTEST))
+    _known.update(dict.fromkeys(secret for secret in secrets if len(secret) >= _SHORTEST))
 
 
 def mask(text: str) -> str:
@@ -54,15 +54,17 @@ def _replace(text: str, secrets: tuple[str, ...], *, whole_words: bool) -> str:
 @lru_cache(maxsize=64)
 def _pattern(secrets: tuple[str, ...], whole_words: bool) -> re.Pattern[str]:
     """What finds each form of the secrets, the longest first: one may be a part of another."""
-    found: dict[str, str] = {}
+    pattern_by_form: dict[str, str] = {}
     for secret in secrets:
         for form in _forms(secret):
             escaped = re.escape(form)
             escaped = _ENCODED.sub(r"(?i:\g<0>)", escaped)
             if whole_words and len(form) <= _SHORT:
                 escaped = rf"(?<![^\W_]){escaped}(?![^\W_])"
-            found[form] = escaped
-    return re.compile("|".join(found[form] for form in sorted(found, key=len, reverse=True)))
+            pattern_by_form[form] = escaped
+    return re.compile(
+        "|".join(pattern_by_form[form] for form in sorted(pattern_by_form, key=len, reverse=True))
+    )
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -100,11 +102,11 @@ def _quoted_forms(written: str, begin: int) -> Iterator[str]:
 def _in_base64(content: bytes) -> Iterator[str]:
     """What is the same in base64 whatever stands before and after the secret: ``user:password`` in a header, too."""
     whole = base64.b64encode(content).rstrip(b"=").decode()
-    found = [whole]
+    forms = [whole]
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + content).decode()
         begin, end = (0, 2, 3)[before], (len(content) + before) * 8 // 6
         if end - begin >= _SHORTEST_BASE64:
-            found.append(encoded[begin:end])
-    yield from found
-    yield from (it.translate(str.maketrans("+/", "-_")) for it in found)
+            forms.append(encoded[begin:end])
+    yield from forms
+    yield from (form.translate(str.maketrans("+/", "-_")) for form in forms)

@@ -159,13 +159,13 @@ class StateFolder:
 
     def empty_files(self) -> list[str]:
         """The empty files in this folder and below it."""
-        return [name for name, found in self._below() if not found.size]
+        return [name for name, info in self._below() if not info.size]
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Changes with the file: its time in nanoseconds and its size; None if there is no file."""
         with self._name_folder():
-            found = self._files.get_file_info(self._at(name))
-        return _stamp(found) if found.type == fs.FileType.File else None
+            info = self._files.get_file_info(self._at(name))
+        return _stamp(info) if info.type == fs.FileType.File else None
 
     def stamps(self, suffix: str = "") -> dict[str, tuple[int, int]]:
         """The stamp of each file directly in this folder that ends in ``suffix``, by name; asks once for all."""
@@ -183,15 +183,15 @@ class StateFolder:
     def folders_with(self, name: str) -> list[str]:
         """The folders directly in this one that have a file ``name``, by the time of that file."""
         stamps = {folder: self.stamp(f"{folder}/{name}") for folder in self.folders()}
-        found = {folder: stamp for folder, stamp in stamps.items() if stamp}
-        return sorted(found, key=lambda folder: found[folder])
+        stamped = {folder: stamp for folder, stamp in stamps.items() if stamp}
+        return sorted(stamped, key=lambda folder: stamped[folder])
 
     def changes(self) -> dict[str, int]:
         """All files in this folder and below it, each with its time of change, in milliseconds since 1970.
 
         Names have ``/`` between folders; there are none if it does not exist.
         """
-        return {name: (found.mtime_ns or 0) // 1_000_000 for name, found in self._below()}
+        return {name: (info.mtime_ns or 0) // 1_000_000 for name, info in self._below()}
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder below this one with all its content; does nothing if it does not exist."""
@@ -262,13 +262,13 @@ class StateFolder:
     def _below(self) -> Iterator[tuple[str, fs.FileInfo]]:
         """All files in this folder and below it."""
         root = len(self._root.rstrip("/")) + 1
-        for found in self._content(recursive=True):
-            if found.type == fs.FileType.File:
-                yield found.path[root:], found
+        for info in self._content(recursive=True):
+            if info.type == fs.FileType.File:
+                yield info.path[root:], info
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
 
 
-def _stamp(found: fs.FileInfo) -> tuple[int, int]:
-    return found.mtime_ns or 0, found.size
+def _stamp(info: fs.FileInfo) -> tuple[int, int]:
+    return info.mtime_ns or 0, info.size

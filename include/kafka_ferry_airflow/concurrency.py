@@ -31,11 +31,11 @@ def log_other_runs(context: Context, mirror: str) -> None:
         mirror: the id of the DAG whose runs copy.
     """
     ti: Any = context["ti"]
-    asked = {"dag_id": mirror, "task_ids": ["mirror"], "states": ["running"]}
-    others = ti.get_ti_count(**asked)
-    if others and ti.dag_id == mirror:
-        others -= ti.get_ti_count(**asked, run_ids=[ti.run_id])
-    if others > 0:
+    query = {"dag_id": mirror, "task_ids": ["mirror"], "states": ["running"]}
+    other_runs = ti.get_ti_count(**query)
+    if other_runs and ti.dag_id == mirror:
+        other_runs -= ti.get_ti_count(**query, run_ids=[ti.run_id])
+    if other_runs > 0:
         log.warning(
             "Another run of %s is copying: what it has not committed yet counts here as still to copy.",
             mirror,
@@ -49,9 +49,9 @@ def await_other_runs(context: Context) -> None:
         AirflowRescheduleException: another run does; the task gives its slot back and checks again.
     """
     ti: Any = context["ti"]
-    asked = {"dag_id": ti.dag_id, "task_ids": [ti.task_id], "states": ["running"]}
-    others = ti.get_ti_count(**asked) - ti.get_ti_count(**asked, run_ids=[ti.run_id])
-    if others > 0:
+    query = {"dag_id": ti.dag_id, "task_ids": [ti.task_id], "states": ["running"]}
+    other_runs = ti.get_ti_count(**query) - ti.get_ti_count(**query, run_ids=[ti.run_id])
+    if other_runs > 0:
         pause = random.uniform(*_PAUSE_S)
         log.info("Another run of %s is copying: checking again in %.0f s.", ti.dag_id, pause)
         again = datetime.now(UTC) + timedelta(seconds=pause)

@@ -46,7 +46,7 @@ class Mirrors:
             FerryError: listing all of them.
         """
         if self.problems:
-            listed = [str(it) for it in self.problems]
+            listed = [str(problem) for problem in self.problems]
             raise FerryError(f"{len(listed)} flow(s) cannot be loaded:", details=listed)
 
 
@@ -68,13 +68,13 @@ def build_mirrors(
     project = Project(root)
     # The tasks' processes load this file too, and Spark's inherit their environment.
     os.environ.setdefault("FERRY_HOME", str(root))
-    asked = get_parsing_context().dag_id or ""
-    found = FlowFiles(project, check).read()
+    dag_id = get_parsing_context().dag_id or ""
+    flow_files = FlowFiles(project, check).read()
     dags: dict[str, DAG] = {}
-    problems = list(found.problems)
-    for flow in found.flows.values():
+    problems = list(flow_files.problems)
+    for flow in flow_files.flows.values():
         try:
-            dags |= _dags_of(flow, project, asked, kinds)
+            dags |= _dags_of(flow, project, dag_id, kinds)
         except ConfigError as error:
             problems.append(error)
         except Exception as error:
@@ -94,17 +94,17 @@ def raise_problems(root: Path) -> None:
     build_mirrors(root, kinds, check_flow).raise_problems()
 
 
-def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) -> dict[str, DAG]:
+def _dags_of(flow: Flow, project: Project, dag_id: str, kinds: Collection[Kind]) -> dict[str, DAG]:
     """The DAGs of a flow by their ids; only the requested one, if there is one."""
     dags: list[DAG] = []
-    if "mirror" in kinds and asked in ("", f"mirror_{flow.slug}"):
+    if "mirror" in kinds and dag_id in ("", f"mirror_{flow.slug}"):
         dags.append(mirror_dag(flow, project))
-    if "mirror" in kinds and asked in ("", f"plan_{flow.slug}"):
+    if "mirror" in kinds and dag_id in ("", f"plan_{flow.slug}"):
         dags.append(plan_dag(flow))
-    is_audited = flow.audit_schedule and asked in ("", f"audit_{flow.slug}")
+    is_audited = flow.audit_schedule and dag_id in ("", f"audit_{flow.slug}")
     if "audit" in kinds and is_audited:
         dags.append(audit_dag(flow, project))
-    if "emergency" in kinds and (not asked or asked.endswith(f"_{flow.slug}")):
+    if "emergency" in kinds and (not dag_id or dag_id.endswith(f"_{flow.slug}")):
         dags += emergency_dags(flow, project)
     return {dag.dag_id: dag for dag in dags}
 

@@ -119,16 +119,16 @@ class _Report(_FlowLink):
         from kafka_ferry.runs.state.run_folder import REPORT, RunFolder  # noqa: PLC0415  (PyArrow)
 
         runs = _state(flow).folder("runs")
-        there = _is_run(key) and RunFolder(runs, key.run_id).files.stamp(REPORT)
-        return _below_base(report_url(flow.slug, key.run_id)) if there else ""
+        exists = _is_run(key) and RunFolder(runs, key.run_id).files.stamp(REPORT)
+        return _below_base(report_url(flow.slug, key.run_id)) if exists else ""
 
 
 class _DataDocs(_FlowLink):
     name = "Data Docs"
 
     def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
-        there = _is_run(key) and _state(flow).folder("data_docs").stamp("index.html")
-        return _below_base(docs_url(flow.slug)) if there else ""
+        exists = _is_run(key) and _state(flow).folder("data_docs").stamp("index.html")
+        return _below_base(docs_url(flow.slug)) if exists else ""
 
 
 class _Spark(_FlowLink):

@@ -145,16 +145,16 @@ def _notify(flow: Flow) -> dict[str, str]:
     notices = Notices(flow, run.run_id)
     states = ti.get_task_states(dag_id=run.dag_id, run_ids=[run.run_id])
     with airflow_errors():
-        told = notices.of_ending(run.clear_number or 0, task_states(states.get(run.run_id, {})))
+        pending = notices.of_ending(run.clear_number or 0, task_states(states.get(run.run_id, {})))
     outcome: dict[str, str] = {}
     for channel in flow.notify:
-        notice = told.notice.about(channel.events)
+        notice = pending.notice.about(channel.events)
         if not notice.facts:
             outcome[channel.name] = "nothing to tell"
-        elif channel.name in told.channels:
+        elif channel.name in pending.channels:
             outcome[channel.name] = "told before"
         elif _tell(channel, notice, links(flow, notice)):
-            told = notices.mark(told, channel.name)
+            pending = notices.mark(pending, channel.name)
             outcome[channel.name] = "told"
         else:
             outcome[channel.name] = "could not be notified"
@@ -198,10 +198,10 @@ def _badness(state: str) -> int:
 def links(flow: Flow, notice: Notice) -> dict[str, str]:
     """Names and addresses of a run's further pages."""
     run = quote(notice.run, safe="")
-    found = {
+    urls = {
         "Run in Airflow": absolute(f"/dags/mirror_{quote(flow.slug)}/runs/{run}"),
         "Mirror": absolute(page_url(flow.slug, run=notice.run)),
     }
     if notice.published:
-        found["Report"] = absolute(report_url(flow.slug, notice.run))
-    return found
+        urls["Report"] = absolute(report_url(flow.slug, notice.run))
+    return urls

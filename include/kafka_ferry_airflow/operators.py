@@ -92,8 +92,8 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         conf: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        named = (reverse_of or flow).name
-        arguments = ["--config", flow.file, "--flow", named]
+        flow_name = (reverse_of or flow).name
+        arguments = ["--config", flow.file, "--flow", flow_name]
         if reverse_of:
             arguments.append("--reverse-flow")
         if shard is not None:
@@ -213,13 +213,11 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             AirflowFailException: it is not one for Spark.
         """
         try:
-            found = BaseHook.get_connection(self._conn_id)
-            if found.conn_type != "spark":
-                reason = (
-                    f"the connection {self._conn_id!r} is of the type {found.conn_type}, not spark"
-                )
+            connection = BaseHook.get_connection(self._conn_id)
+            if connection.conn_type != "spark":
+                reason = f"the connection {self._conn_id!r} is of the type {connection.conn_type}, not spark"
                 raise as_airflow(ConfigError(self.flow.file, "spark.connection", reason))
-            return found
+            return connection
         except AirflowNotFoundException:
             if self._conn_id != _DEFAULT:
                 raise

@@ -88,8 +88,8 @@ def _make(session: Session, pool: str) -> None:
 
 
 def _slots() -> int:
-    given = os.environ.get(SLOTS, "")
-    return int(given) if given.isdecimal() and int(given) > 0 else _DEFAULT_SLOTS
+    text = os.environ.get(SLOTS, "")
+    return int(text) if text.isdecimal() and int(text) > 0 else _DEFAULT_SLOTS
 
 
 @cache

@@ -94,13 +94,13 @@ def end_marked(mark: str) -> int:
 
 
 def _marked_processes(mark: str) -> list[psutil.Process]:
-    found = []
+    marked = []
     for process in psutil.process_iter():
         # Gone, another user's, or a zombie.
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get(MARK) == mark:
-                found.append(process)
-    return found
+                marked.append(process)
+    return marked
 
 
 def _signal(processes: Iterable[psutil.Process], how: Callable[[psutil.Process], None]) -> None:

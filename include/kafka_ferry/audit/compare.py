@@ -52,13 +52,13 @@ class PairComparison:
         """
         began = time.monotonic()
         try:
-            found = self._compare(outcome, began + seconds)
+            result = self._compare(outcome, began + seconds)
         except ClusterUnreachable:
             raise
         except FerryError as error:
-            found = PairOutcome(outcome.pair, failure=str(error))
-        found.seconds = outcome.seconds + time.monotonic() - began
-        return found
+            result = PairOutcome(outcome.pair, failure=str(error))
+        result.seconds = outcome.seconds + time.monotonic() - began
+        return result
 
     def locate(self, pair: AuditPair, wanted: Hashes) -> Integers:
         """Where digests are in the source's partition, -1 for nowhere.
@@ -100,23 +100,23 @@ class PairComparison:
             return PairOutcome(pair, lost=True)
         if not state.is_over:
             return PairOutcome(pair, state)
-        found = judge_unmatched(source, target, state, times=pair.times, recent=self._terms.recent)
+        judged = judge_unmatched(source, target, state, times=pair.times, recent=self._terms.recent)
         return PairOutcome(
             pair,
             source_records=state.source_records,
             target_records=state.target_records,
-            matched=state.matched + found.in_order,
+            matched=state.matched + judged.in_order,
             counted=state.skipped,
-            removed=found.removed,
-            expired=found.expired,
-            pending=found.pending,
-            differing=found.differing,
-            missing=found.missing,
-            foreign=found.foreign,
+            removed=judged.removed,
+            expired=judged.expired,
+            pending=judged.pending,
+            differing=judged.differing,
+            missing=judged.missing,
+            foreign=judged.foreign,
         )
 
     def _by_keys(self, pair: AuditPair, source: WireLog, target: WireLog) -> PairOutcome:
-        found = compare_keys(
+        compared = compare_keys(
             source,
             target,
             times=pair.times,
@@ -125,15 +125,15 @@ class PairComparison:
         )
         return PairOutcome(
             pair,
-            source_records=found.source_records,
-            target_records=found.target_records,
-            matched=found.matched,
-            superseded=found.superseded,
-            removed=found.removed,
-            expired=found.expired,
-            pending=found.pending,
-            differing=found.differing,
-            passes=found.passes,
+            source_records=compared.source_records,
+            target_records=compared.target_records,
+            matched=compared.matched,
+            superseded=compared.superseded,
+            removed=compared.removed,
+            expired=compared.expired,
+            pending=compared.pending,
+            differing=compared.differing,
+            passes=compared.passes,
         )
 
     def _logs(self, pair: AuditPair) -> tuple[WireLog, WireLog]:

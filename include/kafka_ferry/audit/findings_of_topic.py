@@ -65,18 +65,18 @@ def _partition_audit(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
 
 
 def results_without_order(
-    pairs: Sequence[AuditPair], found: Unordered, seconds: float
+    pairs: Sequence[AuditPair], unordered: Unordered, seconds: float
 ) -> list[PartitionAudit]:
     """The results for the pairs of a topic that were compared all at once.
 
     Args:
         pairs: the topic's pairs.
-        found: the result.
+        unordered: the result.
         seconds: how long it took.
     """
     results = []
     for pair in pairs:
-        part = found[pair.partition]
+        part = unordered[pair.partition]
         counts = PairCounts(
             source_records=part.source_records,
             target_records=part.target_records,
@@ -101,6 +101,6 @@ def _by_kind(differing: Iterable[Differing]) -> dict[str, int]:
 
 
 def _findings(pair: AuditPair, differing: Sequence[Differing]) -> tuple[tuple[Finding, ...], int]:
-    found = list(runs(differing, pair.topic, pair.partition, pair.remote_topic))
-    left_out = sum(finding.records for finding in found[MOST_FINDINGS:])
-    return tuple(found[:MOST_FINDINGS]), left_out
+    findings = list(runs(differing, pair.topic, pair.partition, pair.remote_topic))
+    left_out = sum(finding.records for finding in findings[MOST_FINDINGS:])
+    return tuple(findings[:MOST_FINDINGS]), left_out

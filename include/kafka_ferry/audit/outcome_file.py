@@ -29,16 +29,16 @@ def encode_outcome(outcome: PairOutcome) -> bytes:
     Before it is its digest (XXH3, 128 bits).
     """
     arrays: dict[str, Any] = {}
-    told = {
+    values = {
         field.name: getattr(outcome, field.name)
         for field in fields(outcome)
         if field.name not in ("pair", "state", "differing", *_ENTRIES)
     }
-    told |= {"version": VERSION, "pair": asdict(outcome.pair), "differing": outcome.differing}
+    values |= {"version": VERSION, "pair": asdict(outcome.pair), "differing": outcome.differing}
     for name in _ENTRIES:
         _add(arrays, name, getattr(outcome, name))
     if state := outcome.state:
-        told["state"] = {
+        values["state"] = {
             field.name: getattr(state, field.name)
             for field in fields(state)
             if field.name not in _UNMATCHED
@@ -47,7 +47,7 @@ def encode_outcome(outcome: PairOutcome) -> bytes:
             unmatched: Unmatched = getattr(state, name)
             _add(arrays, name, unmatched.entries)
             arrays[f"{name}.gaps"] = unmatched.gaps
-    arrays["told"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
+    arrays["told"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)
     return xxhash.xxh3_128_digest(packed.getvalue()) + packed.getvalue()
@@ -59,29 +59,29 @@ def decode_outcome(content: bytes, pair: AuditPair) -> PairOutcome | None:
     if xxhash.xxh3_128_digest(packed) != digest:
         return None
     with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-        told = json.loads(arrays["told"].tobytes())
-        if told.pop("version") != VERSION or _pair(told.pop("pair")) != pair:
+        values = json.loads(arrays["told"].tobytes())
+        if values.pop("version") != VERSION or _pair(values.pop("pair")) != pair:
             return None
-        state = told.pop("state", None)
+        state = values.pop("state", None)
         differing = [
             Differing(kind, source, target, tuple(what), partition)
-            for kind, source, target, what, partition in told.pop("differing")
+            for kind, source, target, what, partition in values.pop("differing")
         ]
         entries: dict[str, Any] = {name: _entries(arrays, name) for name in _ENTRIES}
         walk = _state(arrays, state) if state else None
-        return PairOutcome(pair, walk, differing=differing, **entries, **told)
+        return PairOutcome(pair, walk, differing=differing, **entries, **values)
 
 
-def _state(arrays: Any, told: dict[str, Any]) -> WalkState:
+def _state(arrays: Any, values: dict[str, Any]) -> WalkState:
     unmatched: dict[str, Any] = {
         name: Unmatched(_entries(arrays, name), arrays[f"{name}.gaps"]) for name in _UNMATCHED
     }
-    return WalkState(**told, **unmatched)
+    return WalkState(**values, **unmatched)
 
 
-def _pair(told: dict[str, Any]) -> AuditPair:
-    extents: dict[str, Any] = {side: LogExtent(**told.pop(side)) for side in ("source", "target")}
-    return AuditPair(**told, **extents)
+def _pair(values: dict[str, Any]) -> AuditPair:
+    extents: dict[str, Any] = {side: LogExtent(**values.pop(side)) for side in ("source", "target")}
+    return AuditPair(**values, **extents)
 
 
 def _add(arrays: dict[str, Any], name: str, entries: Entries) -> None:

@@ -75,7 +75,7 @@ def proposals(
         for kind in KINDS:
             key = part.pair.topic, part.pair.remote_topic, kind
             counts[key] += part.counts.of(kind)
-            listed[key] += (it for it in part.findings if it.kind == kind)
+            listed[key] += (finding for finding in part.findings if finding.kind == kind)
     return [
         AuditProposal(
             kind=kind,
@@ -181,5 +181,5 @@ def sentences(proposal: AuditProposal) -> Iterator[str]:
         yield f"and {more:,} more findings of this kind in {proposal.remote_topic}"
     for choice in proposal.choices:
         yield f"  {choice.name}:"
-        yield from (f"    - {said}" for said in choice.consequences)
+        yield from (f"    - {consequence}" for consequence in choice.consequences)
         yield from (f"      $ {command}" for command in choice.commands)

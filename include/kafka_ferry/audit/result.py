@@ -177,8 +177,8 @@ class AuditReport(AsJson):
     def headline(self) -> str:
         """The result in a sentence."""
         if self.state == "differs":
-            found = ", ".join(f"{count:,} {kind}" for kind, count in self.found.items())
-            return f"The copy differs: {found}"
+            differences = ", ".join(f"{count:,} {kind}" for kind, count in self.found.items())
+            return f"The copy differs: {differences}"
         same = sum(part.state == "same" for part in self.partitions)
         if self.state == "not compared":
             failed = sum(part.state == "not compared" for part in self.partitions)
@@ -255,9 +255,9 @@ class AuditReport(AsJson):
                 one.pending for one in counts
             ),
         }
-        for told, count in sums.items():
+        for text, count in sums.items():
             if count:
-                yield f"{count:,} {told}."
+                yield f"{count:,} {text}."
         empty = sum(part.state == "nothing" for part in self.partitions)
         if empty:
             yield f"{empty:,} partitions had nothing to compare."

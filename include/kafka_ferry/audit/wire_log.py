@@ -108,10 +108,10 @@ class WireLog:
         """The records of a batch that are compared, a mebibyte or so at a time if it is large."""
         with self.name_partition():
             try:
-                found: Iterator[list[Record]] = iter([read_records(batch, _OPENED_AT_ONCE)])
+                parts: Iterator[list[Record]] = iter([read_records(batch, _OPENED_AT_ONCE)])
             except TooLarge:
-                found = stream_records(batch)
-            for records in found:
+                parts = stream_records(batch)
+            for records in parts:
                 yield self._records_to_compare(batch, records)
 
     def counts_whole(self, batch: Batch, since: int) -> bool:
@@ -173,9 +173,9 @@ class WireCursor:
                 break
             with self._log.name_partition():
                 columns.add(more)
-        found = Entries.concat([self._ready, columns.result()])
-        self._ready = found.at(slice(records, None))
-        return found.at(slice(0, records))
+        entries = Entries.concat([self._ready, columns.result()])
+        self._ready = entries.at(slice(records, None))
+        return entries.at(slice(0, records))
 
     def skip(self, records: int) -> int:
         """Pass over a number of records; batches that are passed as a whole are not opened."""
@@ -196,12 +196,12 @@ class WireCursor:
 
     def _pass(self, opened: list[Record], left: int) -> int:
         """Pass over opened records; returns how many are left to be passed."""
-        found = [record for record in opened if record[0] >= self._at]
-        if len(found) > left:
+        remaining = [record for record in opened if record[0] >= self._at]
+        if len(remaining) > left:
             columns = _DigestColumns(times=self._log.times, keys=self._keys)
-            columns.add(found[left:])
+            columns.add(remaining[left:])
             self._ready = columns.result()
-        return max(0, left - len(found))
+        return max(0, left - len(remaining))
 
     def _more(self) -> list[Record] | None:
         while (opened := next(self._lists, None)) is None:

@@ -136,7 +136,9 @@ class TransactionFates:
         listed = tuple(listed)
         while True:
             known = (
-                AbortedTransaction(it, at) for it, (at, aborted) in self._known.items() if aborted
+                AbortedTransaction(producer_id, at)
+                for producer_id, (at, aborted) in self._known.items()
+                if aborted
             )
             aborted = AbortFilter((*listed, *known), self)
             result = judge(aborted)

@@ -60,14 +60,14 @@ def branch_end(history: EpochHistory, end_of: Callable[[int], EpochEnd | None]) 
     """
     spans: Sequence[EpochSpan] = history.spans
     while spans:
-        asked = spans[-1].epoch
-        there = end_of(asked)
-        if there is None or there.epoch < 0:
+        epoch = spans[-1].epoch
+        epoch_end = end_of(epoch)
+        if epoch_end is None or epoch_end.epoch < 0:
             return None
-        older = [span for span in spans if span.epoch <= there.epoch]
+        older = [span for span in spans if span.epoch <= epoch_end.epoch]
         if not older:
-            return min(there.end, spans[0].start) if history.is_whole else None
-        if older[-1].epoch == there.epoch:
-            return min(older[-1].end, there.end)
+            return min(epoch_end.end, spans[0].start) if history.is_whole else None
+        if older[-1].epoch == epoch_end.epoch:
+            return min(older[-1].end, epoch_end.end)
         spans = older
     return None

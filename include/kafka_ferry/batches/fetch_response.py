@@ -195,8 +195,8 @@ class _Passing:
         if all_wanted and not rebuilt:
             batch = all_wanted[0].case.batch
             pieces = [(batch, ((batch.header.base_offset, batch.header.records),))]
-        others = (absent for wanted in all_wanted for absent in wanted.absent)
-        start, known = self._start, tuple(sorted((*self._absent, *others)))
+        more_absent = (absent for wanted in all_wanted for absent in wanted.absent)
+        start, known = self._start, tuple(sorted((*self._absent, *more_absent)))
         self._start = self.at = stop
         self._waiting, self._absent, self._bytes = [], [], 0
         self._codec = NONE
@@ -259,9 +259,9 @@ class _Wanted:
             return self
         # Some reason, where there are several: each offset has its own.
         reason = None if kept else absent[0].reason
-        found = _Wanted(replace(case, left_out=reason, is_thinned=True))
-        found.absent, found._records = [*self.absent, *absent], kept
-        return found
+        filtered = _Wanted(replace(case, left_out=reason, is_thinned=True))
+        filtered.absent, filtered._records = [*self.absent, *absent], kept
+        return filtered
 
     @property
     def records(self) -> list[Record]:

@@ -114,9 +114,9 @@ def config_number(configs: Mapping[str, str], name: str, default: int) -> int:
     Raises:
         FerryError: it is none.
     """
-    told = configs.get(name)
-    if told is None:
+    value = configs.get(name)
+    if value is None:
         return default
-    if not _NUMBER.fullmatch(told) or not -(2**63) <= int(told) < 2**63:
-        raise FerryError(f"A broker says that the config {name} of a topic is {told!r:.100}.")
-    return int(told)
+    if not _NUMBER.fullmatch(value) or not -(2**63) <= int(value) < 2**63:
+        raise FerryError(f"A broker says that the config {name} of a topic is {value!r:.100}.")
+    return int(value)

@@ -20,27 +20,27 @@ def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey |
         certificates: by their serials.
         key: whose signature each has to have; None where signatures are not looked at.
     """
-    found = [fault for one in certificates for fault in own_faults(one, key)]
+    faults = [fault for one in certificates for fault in own_faults(one, key)]
     pruned = pruning_of(certificates, key)
     through = pruned.through if pruned else 0
     for earlier, later in itertools.pairwise(certificates):
-        found += _broken_links(earlier, later, through)
+        faults += _broken_links(earlier, later, through)
     if pruned and certificates[0].header.serial > through + 1:
         first = certificates[0].header
         missing = _interval(through + 1, first.serial - 1)
-        found.append(f"{missing} of {first.flow} missing: the chain was pruned until {through}.")
-    return found + list(_wrong_pruning(certificates))
+        faults.append(f"{missing} of {first.flow} missing: the chain was pruned until {through}.")
+    return faults + list(_wrong_pruning(certificates))
 
 
 def faults_of_present(
     certificates: Sequence[Certificate], key: Ed25519PublicKey | None
 ) -> list[str]:
     """The faults of an incomplete chain: a missing certificate is none."""
-    found = [fault for one in certificates for fault in own_faults(one, key)]
+    faults = [fault for one in certificates for fault in own_faults(one, key)]
     for earlier, later in itertools.pairwise(certificates):
         if later.header.serial <= earlier.header.serial + 1:
-            found += _broken_links(earlier, later, 0)
-    return found + list(_wrong_pruning(certificates))
+            faults += _broken_links(earlier, later, 0)
+    return faults + list(_wrong_pruning(certificates))
 
 
 def pruning_of(certificates: Iterable[Certificate], key: Ed25519PublicKey | None) -> Pruned | None:
@@ -50,8 +50,10 @@ def pruning_of(certificates: Iterable[Certificate], key: Ed25519PublicKey | None
         certificates: of one flow.
         key: whose signature a certificate has to have to be believed; None for any or none.
     """
-    told = [one.header.pruned for one in certificates if key is None or is_signed_by(one, key)]
-    return max((it for it in told if it), key=lambda it: it.through, default=None)
+    prunings = [one.header.pruned for one in certificates if key is None or is_signed_by(one, key)]
+    return max(
+        (pruning for pruning in prunings if pruning), key=lambda it: it.through, default=None
+    )
 
 
 def is_signed_by(one: Certificate, key: Ed25519PublicKey) -> bool:
@@ -91,8 +93,8 @@ def _wrong_sums(one: Certificate) -> Iterator[str]:
     except (CertificateError, KeyError, TypeError, AttributeError):
         yield f"{one.name} has ranges of another format."
         return
-    told = (header.ranges, header.source_offsets, header.records, header.witnessed)
-    if sums != told or dict(reasons) != dict(header.reasons):
+    header_sums = (header.ranges, header.source_offsets, header.records, header.witnessed)
+    if sums != header_sums or dict(reasons) != dict(header.reasons):
         yield f"{one.name}: its header does not sum up its ranges."
 
 

@@ -208,9 +208,9 @@ def read_certificate(content: bytes, at: str) -> Certificate:
     signature = None
     if rest and rest[-1].startswith(_SIGNATURE):
         signature = _signature(rest.pop(), at)
-    found = Certificate(line, rest, signature, at)
-    _ = found.header
-    return found
+    certificate = Certificate(line, rest, signature, at)
+    _ = certificate.header
+    return certificate
 
 
 def _signature(line: bytes, at: str) -> Signature:

@@ -82,11 +82,11 @@ def put_back_certificates(flow: Flow, certificates: Sequence[Certificate]) -> No
     """
 
     def write(writer: ExclusiveWriter) -> None:
-        there = _newest(flow, writer)
+        existing = _newest(flow, writer)
         for one in certificates:
             for batch in _batches(one):
                 writer.write(batch)
-        newest = max((*certificates, *filter(None, [there])), key=lambda one: one.header.serial)
+        newest = max((*certificates, *filter(None, [existing])), key=lambda one: one.header.serial)
         _write_last(writer, newest)
 
     partition = TopicPartition(certificate_topic(flow.source.alias), 0)

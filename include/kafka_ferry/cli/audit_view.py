@@ -66,5 +66,5 @@ def _show_partitions(parts: list[PartitionAudit]) -> None:
 def _row(part: PartitionAudit) -> tuple[object, ...]:
     counts = part.counts
     records = counts.source_records, counts.target_records, counts.matched, counts.missing
-    others = counts.doubled, counts.reordered, counts.altered, counts.foreign
-    return (part.pair, part.pair.remote_topic, *records, *others, part.state)
+    deviations = counts.doubled, counts.reordered, counts.altered, counts.foreign
+    return (part.pair, part.pair.remote_topic, *records, *deviations, part.state)

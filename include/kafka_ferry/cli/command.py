@@ -36,11 +36,11 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer, and of an argument too many it says which option was meant."""
-        given = list(args)
+        arguments = list(args)
         ctx.allow_extra_args = True
         left: list[str] = super().parse_args(ctx, args)
         if ctx.args and not ctx.resilient_parsing:
-            ctx.fail(_one_too_many(ctx, given))
+            ctx.fail(_one_too_many(ctx, arguments))
         return left
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -53,17 +53,24 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
 
-def _one_too_many(ctx: Any, given: Sequence[str]) -> str:
+def _one_too_many(ctx: Any, arguments: Sequence[str]) -> str:
     """The error about the first argument that a command does not take, and the option that may be meant."""
     extra, options = ctx.args[0], {name for param in ctx.command.params for name in param.opts}
-    before = next((it for it in given[: given.index(extra)][-2:-1] if it in options), "")
+    before = next(
+        (
+            argument
+            for argument in arguments[: arguments.index(extra)][-2:-1]
+            if argument in options
+        ),
+        "",
+    )
     meant = ""
     if extra.endswith(SUFFIXES) and "--config" in options:
         meant = f"--config {extra}"
     elif "->" in extra and "--flow" in options:
         meant = f"--flow '{extra}'"
     elif before:
-        meant = f"{before} {given[given.index(before) + 1].rstrip(',')},{extra}"
+        meant = f"{before} {arguments[arguments.index(before) + 1].rstrip(',')},{extra}"
     elif "--topics" in options:
         meant = f"--topics {extra}"
     return f"{extra!r} belongs to no option." + (f" Did you mean {meant}?" if meant else "")
@@ -80,12 +87,12 @@ def with_value(error: Any, arguments: Sequence[str]) -> str:
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
     names = getattr(getattr(error, "param", None), "opts", ())
-    given = [
+    values = [
         value if joined else after
         for argument, after in zip(arguments, [*arguments[1:], ""], strict=True)
         for name, joined, value in [argument.partition("=")]
         if name in names
     ]
-    if not given or given[-1] in message:
+    if not values or values[-1] in message:
         return message
-    return f"{message.rstrip('.')}, and not {given[-1]!r}"
+    return f"{message.rstrip('.')}, and not {values[-1]!r}"

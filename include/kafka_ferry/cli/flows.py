@@ -114,4 +114,4 @@ def for_each(flows: Sequence[Flow], act: Callable[[Flow], _Result]) -> Attempts[
 
 def ignored_keys(flows: Sequence[Flow]) -> list[tuple[str, str]]:
     """The file's keys that have no effect here, each once, and why."""
-    return [*dict.fromkeys(said for flow in flows for said in flow.ignored)]
+    return [*dict.fromkeys(entry for flow in flows for entry in flow.ignored)]

@@ -116,7 +116,7 @@ def run_options(
     yes: bool = False,
 ) -> RunOptions:
     """The run's options, from the command line's; a wrong pattern is told before any cluster is asked."""
-    listed = tuple(it for text in topics or () for it in split_list(text))
+    listed = tuple(pattern for text in topics or () for pattern in split_list(text))
     if topics and not listed:
         raise typer.BadParameter("names no topic; without it, all count", param_hint="--topics")
     options = RunOptions(

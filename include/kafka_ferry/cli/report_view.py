@@ -26,8 +26,10 @@ def show_report(report: RunReport, page: Path | None) -> None:
         out.print(f"backfill: {report.window}")
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.reasons.items())
     out.print(f"copied:   {counts.records_text}, {counts.bytes:,} bytes")
-    told = [f"transform: {rule}" for rule in counts.rules]
-    for line in [f"without a record on the target: {reasons}", *told] if reasons else told:
+    rule_lines = [f"transform: {rule}" for rule in counts.rules]
+    for line in (
+        [f"without a record on the target: {reasons}", *rule_lines] if reasons else rule_lines
+    ):
         out.print(line)
     for drift in report.topics.drifts:
         out.print(f"DRIFT {drift}", style="yellow")

@@ -84,16 +84,16 @@ def show_traceback(
     sys.stderr.write(printable(lines))
 
 
-def show_json(found: Sequence[object], *, several: bool) -> None:
+def show_json(results: Sequence[object], *, several: bool) -> None:
     """Print JSON for programs.
 
     Args:
-        found: the result of each flow that did not fail.
+        results: the result of each flow that did not fail.
         several: whether there are several flows; their JSON is a list.
     """
-    if several or found:
+    if several or results:
         # Escapes no letter, and every control character: programs read it, and so do terminals.
-        shown = json.dumps(found if several else found[0], indent=1, ensure_ascii=False)
+        shown = json.dumps(results if several else results[0], indent=1, ensure_ascii=False)
         print(mask(_json_printable(shown)))
 
 

@@ -98,12 +98,14 @@ def _missing_files(flow: Flow) -> Iterator[Problem]:
     """A doubt about each file that the flow needs and that this machine lacks."""
     for side, cluster in (("source", flow.source), ("target", flow.target)):
         for key, value in cluster.properties.items():
-            named = key.removeprefix(next(filter(key.startswith, ROLE_PREFIXES), ""))
-            if (named.endswith(_STORES) or named in ASSERTION_FILES) and "${" not in value:
+            property_name = key.removeprefix(next(filter(key.startswith, ROLE_PREFIXES), ""))
+            if (
+                property_name.endswith(_STORES) or property_name in ASSERTION_FILES
+            ) and "${" not in value:
                 yield from _missing_file(f"{side}.{key}", Path(value))
     for name, option in type(flow).model_fields.items():
         value = getattr(flow, name)
-        reach = next((it.thing for it in option.metadata if isinstance(it, OptionReach)), "")
+        reach = next((item.thing for item in option.metadata if isinstance(item, OptionReach)), "")
         if reach == "secret-file" and value and "${" not in value:
             yield from _missing_file(option.alias or name, at_home(value))
 

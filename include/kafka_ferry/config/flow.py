@@ -334,7 +334,7 @@ class Flow(
                 ("topics", self.topics, self.topics_exclude, self.topic_filter),
                 ("groups", self.groups, self.groups_exclude, self.group_filter),
             )
-            if names and all(_is_excluded(it, exclude, selects) for it in names)
+            if names and all(_is_excluded(name, exclude, selects) for name in names)
         ]
         if not self.topics and not self.heartbeats_replication_enabled:
             problems.append(Problem("topics", "must name a topic, or any of them: '.*'"))
@@ -344,7 +344,9 @@ class Flow(
 
     @model_validator(mode="after")
     def _knows_the_registries(self) -> Flow:
-        lacking = [it.alias for it in (self.source, self.target) if not it.has_registry]
+        lacking = [
+            cluster.alias for cluster in (self.source, self.target) if not cluster.has_registry
+        ]
         if self.sync_schemas != "none" and lacking:
             raise ValueError(
                 f"sync.schemas needs schema.registry.url of both clusters: {' and '.join(lacking)} has none"

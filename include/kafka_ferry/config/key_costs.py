@@ -40,9 +40,9 @@ def check_costs(der: bytes) -> None:
     Raises:
         TooCostly: it cannot, or its parameters are no DER.
     """
-    for found in _ALGORITHM.finditer(der):
-        numbers = _numbers(der, found.end())
-        if not found["scrypt"]:
+    for match in _ALGORITHM.finditer(der):
+        numbers = _numbers(der, match.end())
+        if not match["scrypt"]:
             _check_iterations(numbers[0])
             continue
         cost, block, parallel = (*numbers, 0, 0, 0)[:3]

@@ -88,8 +88,8 @@ def check_flow(flow: Flow) -> None:
     """
     problems = [*_option_problems(flow)]
     for cluster in (flow.source, flow.target):
-        named = _connection_ids(AIRFLOW_CONNECTION, cluster.airflow_connection or "")
-        for problem in (*property_problems(cluster.properties), *named):
+        id_problems = _connection_ids(AIRFLOW_CONNECTION, cluster.airflow_connection or "")
+        for problem in (*property_problems(cluster.properties), *id_problems):
             problems.append(problem._replace(key=f"{cluster.alias}: {problem.key}"))
     if problems:
         raise config_error(flow.file, *problems)
@@ -97,7 +97,9 @@ def check_flow(flow: Flow) -> None:
 
 def _option_problems(flow: Flow) -> Iterator[Problem]:
     for name, option in type(flow).model_fields.items():
-        reach = next((it.thing for it in option.metadata if isinstance(it, OptionReach)), None)
+        reach = next(
+            (item.thing for item in option.metadata if isinstance(item, OptionReach)), None
+        )
         value, key = getattr(flow, name), str(option.alias)
         if reach == "secret-file" and value:
             yield from _secret_file(key, at_home(value))
@@ -114,7 +116,7 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
         elif reach == "store":
             yield from _store_problems(key, value)
         elif reach == "connection" and value != option.default:
-            ids = [value] if isinstance(value, str) else [it.connection for it in value]
+            ids = [value] if isinstance(value, str) else [item.connection for item in value]
             yield from _connection_ids(key, *ids)
 
 
@@ -146,7 +148,7 @@ def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
 
 
 def _named_files(values: PerTopic[str]) -> Iterator[Path]:
-    for value in (values.default, *(it for _, it in values.rules)):
+    for value in (values.default, *(rule_value for _, rule_value in values.rules)):
         start = read_first_start(value) if value else None
         if start and start.kind == "file":
             yield at_home(start.name)
@@ -155,7 +157,9 @@ def _named_files(values: PerTopic[str]) -> Iterator[Path]:
 def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
     """What of a cluster's properties may not be reached; references that are still there do not count."""
     for key, value in properties.items():
-        name = next((key.removeprefix(it) for it in ROLE_PREFIXES if key.startswith(it)), key)
+        name = next(
+            (key.removeprefix(prefix) for prefix in ROLE_PREFIXES if key.startswith(prefix)), key
+        )
         if "${" in value:
             continue
         if name in SECRET_FILES:
@@ -181,10 +185,10 @@ def _secret_file(key: str, path: Path) -> Iterator[Problem]:
 
 def code_problems(key: str, path: Path) -> Iterator[Problem]:
     """What keeps the code of a file or folder from being run; a path that does not exist is its reader's matter."""
-    flows, found = at_home(os.environ.get(FLOWS) or _FLOWS).resolve(), path.resolve()
-    own = [it for it in _code_folders() if it.is_relative_to(flows)]
+    flows, resolved = at_home(os.environ.get(FLOWS) or _FLOWS).resolve(), path.resolve()
+    own = [folder for folder in _code_folders() if folder.is_relative_to(flows)]
     # Who adds a flow would else add its code too.
-    if found.is_relative_to(flows) and CODE in os.environ and not _is_in(found, own):
+    if resolved.is_relative_to(flows) and CODE in os.environ and not _is_in(resolved, own):
         reason = f"{path} may not be run here: it lies beside flows, in {flows}"
         yield Problem(key, reason, f"Who runs Airflow can allow a folder there in {CODE}.")
         return
@@ -192,25 +196,25 @@ def code_problems(key: str, path: Path) -> Iterator[Problem]:
 
 
 def _code_folders() -> list[Path]:
-    return [at_home(it).resolve() for it in split_list(os.environ.get(CODE, ""))]
+    return [at_home(folder).resolve() for folder in split_list(os.environ.get(CODE, ""))]
 
 
 def _is_in(path: Path, folders: list[Path]) -> bool:
-    return any(path.is_relative_to(it) for it in folders)
+    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _place_problems(key: str, path: Path) -> Iterator[Problem]:
     """Where a path is not in a folder of the operator's, or others may write to it."""
     if CODE not in os.environ:
         return
-    folders, found = _code_folders(), path.resolve()
-    root = next((it for it in folders if found.is_relative_to(it)), None)
+    folders, resolved = _code_folders(), path.resolve()
+    root = next((folder for folder in folders if resolved.is_relative_to(folder)), None)
     advice = f"Who runs Airflow can allow its folder in {CODE}, and has to keep others from writing to it."
     if root is None:
         reason = f"{path} may not be run here: it is outside of {_folders(CODE)}"
         yield Problem(key, reason, advice)
         return
-    for place in (found, *found.parents):
+    for place in (resolved, *resolved.parents):
         if place.exists() and place.stat().st_mode & stat.S_IWOTH:
             yield Problem(key, f"{path} may not be run here: anybody may write to {place}", advice)
         if place == root:
@@ -260,7 +264,9 @@ def module_problems(key: str, name: str) -> Iterator[Problem]:
 
 def _is_below(path: Path, allowed: str) -> bool:
     # Links are resolved, so that none leads out of the folder.
-    return any(path.resolve().is_relative_to(Path(it).resolve()) for it in split_list(allowed))
+    return any(
+        path.resolve().is_relative_to(Path(folder).resolve()) for folder in split_list(allowed)
+    )
 
 
 def _folders(variable: str) -> str:

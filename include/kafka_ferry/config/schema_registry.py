@@ -43,17 +43,17 @@ def wrong_registry(properties: Mapping[str, str]) -> Iterator[Problem]:
 
 def registry_client_config(properties: Mapping[str, str]) -> dict[str, str]:
     """The registry's properties without their prefix, with what they leave to be understood."""
-    found = {
+    settings = {
         name.removeprefix(PREFIX): value
         for name, value in properties.items()
         if name in REGISTRY_NAMES
     }
-    if "bearer.auth.token" in found:
-        found.setdefault("bearer.auth.credentials.source", _STATIC_TOKEN)
-    if "bearer.auth.credentials.source" in found:
+    if "bearer.auth.token" in settings:
+        settings.setdefault("bearer.auth.credentials.source", _STATIC_TOKEN)
+    if "bearer.auth.credentials.source" in settings:
         # Only Confluent's cloud reads it, and the client asks for it.
-        found.setdefault("bearer.auth.logical.cluster", "")
-    return found
+        settings.setdefault("bearer.auth.logical.cluster", "")
+    return settings
 
 
 def without_files(properties: Mapping[str, str], origin: str) -> dict[str, str]:
@@ -62,11 +62,11 @@ def without_files(properties: Mapping[str, str], origin: str) -> dict[str, str]:
     Raises:
         ConfigError: a file cannot be read.
     """
-    found = dict(properties)
+    settings = dict(properties)
     for location, text in _FILES.items():
-        if name := found.pop(location, ""):
+        if name := settings.pop(location, ""):
             try:
-                found[text] = content_of(Path(name)).decode()
+                settings[text] = content_of(Path(name)).decode()
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(origin, PREFIX + location, f"{name}: {error}") from error
-    return found
+    return settings

@@ -61,10 +61,10 @@ class AccessControl:
         return retry(lambda: delete_acls(self._wire, listed))
 
     @retried
-    def see_acls(self, there: AbstractSet[Acl], gone: AbstractSet[Acl]) -> None:
+    def see_acls(self, granted: AbstractSet[Acl], gone: AbstractSet[Acl]) -> None:
         """Wait until the cluster shows what was changed: brokers learn of it a moment later."""
-        shown = describe_acls(self._wire) if there or gone else there
-        if not there <= shown or gone & shown:
+        shown = describe_acls(self._wire) if granted or gone else granted
+        if not granted <= shown or gone & shown:
             raise self._not_yet("ACLs")
 
     def quotas(self) -> Quotas:
@@ -109,11 +109,11 @@ class AccessControl:
         return errors
 
     @retried
-    def see_users(self, there: Sequence[UserChange], gone: Sequence[UserChange]) -> None:
+    def see_users(self, created: Sequence[UserChange], gone: Sequence[UserChange]) -> None:
         """Wait until the cluster shows the created and deleted users."""
-        shown = describe_users(self._wire) if there or gone else {}
-        missing = [it for it in there if (it.user, it.mechanism) not in shown]
-        if missing or any((it.user, it.mechanism) in shown for it in gone):
+        shown = describe_users(self._wire) if created or gone else {}
+        missing = [change for change in created if (change.user, change.mechanism) not in shown]
+        if missing or any((change.user, change.mechanism) in shown for change in gone):
             raise self._not_yet("SCRAM users")
 
     def _not_yet(self, what: str) -> ClusterUnreachable:

@@ -40,7 +40,7 @@ def _callback(login: OAuthLogin) -> Callable[[str], tuple[str, float, str, dict[
     """What librdkafka calls, in a thread of its own, at its start and after 80 % of a token's life."""
 
     def token(_: str) -> tuple[str, float, str, dict[str, str]]:
-        found = token_for(login)
-        return found.text, found.expires_at, "", dict(login.extensions)
+        access_token = token_for(login)
+        return access_token.text, access_token.expires_at, "", dict(login.extensions)
 
     return token

@@ -96,9 +96,9 @@ class ClusterControl:
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of ``names`` that exist, with their ids and configs."""
-        found, refused = self.readable_topics(names)
+        topics, refused = self.readable_topics(names)
         _raise_first(refused)
-        return found
+        return topics
 
     @retried
     def readable_topics(
@@ -108,13 +108,13 @@ class ClusterControl:
 
         With more partitions together than ``partitions_max``, the rest of the topics is left out.
         """
-        found: dict[str, Topic] = {}
+        topics: dict[str, Topic] = {}
         refused: dict[str, FerryError] = {}
         for some in batched(sorted(names), _TOPICS_AT_ONCE):
             # Over a long link each answer counts: neither waits for the other's.
-            asked = self._ask_configs(some)
+            futures = self._ask_configs(some)
             described, unseen = self._describe(some)
-            configs, unread = self._configs(asked)
+            configs, unread = self._configs(futures)
             refused |= unread | unseen
             for name, (topic_id, replicas) in described.items():
                 if name in refused:
@@ -122,7 +122,7 @@ class ClusterControl:
                 if name not in configs:
                     raise ClusterUnreachable(f"{self.alias} does not know {name} everywhere yet.")
                 sets = topic_configs(configs[name])
-                found[name] = Topic(
+                topics[name] = Topic(
                     name=name,
                     topic_id=topic_id,
                     partitions=len(replicas),
@@ -132,9 +132,9 @@ class ClusterControl:
                     dynamic=sets.dynamic,
                     defaults=sets.defaults,
                 )
-            if sum(topic.partitions for topic in found.values()) > partitions_max:
+            if sum(topic.partitions for topic in topics.values()) > partitions_max:
                 break
-        return found, refused
+        return topics, refused
 
     @retried
     def topic_ids(
@@ -178,11 +178,11 @@ class ClusterControl:
         # A topic that brokers do not know is deleted, and there is nothing to wait for.
         while missing := [tp for tp in missing if tp not in bounds and tp not in unknown]:
             self._refresh_leaders()
-            found, unknown = self._log_bounds(missing, isolation)
-            bounds |= found
+            new_bounds, unknown = self._log_bounds(missing, isolation)
+            bounds |= new_bounds
             if time.monotonic() >= deadline:
                 break
-            time.sleep(0 if found else pause)
+            time.sleep(0 if new_bounds else pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         return bounds
 
@@ -216,11 +216,11 @@ class ClusterControl:
         Returns:
             An error for each topic that could not be created.
         """
-        asked = {creation.remote_topic: creation for creation in creations}
+        by_name = {creation.remote_topic: creation for creation in creations}
         unanswered: set[str] = set()
 
         def create(some: list[str]) -> dict[str, FerryError]:
-            topics = [to_create(asked[name]) for name in some]
+            topics = [to_create(by_name[name]) for name in some]
             new = {name for name in some if name in must_be_new} - unanswered
             # Where no answer comes, the topic may have been created all the same.
             unanswered.update(some)
@@ -232,7 +232,9 @@ class ClusterControl:
                 if name in new or not exists_already(error)
             }
 
-        records = {name: 1 + it.partitions + len(it.configs) for name, it in asked.items()}
+        records = {
+            name: 1 + topic.partitions + len(topic.configs) for name, topic in by_name.items()
+        }
         return ask_in_portions(records, create)
 
     def grow_topics(self, growths: Sequence[Growth]) -> dict[str, FerryError]:
@@ -241,16 +243,16 @@ class ClusterControl:
         Returns:
             An error for each topic that could not grow.
         """
-        asked = {growth.remote_topic: growth for growth in growths}
+        by_name = {growth.remote_topic: growth for growth in growths}
 
         def grow(some: list[str]) -> dict[str, FerryError]:
-            lacking = to_grow((asked[name] for name in some), self.topics(some))
+            lacking = to_grow((by_name[name] for name in some), self.topics(some))
             if not lacking:
                 return {}
             futures = self._admin.create_partitions(lacking, **_timeouts())
             return self._each("adding partitions to", "ALTER", futures)
 
-        return ask_in_portions({name: it.partitions for name, it in asked.items()}, grow)
+        return ask_in_portions({name: topic.partitions for name, topic in by_name.items()}, grow)
 
     def alter_configs(
         self, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
@@ -266,12 +268,12 @@ class ClusterControl:
         """
 
         def alter(some: list[str]) -> dict[str, FerryError]:
-            asked = [to_alter(name, changes[name]) for name in some]
+            resources = [to_alter(name, changes[name]) for name in some]
             futures = self._admin.incremental_alter_configs(
-                asked, request_timeout=at_most(_TIMEOUT_S), validate_only=validate_only
+                resources, request_timeout=at_most(_TIMEOUT_S), validate_only=validate_only
             )
-            named = {resource.name: future for resource, future in futures.items()}
-            return self._each("changing the configs of", "ALTER_CONFIGS", named)
+            by_name = {resource.name: future for resource, future in futures.items()}
+            return self._each("changing the configs of", "ALTER_CONFIGS", by_name)
 
         return ask_in_portions({name: len(changes[name]) for name in sorted(changes)}, alter)
 
@@ -333,10 +335,10 @@ class ClusterControl:
 
         def delete(some: list[str]) -> dict[str, FerryError]:
             known = self.topic_ids(some)
-            there = [name for name in some if known.get(name) == topic_ids[name]]
-            if not there:
+            existing = [name for name in some if known.get(name) == topic_ids[name]]
+            if not existing:
                 return {}
-            futures = self._admin.delete_topics(there, **_timeouts())
+            futures = self._admin.delete_topics(existing, **_timeouts())
             return self._each("deleting", "DELETE", futures, done=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
         errors = ask_in_portions(dict.fromkeys(topic_ids, 1), delete)
@@ -372,16 +374,16 @@ class ClusterControl:
         if not resources:
             return {}
         with self._errors("reading the configs of topics"):
-            asked: Mapping[ConfigResource, Future[Any]] = self._admin.describe_configs(
+            futures: Mapping[ConfigResource, Future[Any]] = self._admin.describe_configs(
                 resources, request_timeout=at_most(_TIMEOUT_S)
             )
-        return asked
+        return futures
 
     def _configs(
-        self, asked: Mapping[ConfigResource, Future[Any]]
+        self, by_resource: Mapping[ConfigResource, Future[Any]]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, FerryError]]:
         """The configs of those topics that the broker knows; and errors, as ``_known_answers``."""
-        futures = {resource.name: future for resource, future in asked.items()}
+        futures = {resource.name: future for resource, future in by_resource.items()}
         return self._answers_of_existing(
             "reading the configs of the topic", "DESCRIBE_CONFIGS", futures
         )
@@ -390,19 +392,19 @@ class ClusterControl:
         self, doing: str, operation: str, futures: Mapping[str, Future[Any]]
     ) -> tuple[dict[str, Any], dict[str, FerryError]]:
         """The answers about topics that exist; and by topic, an error that a retry does not help against."""
-        found: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         refused: dict[str, FerryError] = {}
         for name, future in futures.items():
             try:
                 with self._errors(f"{doing} {name}", Right.topic(operation, name)):
-                    found[name] = future.result()
+                    answers[name] = future.result()
             except FerryError as error:
                 if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 if error.transient:
                     raise
                 refused[name] = error
-        return found, refused
+        return answers, refused
 
     def _each(
         self,

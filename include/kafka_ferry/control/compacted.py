@@ -75,6 +75,6 @@ def newest_records(cluster: Cluster, topic: str, partitions: int) -> tuple[list[
     for message in records:
         if (key := message.key()) is not None:
             at, number = message.timestamp()[1], message.partition()
-            found = StoredRecord(number, key, message.value(), at)
-            newest[number, found.key] = found
+            record = StoredRecord(number, key, message.value(), at)
+            newest[number, record.key] = record
     return list(newest.values()), sum(records.ends.values())

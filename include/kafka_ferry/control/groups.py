@@ -77,14 +77,14 @@ class GroupControl:
         """The groups' current states; needs DESCRIBE on each; a group that does not exist is ``Dead``."""
         if not names:
             return {}
-        seen: dict[str, Group | FerryError] = {**self._states_of(names)}
+        answers: dict[str, Group | FerryError] = {**self._states_of(names)}
         # A listing leaves out groups that are unknown or hidden, and before Kafka 2.6 all states.
-        rest = [name for name in names if name not in seen]
-        seen |= retry_each(rest, lambda some: describe_groups(self._wire, some))
+        rest = [name for name in names if name not in answers]
+        answers |= retry_each(rest, lambda some: describe_groups(self._wire, some))
         # Only classic groups can be described by name: any other one whose coordinator changed between
         # the two requests would be treated as dead.
-        dead = [name for name in rest if _is_dead(seen[name])]
-        return seen | self._states_of(dead)
+        dead = [name for name in rest if _is_dead(answers[name])]
+        return answers | self._states_of(dead)
 
     def committed_offsets(
         self, groups: Collection[Group]
@@ -95,8 +95,8 @@ class GroupControl:
         start offsets (``wire.groups.share_groups``), which brokers before 4.1 do not return.
         """
         shared = [group.name for group in groups if group.type == "share"]
-        others = [group.name for group in groups if group.type != "share"]
-        return retry_each(others, lambda some: fetch_offsets(self._wire, some)) | retry_each(
+        ordinary = [group.name for group in groups if group.type != "share"]
+        return retry_each(ordinary, lambda some: fetch_offsets(self._wire, some)) | retry_each(
             shared, lambda some: fetch_start_offsets(self._wire, some)
         )
 
@@ -109,10 +109,10 @@ class GroupControl:
             By group what was not committed, and why; the others were.
         """
         shared = {group.name: some for group, some in offsets.items() if group.type == "share"}
-        others = {group.name: some for group, some in offsets.items() if group.type != "share"}
-        return _with_retries(others, lambda left: commit_offsets(self._wire, left)) | _with_retries(
-            shared, lambda left: alter_start_offsets(self._wire, left)
-        )
+        ordinary = {group.name: some for group, some in offsets.items() if group.type != "share"}
+        return _with_retries(
+            ordinary, lambda left: commit_offsets(self._wire, left)
+        ) | _with_retries(shared, lambda left: alter_start_offsets(self._wire, left))
 
     def delete_offsets(
         self, partitions: Mapping[str, Collection[TopicPartition]]
@@ -125,15 +125,15 @@ class GroupControl:
         if not partitions:
             return {}
         listed = {group.name for group in self._list_all() if group.type == "share"}
-        given = {name: dict.fromkeys(some) for name, some in partitions.items()}
-        shared = {name: some for name, some in given.items() if name in listed}
-        others = {name: some for name, some in given.items() if name not in listed}
+        by_group = {name: dict.fromkeys(some) for name, some in partitions.items()}
+        shared = {name: some for name, some in by_group.items() if name in listed}
+        ordinary = {name: some for name, some in by_group.items() if name not in listed}
         kept = self._only_in_part(shared)
         whole = {
             name: {tp: None for tp in some if tp not in kept.get(name, ())}
             for name, some in shared.items()
         }
-        refused = _with_retries(others, lambda left: delete_offsets(self._wire, left))
+        refused = _with_retries(ordinary, lambda left: delete_offsets(self._wire, left))
         refused |= _with_retries(whole, lambda left: delete_start_offsets(self._wire, left))
         for name, errors in kept.items():
             refused.setdefault(name, {}).update(errors)
@@ -167,13 +167,13 @@ class GroupControl:
         known = self.committed_offsets([Group(name, "share") for name in partitions])
         refused: dict[str, Refused] = defaultdict(dict)
         for name, some in partitions.items():
-            found = known[name]
-            if isinstance(found, FerryError):
-                refused[name] = dict.fromkeys(some, found)
+            offsets = known[name]
+            if isinstance(offsets, FerryError):
+                refused[name] = dict.fromkeys(some, offsets)
                 continue
-            others = {tp.topic: tp for tp in found if tp not in some}
+            remaining = {tp.topic: tp for tp in offsets if tp not in some}
             for tp in some:
-                if other := others.get(tp.topic):
+                if other := remaining.get(tp.topic):
                     refused[name][tp] = FerryError(
                         f"{self.alias}, deleting the offset of {tp} in the group {name}: a share "
                         f"group only deletes whole topics, and {other} is to stay."
@@ -181,8 +181,8 @@ class GroupControl:
         return dict(refused)
 
 
-def _is_dead(seen: Group | FerryError) -> bool:
-    return isinstance(seen, Group) and seen.state == "Dead"
+def _is_dead(answer: Group | FerryError) -> bool:
+    return isinstance(answer, Group) and answer.state == "Dead"
 
 
 def _with_retries(

@@ -74,10 +74,10 @@ def _ask(
     level: IsolationLevel,
 ) -> _Answers:
     wanted = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
-    asked: _Answers = admin.list_offsets(
+    answers: _Answers = admin.list_offsets(
         wanted, isolation_level=level, request_timeout=at_most(_TIMEOUT_S)
     )
-    return asked
+    return answers
 
 
 def _offsets(

@@ -42,13 +42,15 @@ def ask_in_portions(
 
     while waiting:
         some = waiting.popleft()
-        found = {name: error for name, error in retry_each(some, ask_once).items() if error}
-        refused = [name for name in some if _is_too_much(found.get(name))]
+        new_errors = {name: error for name, error in retry_each(some, ask_once).items() if error}
+        refused = [name for name in some if _is_too_much(new_errors.get(name))]
         if len(some) > 1 and refused:
             half = (len(refused) + 1) // 2
             waiting.extendleft(part for part in (refused[half:], refused[:half]) if part)
-            found = {name: error for name, error in found.items() if not _is_too_much(error)}
-        errors |= found
+            new_errors = {
+                name: error for name, error in new_errors.items() if not _is_too_much(error)
+            }
+        errors |= new_errors
     return errors
 
 

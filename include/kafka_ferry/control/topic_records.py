@@ -130,11 +130,11 @@ class TopicRecords:
         committed = self._isolation == "read_committed"
         for number, start in self._starts.items():
             partition = TopicPartition(self._topic, number)
-            for found in read_partition(self._cluster, partition, start, committed=committed):
-                if isinstance(found, int):
-                    self.ends[number] = found
+            for item in read_partition(self._cluster, partition, start, committed=committed):
+                if isinstance(item, int):
+                    self.ends[number] = item
                 else:
-                    yield found
+                    yield item
 
     def _settings(self, properties: Mapping[str, str]) -> dict[str, object]:
         return {

@@ -85,7 +85,7 @@ class WireAdmin:
 
     def list_topics(self, timeout: float = 0) -> Any:
         """The topics that the principal may see."""
-        return SimpleNamespace(topics={it.name: it for it in self._metadata(None).topics})
+        return SimpleNamespace(topics={topic.name: topic for topic in self._metadata(None).topics})
 
     def describe_topics(self, topics: TopicCollection, *, request_timeout: float = 0) -> _Futures:
         """Ids and replicas of topics."""
@@ -97,10 +97,10 @@ class WireAdmin:
                     topic_id=topic_id_text(topic.topic_id),
                     partitions=[
                         SimpleNamespace(
-                            id=it.partition_index,
-                            replicas=[SimpleNamespace(id=node) for node in it.replica_nodes],
+                            id=partition.partition_index,
+                            replicas=[SimpleNamespace(id=node) for node in partition.replica_nodes],
                         )
-                        for it in topic.partitions
+                        for partition in topic.partitions
                     ],
                 ),
             )
@@ -112,7 +112,7 @@ class WireAdmin:
     ) -> _Futures:
         """The configs of topics."""
         by_name = {resource.name: resource for resource in resources}
-        asked = [
+        requested = [
             _Described(
                 resource_type=resource.restype.value, resource_name=name, configuration_keys=None
             )
@@ -121,7 +121,7 @@ class WireAdmin:
         with self._connect() as wire:
             results = wire.ask_any(
                 lambda: DescribeConfigsRequest(
-                    resources=asked, include_synonyms=False, include_documentation=False
+                    resources=requested, include_synonyms=False, include_documentation=False
                 )
             ).results
         return {
@@ -143,7 +143,7 @@ class WireAdmin:
     ) -> _Futures:
         """Sets and deletes configs of topics."""
         by_name = {resource.name: resource for resource in resources}
-        asked = [
+        altered = [
             _Altered(
                 resource_type=resource.restype.value,
                 resource_name=name,
@@ -160,7 +160,7 @@ class WireAdmin:
         ]
         try:
             answer = self._change(
-                IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
+                IncrementalAlterConfigsRequest(resources=altered, validate_only=validate_only)
             )
         except TooOld:
             return {it: _future(KafkaError.UNSUPPORTED_VERSION) for it in resources}
@@ -179,7 +179,7 @@ class WireAdmin:
         validate_only: bool = False,
     ) -> _Futures:
         """Creates topics."""
-        asked = [
+        new_topics = [
             _NewTopic(
                 name=topic.topic,
                 # With an assignment, neither number may be given.
@@ -189,13 +189,15 @@ class WireAdmin:
                     _Replicas(partition_index=number, broker_ids=brokers)
                     for number, brokers in enumerate(topic.replica_assignment or ())
                 ],
-                configs=[_NewConfig(name=name, value=it) for name, it in topic.config.items()],
+                configs=[
+                    _NewConfig(name=name, value=value) for name, value in topic.config.items()
+                ],
             )
             for topic in topics
         ]
         answer = self._change(
             CreateTopicsRequest(
-                topics=asked, timeout_ms=_ms(operation_timeout), validate_only=validate_only
+                topics=new_topics, timeout_ms=_ms(operation_timeout), validate_only=validate_only
             )
         )
         return _by_name(answer.topics)
@@ -208,7 +210,7 @@ class WireAdmin:
         request_timeout: float = 0,
     ) -> _Futures:
         """Adds partitions to topics."""
-        asked = [
+        additions = [
             _More(
                 name=topic.topic,
                 count=topic.new_total_count,
@@ -221,7 +223,7 @@ class WireAdmin:
             for topic in topics
         ]
         request = CreatePartitionsRequest(
-            topics=asked, timeout_ms=_ms(operation_timeout), validate_only=False
+            topics=additions, timeout_ms=_ms(operation_timeout), validate_only=False
         )
         try:
             answer = self._change(request)
@@ -243,7 +245,9 @@ class WireAdmin:
         with self._connect() as wire:
             groups = list_groups(wire)
         valid = [
-            SimpleNamespace(group_id=it.name) for it in groups if it.protocol in ("consumer", "")
+            SimpleNamespace(group_id=group.name)
+            for group in groups
+            if group.protocol in ("consumer", "")
         ]
         return _as_future(SimpleNamespace(valid=valid, errors=[]))
 
@@ -255,11 +259,11 @@ class WireAdmin:
         request_timeout: float = 0,
     ) -> _Futures:
         """The starts or ends of logs; partitions without a leader have an error."""
-        asked = {TopicPartition(it.topic, it.partition): it for it in wanted}
-        times = {tp: _TIMES[wanted[it]] for tp, it in asked.items()}
+        partitions = {TopicPartition(it.topic, it.partition): it for it in wanted}
+        times = {tp: _TIMES[wanted[it]] for tp, it in partitions.items()}
         with self._connect() as wire, wire.forgetting():
             # Leaders are looked up again each time: the caller asks again where one has moved.
-            leaders = wire.leaders(asked)
+            leaders = wire.leaders(partitions)
             answers = ask_leaders(
                 wire,
                 {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0},
@@ -268,18 +272,20 @@ class WireAdmin:
                 ),
                 _PARTITIONS_AT_ONCE,
             )
-        found = {tp: _future(it.error_code, "", it) for part in answers for tp, it in part.items()}
+        futures = {
+            tp: _future(it.error_code, "", it) for part in answers for tp, it in part.items()
+        }
         return {
-            partition: found.get(tp) or _future(leaders[tp].error or LEADER_NOT_AVAILABLE)
-            for tp, partition in asked.items()
+            partition: futures.get(tp) or _future(leaders[tp].error or LEADER_NOT_AVAILABLE)
+            for tp, partition in partitions.items()
         }
 
     def _metadata(self, topics: Iterable[str] | None, *, operations: bool = False) -> Any:
-        named = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        entries = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
 
         def request() -> Any:
             return MetadataRequest(
-                topics=named,
+                topics=entries,
                 allow_auto_topic_creation=False,
                 include_cluster_authorized_operations=operations,
                 include_topic_authorized_operations=False,
@@ -311,7 +317,7 @@ def _as_future(result: Any) -> Future[Any]:
 
 
 def _by_name(answers: Iterable[Any]) -> _Futures:
-    return {it.name: _future(it.error_code, it.error_message) for it in answers}
+    return {answer.name: _future(answer.error_code, answer.error_message) for answer in answers}
 
 
 def _config_entry(entry: Any) -> Any:

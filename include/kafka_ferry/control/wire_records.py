@@ -107,7 +107,9 @@ def read_partition(
                 records = read_records(batch)
             except MalformedBatch as error:
                 raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
-            yield from (WireRecord(partition, it) for it in records if start <= it[0] < log.end)
+            yield from (
+                WireRecord(partition, record) for record in records if start <= record[0] < log.end
+            )
         yield log.end
 
 
@@ -115,12 +117,16 @@ def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
     """``topic_records.append_records``."""
     with connect(cluster, "producer") as wire:
         chosen: dict[int, list[Record]] = {}
-        count = _partitions(wire, topic) if any(it.partition is None for it in records) else 0
+        count = (
+            _partitions(wire, topic) if any(record.partition is None for record in records) else 0
+        )
         now = now_ms()
-        for it in records:
-            number = _partition_of(it.key, count) if it.partition is None else it.partition
-            content = Content(it.key, it.value).encode()
-            at = now if it.at is None else it.at
+        for record in records:
+            number = (
+                _partition_of(record.key, count) if record.partition is None else record.partition
+            )
+            content = Content(record.key, record.value).encode()
+            at = now if record.at is None else record.at
             chosen.setdefault(number, []).append((0, at, b"\0", content))
         for number, some in chosen.items():
             for batch, _ in fitting_batches(some, _UNCOMPRESSED, _MAX_BYTES):
@@ -140,11 +146,11 @@ def _write(wire: WireCluster, partition: TopicPartition, batch: bytes) -> None:
 
 def _partitions(wire: WireCluster, topic: str) -> int:
     request = partial(topics_request, [topic])
-    (found,) = retry(lambda: wire.ask_any(request)).topics
-    if found.error_code:
+    (entry,) = retry(lambda: wire.ask_any(request)).topics
+    if entry.error_code:
         doing = f"{wire.alias}, while writing to {topic}"
-        raise fault(found.error_code, doing, Right.topic("WRITE", topic))
-    return len(found.partitions)
+        raise fault(entry.error_code, doing, Right.topic("WRITE", topic))
+    return len(entry.partitions)
 
 
 def _partition_of(key: bytes, partitions: int) -> int:

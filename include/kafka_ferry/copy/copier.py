@@ -120,8 +120,8 @@ def copy_ranges(
     copy.run()
     ended_at, waits = now_ms(), copy.waits()
     return [
-        replace(found, began_at=began_at, ended_at=ended_at, waits=waits)
-        for found in copy.outcomes()
+        replace(outcome, began_at=began_at, ended_at=ended_at, waits=waits)
+        for outcome in copy.outcomes()
     ]
 
 
@@ -171,8 +171,8 @@ class _Copy:
     def _start_over(self, error: FerryError, *, excludes: bool = False) -> None:
         """Prepare a retry, or fail the unfinished ranges if retries have not helped for too long."""
         log.warning("Writing again from the last committed positions: %s", error)
-        others = any(range_.source not in self.writer.waiting for range_ in self._turn())
-        self.voids += not (excludes and others)
+        any_left = any(range_.source not in self.writer.waiting for range_ in self._turn())
+        self.voids += not (excludes and any_left)
         now = time.monotonic()
         if not excludes:
             # What has failed may have kept its caller waiting for long.

@@ -132,10 +132,12 @@ def _functions(
     flow: Flow, ranges: Iterable[Range], functions: Mapping[str, TransformFunction]
 ) -> dict[str, BatchChange]:
     """What functions make of the batches of the topics of ``ranges``, by topic."""
-    found: dict[str, BatchChange] = {}
+    changes: dict[str, BatchChange] = {}
     for topic in {range_.topic for range_ in ranges}:
         rule = flow.transform_of(topic)
         if rule and rule.function:
             function = functions[rule.function]
-            found[topic] = FunctionRule(rule.function, function, dict(flow.transform_secrets)).apply
-    return found
+            changes[topic] = FunctionRule(
+                rule.function, function, dict(flow.transform_secrets)
+            ).apply
+    return changes

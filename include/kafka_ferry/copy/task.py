@@ -95,8 +95,8 @@ def copy_for_flow(
         writer = _writer(flow, settings, ranges[0], backfilled)
         try:
             outage = _outage_of(flow, run)
-            first, *others = copy_ranges(ranges, read, writer, limits, rate, outage)
-            return [replace(first, late_schemas=changed.late_schemas), *others]
+            first, *rest = copy_ranges(ranges, read, writer, limits, rate, outage)
+            return [replace(first, late_schemas=changed.late_schemas), *rest]
         finally:
             writer.close()
             changed.close()
@@ -138,11 +138,11 @@ def _writer(
 def _by_partition(
     *filters: Mapping[TopicPartition, BatchFilter],
 ) -> Mapping[TopicPartition, Sequence[BatchFilter]]:
-    found = defaultdict(list)
+    by_source = defaultdict(list)
     for of_partitions in filters:
         for source, batch_filter in of_partitions.items():
-            found[source].append(batch_filter)
-    return found
+            by_source[source].append(batch_filter)
+    return by_source
 
 
 def _fetch_bytes(flow: Flow, limit: RateLimit | None) -> int:
@@ -167,10 +167,10 @@ class _LimitsByTopic:
     def of(self, target: WireCluster, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
         """The limits of each of ``topics``; the broker's defaults for one that does not exist."""
         if unknown := topics - self.known.keys():
-            found = topic_configs(target, unknown, LIMITING_CONFIGS)
+            configs = topic_configs(target, unknown, LIMITING_CONFIGS)
             for name in unknown:
                 self.known[name] = TopicLimits.of_topic(
-                    found.get(name, {}),
+                    configs.get(name, {}),
                     join_below=self._flow.join_batches_below,
                     offsets_kept=self._offsets_kept,
                 )

@@ -71,11 +71,11 @@ def translate_move(
     if move.action == "held":
         return move
     translate = route.map.reverse if home else route.map.translate
-    found = translate(committed.offset, log_start=log.start, log_end=log.end)
-    if found is None:
+    translation = translate(committed.offset, log_start=log.start, log_end=log.end)
+    if translation is None:
         return replace(move, action="held", reason=UNKNOWN)
-    move = replace(move, offset=found.offset, kind=found.kind)
-    is_at_start = found.kind == "clamped" and found.offset == log.start
+    move = replace(move, offset=translation.offset, kind=translation.kind)
+    is_at_start = translation.kind == "clamped" and translation.offset == log.start
     here = logs[0]
     return (
         replace(move, missing=_count_missing(move, route, here, log, home))
@@ -85,13 +85,13 @@ def translate_move(
 
 
 def _count_missing(
-    move: PartitionMove, route: Route, here: LogBounds, there: LogBounds, home: bool
+    move: PartitionMove, route: Route, here: LogBounds, other_log: LogBounds, home: bool
 ) -> int:
     """How many offsets that a group has not read lie before what the start of the log there is a copy of."""
     assert move.committed is not None
     back = route.map.translate if home else route.map.reverse
-    found = back(there.start, log_start=here.start, log_end=here.end)
-    reached = max(0 if home else route.map.start, found.offset if found else 0)
+    translation = back(other_log.start, log_start=here.start, log_end=here.end)
+    reached = max(0 if home else route.map.start, translation.offset if translation else 0)
     return max(0, min(reached, here.end) - max(move.committed.offset, here.start))
 
 
@@ -117,15 +117,15 @@ def leave_untouched(
         others_write: whether applications write to ``target`` too: the group has read none of their
             records.
     """
-    here, there = logs
+    here, other_log = logs
     move = _move(source, committed, target, here)
     if move.action == "held":
         return move
-    if here and there and here.start == here.end:
+    if here and other_log and here.start == here.end:
         at_end = committed.offset == here.end and not others_write
-        offset = there.end if at_end else there.start
+        offset = other_log.end if at_end else other_log.start
         return replace(move, offset=offset, kind="clamped")
-    return replace(move, action="held", reason=NOT_COPIED if there else NO_LOG)
+    return replace(move, action="held", reason=NOT_COPIED if other_log else NO_LOG)
 
 
 def _move(
@@ -142,27 +142,27 @@ def _move(
     return replace(move, action="held", reason=reason)
 
 
-def why_not(group: Group, there: Group, target: str) -> str:
+def why_not(group: Group, target_group: Group, target: str) -> str:
     """Why no offset of a group may be committed on the target, "" where one may.
 
     Args:
         group: the group on the source.
-        there: the group of that name on the target, as it is now.
+        target_group: the group of that name on the target, as it is now.
         target: the target's alias.
     """
-    if there.state == "Dead":
+    if target_group.state == "Dead":
         return ""
-    if (group.type == "share") != (there.type == "share"):
-        kinds = f"on {target} it is a {there.type} group, not a {group.type} group"
+    if (group.type == "share") != (target_group.type == "share"):
+        kinds = f"on {target} it is a {target_group.type} group, not a {group.type} group"
         return f"{kinds}: delete or rename one of them."
-    if not there.idle:
-        return f"it is in use on {target} (state {there.state or 'unknown'})."
+    if not target_group.idle:
+        return f"it is in use on {target} (state {target_group.state or 'unknown'})."
     return ""
 
 
 def decide(
     group: GroupMove,
-    there: Mapping[TopicPartition, Committed],
+    committed: Mapping[TopicPartition, Committed],
     last: Mapping[TopicPartition, SyncedOffset],
     *,
     follow: bool,
@@ -172,7 +172,7 @@ def decide(
 
     Args:
         group: the group, translated.
-        there: what it has committed on the target, by *target* partition.
+        committed: what it has committed on the target, by *target* partition.
         last: what the last sync has committed there for it, by *target* partition.
         follow: whether offsets are set back on the target where the group was on the source.
         preserved: the source topics whose records keep their offsets.
@@ -181,7 +181,7 @@ def decide(
     def with_action(move: PartitionMove) -> PartitionMove:
         if move.target is None or move.offset is None:
             return move
-        action, reason = _decide(move, there.get(move.target), last.get(move.target), follow)
+        action, reason = _decide(move, committed.get(move.target), last.get(move.target), follow)
         return replace(move, action=action, reason=" ".join(filter(None, (move.reason, reason))))
 
     moves = tuple(map(with_action, group.partitions))
@@ -200,37 +200,37 @@ def left_alone(group: GroupMove, reason: str) -> GroupMove:
 
 
 def _decide(
-    move: PartitionMove, there: Committed | None, last: SyncedOffset | None, follow: bool
+    move: PartitionMove, existing: Committed | None, last: SyncedOffset | None, follow: bool
 ) -> tuple[Action, str]:
     assert move.offset is not None and move.committed is not None
-    if there is None or there.offset < move.offset:
+    if existing is None or existing.offset < move.offset:
         return "written", ""
-    if there.offset == move.offset:
-        return ("unchanged" if there.metadata == move.committed.metadata else "written"), ""
-    if last is not None and last.refuted and there.offset == last.target:
+    if existing.offset == move.offset:
+        return ("unchanged" if existing.metadata == move.committed.metadata else "written"), ""
+    if last is not None and last.refuted and existing.offset == last.target:
         return "written", (
             f"MirrorMaker 2 had committed {last.target} on the target, as if that were {last.source} on the source; "
             f"by the records, {move.committed.offset} is {move.offset}."
         )
-    return _going_back(move.offset, move.committed.offset, there.offset, last, follow)
+    return _going_back(move.offset, move.committed.offset, existing.offset, last, follow)
 
 
 def _going_back(
-    offset: int, committed: int, there: int, last: SyncedOffset | None, follow: bool
+    offset: int, committed: int, current: int, last: SyncedOffset | None, follow: bool
 ) -> tuple[Action, str]:
-    if last is None or last.source < 0 or there > last.target:
+    if last is None or last.source < 0 or current > last.target:
         return "held", (
-            f"its offset on the target is {there} already, further ahead, and this flow has not committed it."
+            f"its offset on the target is {current} already, further ahead, and this flow has not committed it."
         )
     if committed >= last.source:
         return "held", (
-            f"it would go back from {there} to {offset}, although the group did not go back on the "
+            f"it would go back from {current} to {offset}, although the group did not go back on the "
             "source: a log was truncated there or on the target."
         )
     back = f"the group was set back on the source from {last.source} to {committed}"
     if follow:
         return "written", f"{back}."
-    return "held", f"{back}; on.source.group.reset: keep leaves {there} on the target."
+    return "held", f"{back}; on.source.group.reset: keep leaves {current} on the target."
 
 
 def _why_stuck(moves: Collection[PartitionMove], preserved: Collection[str]) -> str:
@@ -241,10 +241,10 @@ def _why_stuck(moves: Collection[PartitionMove], preserved: Collection[str]) -> 
     stuck = [move for move in moves if move.action == "held"]
     if len(kinds) < 2 or not stuck:
         return ""
-    others = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
+    and_more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
     return (
         f"a group that reads preserved and translated topics moves as one, and {stuck[0].source}"
-        f"{others} is held."
+        f"{and_more} is held."
     )
 
 

@@ -126,10 +126,14 @@ def lost_since(earlier: GroupMoves, now: GroupMoves) -> tuple[GroupMove, ...]:
         move.group.name: {one.source for one in move.partitions} | {tp for tp, _ in move.outside}
         for move in now.groups
     }
-    found = []
+    moves = []
     for move in (*earlier.groups, *earlier.gone):
-        at, there = move.at or earlier.at, here.get(move.group.name, set())
-        lost = tuple(it for it in move.partitions if it.committed and it.source not in there)
+        at, current = move.at or earlier.at, here.get(move.group.name, set())
+        lost = tuple(
+            partition_move
+            for partition_move in move.partitions
+            if partition_move.committed and partition_move.source not in current
+        )
         if lost and now.at - at <= _KEPT_MS:
-            found.append(GroupMove(move.group, lost, at=at))
-    return tuple(found)
+            moves.append(GroupMove(move.group, lost, at=at))
+    return tuple(moves)

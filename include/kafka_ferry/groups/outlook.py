@@ -140,13 +140,13 @@ class Outlook(AsJson):
     @property
     def problems(self) -> tuple[str, ...]:
         """Why not, a sentence each."""
-        stuck = (f"{it.name}: {it.reason}" for it in self.groups if it.state == "stuck")
+        stuck = (f"{group.name}: {group.reason}" for group in self.groups if group.state == "stuck")
         return (*self.failures, *stuck)
 
 
 def outlook_of(
     move: GroupMove,
-    there: Group | None,
+    counterpart: Group | None,
     committed: Mapping[TopicPartition, Committed],
     copied_to: Mapping[TopicPartition, int],
     logs: Mapping[TopicPartition, LogBounds],
@@ -159,7 +159,7 @@ def outlook_of(
 
     Args:
         move: what was done with its offsets.
-        there: the group's current state on the other cluster, None where unknown.
+        counterpart: the group's current state on the other cluster, None where unknown.
         committed: what it has committed there by now.
         copied_to: by the partition that it leaves, the offset up to which that one is copied.
         logs: the logs of the other cluster, as far as known.
@@ -172,8 +172,8 @@ def outlook_of(
     )
     reason = move.reason
     state: State = "ready"
-    if there is not None and there.state not in ("", "Empty", "Dead"):
-        state, reason = "in use", f"it is already in use on {goes_to} (state {there.state})."
+    if counterpart is not None and counterpart.state not in ("", "Empty", "Dead"):
+        state, reason = "in use", f"it is already in use on {goes_to} (state {counterpart.state})."
     elif reasons := _why_stuck(move, partitions, logs, goes_to, hidden):
         state, reason = "stuck", reasons
     elif not partitions:
@@ -188,12 +188,12 @@ def _without(
     logs: Mapping[TopicPartition, LogBounds],
 ) -> tuple[TopicPartition, ...]:
     """As ``GroupOutlook.without``: no offset was to be moved there, and a consumer starts all the same."""
-    told = {one.target for one in partitions}
-    topics = {tp.topic for tp in told if tp}
+    targets = {one.target for one in partitions}
+    topics = {tp.topic for tp in targets if tp}
     return tuple(
         tp
         for tp, log in sorted(logs.items())
-        if tp.topic in topics and tp not in told and tp not in committed and log.end > log.start
+        if tp.topic in topics and tp not in targets and tp not in committed and log.end > log.start
     )
 
 
@@ -250,8 +250,8 @@ def _partition(
     *,
     is_done: bool,
 ) -> PartitionOutlook:
-    there = committed.get(move.target) if move.target else None
-    offset = there.offset if there else None
+    existing = committed.get(move.target) if move.target else None
+    offset = existing.offset if existing else None
     if not is_done and move.offset is not None:
         offset = move.offset if offset is None else max(offset, move.offset)
     end = move.end if move.end >= 0 else UNKNOWN

@@ -12,34 +12,34 @@ from kafka_ferry.printable import one_line
 _NAMED: Final = 10
 
 
-def outlook_lines(found: Outlook) -> Iterator[str]:
+def outlook_lines(outlook: Outlook) -> Iterator[str]:
     """The report, line by line: notes, groups with their partitions, failures, what to do now."""
-    for note in found.notes:
+    for note in outlook.notes:
         yield f"NOTE {note}"
-    for group in found.groups:
+    for group in outlook.groups:
         yield _headline(group)
         for one in group.partitions:
             yield f"  {_partition(one)}"
         if group.without:
-            named = ", ".join(map(str, group.without[:_NAMED]))
+            names = ", ".join(map(str, group.without[:_NAMED]))
             more = len(group.without) - _NAMED
-            named += f" and {more:,} more" if more > 0 else ""
-            yield f"  {named}: never committed; it begins there by its auto.offset.reset"
+            names += f" and {more:,} more" if more > 0 else ""
+            yield f"  {names}: never committed; it begins there by its auto.offset.reset"
         for partition, offset in group.outside:
-            yield f"  {partition} {offset} stays: {found.flow} does not copy its topic"
-    for failure in found.failures:
+            yield f"  {partition} {offset} stays: {outlook.flow} does not copy its topic"
+    for failure in outlook.failures:
         yield f"FAILED {failure}"
-    yield summary(found)
+    yield summary(outlook)
 
 
-def summary(found: Outlook) -> str:
+def summary(outlook: Outlook) -> str:
     """One line: how many groups may start on which cluster."""
-    states = [group.state for group in found.groups]
+    states = [group.state for group in outlook.groups]
     ready, in_use, stuck = (states.count(state) for state in ("ready", "in use", "stuck"))
-    would = "" if found.is_done else "dry run, nothing was changed: "
+    would = "" if outlook.is_done else "dry run, nothing was changed: "
     return (
-        f"{would}{found.leaves} to {found.goes_to}: {ready} of {len(states)} groups "
-        f"{'may' if found.is_done else 'could'} start on {found.goes_to}, {in_use} in use there, "
+        f"{would}{outlook.leaves} to {outlook.goes_to}: {ready} of {len(states)} groups "
+        f"{'may' if outlook.is_done else 'could'} start on {outlook.goes_to}, {in_use} in use there, "
         f"{stuck} stuck"
     )
 
@@ -52,11 +52,11 @@ def _headline(group: GroupOutlook) -> str:
 
 
 def _partition(one: PartitionOutlook) -> str:
-    there = f"{one.target} " if one.target else ""
+    target = f"{one.target} " if one.target else ""
     offset = "no offset" if one.offset is None else str(one.offset)
     kind = f" ({one.kind})" if one.kind else ""
     reason = f" [{one.reason}]" if one.reason else ""
-    return f"{one.source} {one.committed} -> {there}{offset}{kind}, {_first(one)}{reason}"
+    return f"{one.source} {one.committed} -> {target}{offset}{kind}, {_first(one)}{reason}"
 
 
 def _first(one: PartitionOutlook) -> str:

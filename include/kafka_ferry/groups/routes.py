@@ -56,8 +56,8 @@ def routes(
     copied = _columns(ledger, topic_ids, remote_ids, topics, before)
     returned: dict[CopiedPartition, tuple[int, RangeColumns]] = {}
     if opposite is not None:
-        found = _columns(opposite, remote_ids, topic_ids, (), None)
-        returned = {key.reverse(): columns for key, columns in found.items()}
+        opposite_columns = _columns(opposite, remote_ids, topic_ids, (), None)
+        returned = {key.reverse(): columns for key, columns in opposite_columns.items()}
         if topics:
             returned = {key: columns for key, columns in returned.items() if key.topic in topics}
     made: dict[TopicPartition, Route] = {}

@@ -176,28 +176,28 @@ class _Direction:
 
     @classmethod
     def of(
-        cls, there: History | None, back: History | None, *, is_identity: bool = False
+        cls, forward: History | None, back: History | None, *, is_identity: bool = False
     ) -> _Direction:
-        """The direction in which ``there`` was copied; ``back`` was copied in the opposite direction.
+        """The direction in which ``forward`` was copied; ``back`` was copied in the opposite direction.
 
         Where no flow copies back, no other producer writes there.
         """
         accounted_for = None if back is None else back.end
-        there, back = there or _nothing(), back or _nothing()
+        forward, back = forward or _nothing(), back or _nothing()
         returned = back.kept.reverse()
-        runs = there.kept
+        runs = forward.kept
         if returned.start.size:
             runs = Runs(*map(np.concatenate, zip(runs, returned, strict=True)))
         written = back.written.reverse()
-        any_written = there.written.start.size or written.start.size
+        any_written = forward.written.start.size or written.start.size
         return cls(
             runs,
-            is_known=there.exists or back.exists,
-            start=min(there.start, written.first),
-            end=max(there.end, written.end),
+            is_known=forward.exists or back.exists,
+            start=min(forward.start, written.first),
+            end=max(forward.end, written.end),
             # Without records, their places in either log are unknown.
-            unread=_first_unread(there, accounted_for) if any_written else None,
-            unknown=[*there.holes, there.left, *map(back.around, back.holes)],
+            unread=_first_unread(forward, accounted_for) if any_written else None,
+            unknown=[*forward.holes, forward.left, *map(back.around, back.holes)],
             is_identity=is_identity,
         )
 
@@ -205,12 +205,12 @@ class _Direction:
         """The counterpart of ``offset`` within the bounds of the log there."""
         if not self._is_known or any(first <= offset < last for first, last in self._unknown):
             return None
-        found = self._same(offset) if self._is_identity else self._counterpart(offset)
-        if offset < self.start or found is None or found.offset < log_start:
+        counterpart = self._same(offset) if self._is_identity else self._counterpart(offset)
+        if offset < self.start or counterpart is None or counterpart.offset < log_start:
             return Translation(log_start, "clamped")
-        if log_end is not None and found.offset > log_end:
+        if log_end is not None and counterpart.offset > log_end:
             return Translation(log_end, "clamped")
-        return found
+        return counterpart
 
     def _same(self, offset: int) -> Translation:
         return Translation(min(offset, self.end), "exact" if offset <= self.end else "clamped")
@@ -235,12 +235,12 @@ class _Direction:
         )
 
 
-def _first_unread(there: History, accounted_for: int | None) -> int:
+def _first_unread(history: History, accounted_for: int | None) -> int:
     """The first offset there that is not a copy from here, nor accounted for by the flow to here."""
-    copies = there.written.reverse()
+    copies = history.written.reverse()
     if accounted_for is None:
         return copies.end
-    copied_to = copies.start + copies.length + marker_offsets(there.ranges)
+    copied_to = copies.start + copies.length + marker_offsets(history.ranges)
     beyond = copied_to > accounted_for
     # The accounted part reaches from the log's start to there.
     starts = np.append(copies.start[beyond], -1)

@@ -78,7 +78,7 @@ def accounts(
     for row in sums_of_reasons(table, ["name", "backfill"]):
         of = reasons[row["name"], row["backfill"]]
         of[row["reason"]] = of.get(row["reason"], 0) + row["offsets_sum"]
-    found = [
+    unsorted = [
         Account(
             row["name"],
             row["backfill"],
@@ -92,7 +92,7 @@ def accounts(
         )
         for row in grouped.to_pylist()
     ]
-    return sorted(found, key=lambda account: (account.first_at, account.name))
+    return sorted(unsorted, key=lambda account: (account.first_at, account.name))
 
 
 def _summable(rows: pa.Table, by: By) -> pa.Table:

@@ -58,10 +58,16 @@ def fold_applied(entries: Iterable[str]) -> Applied:
 
 def _creations(entry: AppliedEntry) -> Iterator[Created]:
     """What the run of an entry is about to create, other than topics."""
-    yield from (it.acl for it in entry.acls if it.change == "grant")
+    yield from (change.acl for change in entry.acls if change.change == "grant")
     # An entry with the same value twice confirms an earlier one, which another cluster may have asked for.
-    yield from ((it.entity, it.key) for it in entry.quotas if it.value not in (None, it.before))
-    yield from ((it.user, it.mechanism) for it in entry.users if it.change == "create")
+    yield from (
+        (change.entity, change.key)
+        for change in entry.quotas
+        if change.value not in (None, change.before)
+    )
+    yield from (
+        (change.user, change.mechanism) for change in entry.users if change.change == "create"
+    )
 
 
 def _fold_quota(

@@ -55,7 +55,7 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
         Verification(
             Proof(row["run"], row["at"]),
             row["through"],
-            tuple((it["start"], it["end"]) for it in row["again"]),
+            tuple((interval["start"], interval["end"]) for interval in row["again"]),
         )
         for row in rows
         # One that accepts ranges as they are has read nothing.
@@ -66,8 +66,11 @@ def verifications(ledger: LedgerTable) -> list[Verification]:
 def accepted_ranges(ledger: LedgerTable) -> AcceptedRanges:
     """The ranges that people have decided to leave as they are; the newest decision counts."""
     rows = ledger.read(pc.field("type") == "verification", ["accepted"]).to_pylist()
-    found = [accepted_range(accepted) for row in rows for accepted in row["accepted"]]
-    return {(it.ledger_offset, it.topic, it.partition, it.start): it for it in found}
+    ranges = [accepted_range(accepted) for row in rows for accepted in row["accepted"]]
+    return {
+        (range_.ledger_offset, range_.topic, range_.partition, range_.start): range_
+        for range_ in ranges
+    }
 
 
 def last_proof(ledger: LedgerTable) -> Proof | None:

@@ -261,8 +261,8 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             ],
         }
     elif isinstance(entry, RunEntry):
-        told = ("writers", "assignment", "file", "topics", "isolation_level")
-        yield common | {name: getattr(entry, name) for name in told}
+        fields = ("writers", "assignment", "file", "topics", "isolation_level")
+        yield common | {name: getattr(entry, name) for name in fields}
 
 
 def accepted_range(fields: Mapping[str, Any]) -> AcceptedRange:

@@ -81,9 +81,17 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     """Store the result of all entries before the ledger offset ``end``, replacing the earlier file."""
     earlier = _names(folder)
     rows = [
-        (group, topic, number, it.source, it.target, it.source_cluster_id, it.refuted)
+        (
+            group,
+            topic,
+            number,
+            offset.source,
+            offset.target,
+            offset.source_cluster_id,
+            offset.refuted,
+        )
         for group, offsets in synced.items()
-        for (topic, number), it in offsets.items()
+        for (topic, number), offset in offsets.items()
     ]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
     sink = pa.BufferOutputStream()

@@ -454,8 +454,8 @@ class LedgerTable:
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""
         rows = self.read(pc.field("type") == "verification", ["ledger_offset", "type", "through"])
-        found = (int(row["through"]) for row in rows.to_pylist() if is_verification(row))
-        return max(found, default=0)
+        offsets = (int(row["through"]) for row in rows.to_pylist() if is_verification(row))
+        return max(offsets, default=0)
 
     def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:
         self._files.write(pa.Table.from_pylist(rows, SCHEMA), first, following)

@@ -101,12 +101,12 @@ class Drift:
 
     def __str__(self) -> str:
         if self.found is None:
-            said = f"no longer has {self.name}, which this flow had set"
+            clause = f"no longer has {self.name}, which this flow had set"
         else:
-            said = f"has {self.name}={self.found}, which this flow has not set"
+            clause = f"has {self.name}={self.found}, which this flow has not set"
         should = "the target's default" if self.wanted is None else self.wanted
         fate = "overwritten" if self.overwritten else "kept"
-        return f"{self.remote_topic} {said}; by the source it should be {should}: {fate}."
+        return f"{self.remote_topic} {clause}; by the source it should be {should}: {fate}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +158,10 @@ class Misplacement:
         """Where the replicas of the first few of its partitions are, and how many more there are."""
         shown = sorted(self.racks)[:_PARTITIONS_SHOWN]
         more = len(self.racks) - len(shown)
-        said = (f"partition {number} is on {', '.join(self.racks[number])}" for number in shown)
-        return (*said, *([f"and so on for {more:,} more"] if more else []))
+        placements = (
+            f"partition {number} is on {', '.join(self.racks[number])}" for number in shown
+        )
+        return (*placements, *([f"and so on for {more:,} more"] if more else []))
 
     def __str__(self) -> str:
         return (

@@ -70,10 +70,10 @@ def unused_patterns(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
     That of all groups, the default, is none of them.
     """
     names = list(names)
-    named = [pattern for pattern in patterns if pattern != ".*"]
+    specific = [pattern for pattern in patterns if pattern != ".*"]
     return [
         pattern
-        for pattern in named
+        for pattern in specific
         if not any(map(NameFilter([pattern], (), any_text=True).matches, names))
     ]
 
@@ -83,5 +83,7 @@ def unused_patterns_notes(
 ) -> Iterator[str]:
     """A sentence for each of ``unused_patterns``, with the group that may be meant."""
     for pattern in unused_patterns(names, patterns):
-        said = f"groups has {pattern!r}, which matches no group of {alias} that the flow may see."
-        yield f"{said} {did_you_mean(pattern, names)}".rstrip()
+        sentence = (
+            f"groups has {pattern!r}, which matches no group of {alias} that the flow may see."
+        )
+        yield f"{sentence} {did_you_mean(pattern, names)}".rstrip()

@@ -326,7 +326,9 @@ class Plan(Flat, AsJson):
         """What a run changes other than records and positions: the number of each kind."""
         # That of a new topic is no change of what is there.
         rules = {
-            Difference.TRANSFORM_RULES_TO_CHANGE: sum(it.before is not None for it in self.rules)
+            Difference.TRANSFORM_RULES_TO_CHANGE: sum(
+                rule.before is not None for rule in self.rules
+            )
         }
         counts = self.topics.counts(self.at) | self.access.counts | self.schemas.counts
         counts |= rules | self.removals.counts
@@ -349,11 +351,11 @@ def _shard_name(shard: int, ranges: Sequence[Range]) -> str:
     topics = list(dict.fromkeys(range_.topic for range_ in ranges if range_.is_work))
     if not topics:
         return f"shard {shard}"
-    name, *others = topics
+    name, *rest = topics
     name = name if len(name) <= _NAMES_LENGTH else f"{name[:_NAMES_LENGTH]}..."
-    while others and len(name) + len(others[0]) < _NAMES_LENGTH:
-        name = f"{name}, {others.pop(0)}"
-    more = f" and {len(others):,} more" if others else ""
+    while rest and len(name) + len(rest[0]) < _NAMES_LENGTH:
+        name = f"{name}, {rest.pop(0)}"
+    more = f" and {len(rest):,} more" if rest else ""
     return f"shard {shard}: {name}{more}"
 
 

@@ -79,7 +79,9 @@ class Removals:
     def counts(self) -> dict[Difference, int]:
         """The number of groups whose offsets are deleted."""
         return {
-            Difference.GROUPS_TO_DELETE_OFFSETS_OF: len({it.group for it in self.offset_deletions})
+            Difference.GROUPS_TO_DELETE_OFFSETS_OF: len(
+                {deletion.group for deletion in self.offset_deletions}
+            )
         }
 
 

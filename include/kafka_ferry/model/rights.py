@@ -123,7 +123,9 @@ def grant_commands(
         return right.resource_type, right.name, right.prefixed
 
     for (kind, name, prefixed), some in groupby(sorted(set(rights), key=resource), key=resource):
-        operations = [word for it in sorted(some) for word in ("--operation", it.operation)]
+        operations = [
+            word for granted in sorted(some) for word in ("--operation", granted.operation)
+        ]
         option = f"--{kind.lower().replace('_', '-')}"
         which = [option] if kind == "CLUSTER" else [option, name]
         pattern = ["--resource-pattern-type", "prefixed"] if prefixed else []

@@ -91,5 +91,5 @@ ORDINARY = RunOptions()
 
 def rate_of(flow: Flow, options: RunOptions) -> Rate:
     """The most that a run may send: the flow's limits, or the run's own where that is less."""
-    asked = (flow.rate_limit_bytes, options.max_bytes_per_s)
-    return Rate(min(filter(None, asked), default=0), flow.rate_limit_records)
+    limits = (flow.rate_limit_bytes, options.max_bytes_per_s)
+    return Rate(min(filter(None, limits), default=0), flow.rate_limit_records)

@@ -69,8 +69,8 @@ class TranslatedIds:
 
     def __str__(self) -> str:
         parts, _, fingerprint = self.schema_ids.partition(" ")
-        named = parts.replace("+", " and ")
-        return f"schema ids of {self.topic}: translated in its {named} (rule {fingerprint})"
+        words = parts.replace("+", " and ")
+        return f"schema ids of {self.topic}: translated in its {words} (rule {fingerprint})"
 
 
 @dataclass(frozen=True, slots=True)

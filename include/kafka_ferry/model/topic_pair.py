@@ -102,12 +102,12 @@ class Pair:
 
         Empty where topics have ids, which say more.
         """
-        others = (
+        origins = (
             frozenset(position.origins)
             for position in self.positions.values()
             if not position.topic_id and position.origins
         )
-        return next((some for some in others if self.source_cluster_id not in some), frozenset())
+        return next((some for some in origins if self.source_cluster_id not in some), frozenset())
 
     @property
     def copy_of(self) -> str:

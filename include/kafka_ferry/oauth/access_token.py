@@ -38,19 +38,19 @@ class AccessToken:
         """What a JWT says of itself that a broker checks, to follow "the token"; "" of other tokens."""
         claims = claims_of(self.text)
         words = {name: claims[key] for key, name in _CHECKED.items() if key in claims}
-        told = [f"has the {name} {said}" for name, said in words.items() if _is_plain(said)]
-        shown = printable(", ".join(told))
+        clauses = [f"has the {name} {value}" for name, value in words.items() if _is_plain(value)]
+        shown = printable(", ".join(clauses))
         return shown if len(shown) <= 3 * _LONGEST else ""
 
 
 _CHECKED: Final = {"iss": "issuer", "aud": "audience", "exp": "expiry"}
 
 
-def _is_plain(said: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     """Whether it is a word or a number, or a list of words: anything else may be nested too deep to be shown."""
-    if isinstance(said, list):
-        return all(isinstance(it, str) for it in said)
-    return isinstance(said, str | int | float)
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, str | int | float)
 
 
 def is_token(text: str) -> bool:

@@ -102,20 +102,20 @@ def _region(login: IamLogin, session: Any, place: str) -> str:
 
 def _credentials(session: Any, login: IamLogin, region: str, place: str) -> Any:
     if login.role:
-        told = {"RoleArn": login.role, "RoleSessionName": login.session}
+        request = {"RoleArn": login.role, "RoleSessionName": login.session}
         if login.external_id:
-            told["ExternalId"] = login.external_id
+            request["ExternalId"] = login.external_id
         client = session.client("sts", region_name=login.sts_region or region)
-        given = client.assume_role(**told)["Credentials"]
+        role_credentials = client.assume_role(**request)["Credentials"]
         session = type(session)(
-            aws_access_key_id=given["AccessKeyId"],
-            aws_secret_access_key=given["SecretAccessKey"],
-            aws_session_token=given["SessionToken"],
+            aws_access_key_id=role_credentials["AccessKeyId"],
+            aws_secret_access_key=role_credentials["SecretAccessKey"],
+            aws_session_token=role_credentials["SessionToken"],
         )
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise AccessDenied(f"{place}: AWS's client finds no credentials.", advice=_FIND)
-    return found.get_frozen_credentials()
+    return credentials.get_frozen_credentials()
 
 
 def _as_error(error: Exception, place: str, exceptions: Any) -> FerryError:

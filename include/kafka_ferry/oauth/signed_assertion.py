@@ -67,10 +67,12 @@ def _template(file: LoginFile | None, place: str) -> tuple[Mapping[str, Any], Ma
     if file is None:
         return {}, {}
     try:
-        told = json.loads(file.read(place))
+        template = json.loads(file.read(place))
     except ValueError:
-        told = None
-    header, payload = (told.get(part, {}) if isinstance(told, dict) else None for part in _PARTS)
+        template = None
+    header, payload = (
+        template.get(part, {}) if isinstance(template, dict) else None for part in _PARTS
+    )
     if not (isinstance(header, dict) and isinstance(payload, dict)):
         reason = f'{file.name} must hold JSON of the form {{"header": {{...}}, "payload": {{...}}}}'
         raise ConfigError(place, TEMPLATE, reason)

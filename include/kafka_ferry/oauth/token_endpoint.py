@@ -171,36 +171,38 @@ class _Reply:
 
 
 def _token(login: OAuthLogin, answer: bytes) -> AccessToken:
-    told = _json(answer)
-    text = told.get("access_token")
+    response = _json(answer)
+    text = response.get("access_token")
     if not isinstance(text, str) or not is_token(text.strip()):
         raise _denial(login, "its answer holds no access_token")
     text = text.strip()
     # The endpoint's clock may differ from this one: seconds from now are safer than a date.
-    life = _life(told.get("expires_in"))
+    life = _life(response.get("expires_in"))
     expiry = expiry_of(text) if life is None else time.time() + life
     if expiry is None:
         raise _denial(login, "its answer says nowhere when the token expires (expires_in, exp)")
     return token_with_life(login, text, expiry)
 
 
-def _life(said: Any) -> float | None:
+def _life(value: Any) -> float | None:
     """How many seconds an answer gives a token, as a number or as text; None where it does not say."""
     with suppress(TypeError, ValueError, OverflowError):
-        life = float(said)
+        life = float(value)
         return life if abs(life) < NEVER else None
     return None
 
 
 def _refusal(login: OAuthLogin, error: HTTPError) -> FerryError:
     try:
-        told = _json(error.read(_MOST_BYTES))
+        response = _json(error.read(_MOST_BYTES))
     except (OSError, HTTPException):
-        told = {}
+        response = {}
     # RFC 6749, 5.2; the second pair is Okta's.
-    words = [told.get(key) for key in ("error", "error_description", "errorCode", "errorSummary")]
-    said = (word for word in words if isinstance(word, str) and word)
-    reason = ": ".join([f"HTTP {error.code} {error.reason}", *said])
+    words = [
+        response.get(key) for key in ("error", "error_description", "errorCode", "errorSummary")
+    ]
+    texts = (word for word in words if isinstance(word, str) and word)
+    reason = ": ".join([f"HTTP {error.code} {error.reason}", *texts])
     if error.code in _TRANSIENT:
         return ClusterUnreachable(f"{_place(login)} fails: {_safe(login, reason)}.")
     if 300 <= error.code < 400:
@@ -211,12 +213,12 @@ def _refusal(login: OAuthLogin, error: HTTPError) -> FerryError:
 def _no_answer(login: OAuthLogin, error: Exception) -> FerryError:
     cause = error.reason if isinstance(error, URLError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        said = cause.verify_message.rstrip(".")
-        reason = f"shows a certificate that is not trusted: {said}"
+        message = cause.verify_message.rstrip(".")
+        reason = f"shows a certificate that is not trusted: {message}"
         return AccessDenied(f"{_place(login)} {reason}.", advice=_TRUST)
-    said = _safe(login, str(cause) or type(cause).__name__)
+    message = _safe(login, str(cause) or type(cause).__name__)
     advice = f"Check {ENDPOINT}, and that this machine reaches it."
-    return ClusterUnreachable(f"{_place(login)} cannot be reached: {said}.", advice=advice)
+    return ClusterUnreachable(f"{_place(login)} cannot be reached: {message}.", advice=advice)
 
 
 def _denial(login: OAuthLogin, reason: str) -> AccessDenied:
@@ -235,10 +237,10 @@ def _safe(login: OAuthLogin, text: str) -> str:
 
 def _json(content: bytes) -> Mapping[str, Any]:
     try:
-        told = read_json(content)
+        document = read_json(content)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 class _NoRedirect(HTTPRedirectHandler):

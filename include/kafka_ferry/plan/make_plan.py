@@ -175,15 +175,15 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     """Collects the plan's content, topic by topic."""
     yield from (Note("", sentence) for sentence in state.unknown)
     if state.source.groups is not None:
-        named = unused_patterns_notes(flow.source.alias, state.source.groups, flow.groups)
-        yield from (Note("", sentence) for sentence in named)
+        sentences = unused_patterns_notes(flow.source.alias, state.source.groups, flow.groups)
+        yield from (Note("", sentence) for sentence in sentences)
     if state.target.untiered:
         yield Note("", no_tiers(flow.target.alias))
     selection = selection_of(flow, state)
     source = state.source
     missing = missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
     wanted = options.topic_filter
-    yield from (it for it in missing if wanted is None or wanted.matches(it.topic))
+    yield from (item for item in missing if wanted is None or wanted.matches(item.topic))
     astray = {
         skip.topic: refusal
         for skip in selection.skipped
@@ -191,7 +191,9 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     }
     yield from unused_options(flow, selection, astray)
     yield from unused_registries(flow)
-    yield from (Note("", f"{it.key}: {it.reason}. {it.advice}".rstrip()) for it in doubts(flow))
+    yield from (
+        Note("", f"{item.key}: {item.reason}. {item.advice}".rstrip()) for item in doubts(flow)
+    )
     if options.topics:
         selection, note = narrow(flow, selection, options)
         yield note

@@ -153,8 +153,8 @@ def _place(
     is_filled = pair.preserved and fill_end(position) < 0
     begins_at = None
     if target in positions.unconfirmed:
-        asked = flow.offsets_start.of(pair.topic) if pair.preserved else "log-start"
-        begins_at = start_of(asked, bounds.start).offset
+        mirror_start = flow.offsets_start.of(pair.topic) if pair.preserved else "log-start"
+        begins_at = start_of(mirror_start, bounds.start).offset
     return Place(
         position.offset,
         bounds,
@@ -166,7 +166,7 @@ def _place(
         begins_at=begins_at,
         mismatch=state.target.mismatches.get(target),
         is_beyond=target in state.target.beyond,
-        is_compacted=any(it.is_compacted for it in (pair.source, pair.remote) if it),
+        is_compacted=any(topic.is_compacted for topic in (pair.source, pair.remote) if topic),
     )
 
 

@@ -82,7 +82,7 @@ class Kept:
             return []
         kept = [(kind, self.names[kind]) for kind in KINDS if kind in self.names]
         things = ", ".join(
-            f"{count_of_kind(kind, len(it))} ({first_of(it, _SHOWN)})" for kind, it in kept
+            f"{count_of_kind(kind, len(names))} ({first_of(names, _SHOWN)})" for kind, names in kept
         )
         source, target = flow.source.alias, flow.target.alias
         text = (
@@ -96,11 +96,11 @@ class Kept:
     def _why(self, flow: Flow) -> str:
         if flow.removals_cluster_id:
             return f"removals.cluster.id is {flow.removals_cluster_id}"
-        named = ", ".join(sorted(self.clusters - {""}))
-        if not named:
+        clusters = ", ".join(sorted(self.clusters - {""}))
+        if not clusters:
             return "the ledger does not say for which cluster what it lacks was created"
         other = ", or for one that the ledger does not name" if "" in self.clusters else ""
-        return f"what it lacks was created for the cluster {named}{other}"
+        return f"what it lacks was created for the cluster {clusters}{other}"
 
 
 def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list[Any]:
@@ -113,9 +113,9 @@ def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list
     """
     source_id, kept = state.source.cluster_id, Kept()
     foreign, passed, withheld = set[str](), list[Any](), list[Any]()
-    held, others = list[AclChange](), _copies_of_others(flow, state)
+    held, other_copies = list[AclChange](), _copies_of_others(flow, state)
     for step in steps:
-        if _allows_on(others, step):
+        if _allows_on(other_copies, step):
             held.append(step)
             continue
         kind = _kind_of(step)
@@ -128,13 +128,13 @@ def gate_removals(flow: Flow, state: ClusterState, steps: Iterable[Any]) -> list
         if isinstance(step, ConfigChange):
             foreign.add(step.remote_topic)
     # ACLs are only safe together: what denies stays with what it limits.
-    waiting = [it.acl for it in withheld if isinstance(it, AclChange) and not it.widens]
+    waiting = [item.acl for item in withheld if isinstance(item, AclChange) and not item.widens]
     for step in sorted(needed_denials(passed, waiting), key=str):
         passed.remove(step)
         kept.add("ACL", _name_of(step), _cluster_of_step(step, state))
     # A change of their other configs would say in the ledger that they are copies of this cluster's topics.
-    left = (it for it in passed if not (_is_of_configs(it) and it.remote_topic in foreign))
-    return [*left, *kept.notes(flow, source_id), *_held_notes(flow, source_id, held, others)]
+    left = (item for item in passed if not (_is_of_configs(item) and item.remote_topic in foreign))
+    return [*left, *kept.notes(flow, source_id), *_held_notes(flow, source_id, held, other_copies)]
 
 
 def _copies_of_others(flow: Flow, state: ClusterState) -> Mapping[str, str]:
@@ -149,23 +149,23 @@ def _copies_of_others(flow: Flow, state: ClusterState) -> Mapping[str, str]:
     return {name: cluster for name, cluster in names if cluster not in ("", source_id)}
 
 
-def _allows_on(others: Mapping[str, str], step: object) -> TypeGuard[AclChange]:
+def _allows_on(other_copies: Mapping[str, str], step: object) -> TypeGuard[AclChange]:
     """Whether a step allows something that may be about copies of another cluster's topics."""
-    if not (others and isinstance(step, AclChange) and step.change == "grant"):
+    if not (other_copies and isinstance(step, AclChange) and step.change == "grant"):
         return False
     acl = step.acl
     if acl.permission != "ALLOW":
         return False
-    return acl.resource_type != "TOPIC" or any(map(acl.covers, others))
+    return acl.resource_type != "TOPIC" or any(map(acl.covers, other_copies))
 
 
 def _held_notes(
-    flow: Flow, source_id: str, held: Sequence[AclChange], others: Mapping[str, str]
+    flow: Flow, source_id: str, held: Sequence[AclChange], other_copies: Mapping[str, str]
 ) -> list[Note]:
     if not held:
         return []
     source, target = flow.source.alias, flow.target.alias
-    clusters = ", ".join(sorted(set(others.values())))
+    clusters = ", ".join(sorted(set(other_copies.values())))
     acls = first_of([str(change.acl) for change in held], _SHOWN)
     text = (
         f"{source} is the cluster {source_id}, and {target} has copies of topics of the cluster {clusters}: what "
@@ -192,12 +192,12 @@ def excesses_of(
         if kind and not (isinstance(step, Retirement) and not step.is_due(at)):
             names[kind].append(_name_of(step))
     created, emptied = _count_created(state), why_emptied(flow, state)
-    found = (
+    candidates = (
         excess_of(flow, kind, names[kind], created[kind], emptied=emptied)
         for kind in KINDS
         if kind in names
     )
-    return tuple(excess for excess in found if excess)
+    return tuple(excess for excess in candidates if excess)
 
 
 def why_emptied(flow: Flow, state: ClusterState) -> str:
@@ -262,29 +262,31 @@ def withhold(plan: Plan) -> Plan:
     changes = tuple(filter(stays, topics.config_changes))
     changed = {change.remote_topic for change in changes}
     kept = (_with_configs(sets, unset.get(sets.remote_topic, ())) for sets in topics.set_configs)
-    due = [it for it in topics.retirements if not stays(it) and it.is_due(plan.at)]
+    due = [item for item in topics.retirements if not stays(item) and item.is_due(plan.at)]
     return replace(
         plan,
         topics=replace(
             topics,
             config_changes=changes,
             set_configs=tuple(
-                it
-                for it in kept
-                if it.remote_topic in changed
-                or it.remote_topic not in unset
-                or it.configs != it.before
+                item
+                for item in kept
+                if item.remote_topic in changed
+                or item.remote_topic not in unset
+                or item.configs != item.before
             ),
             drifts=tuple(
                 replace(
-                    it, overwritten=it.overwritten and it.name not in unset.get(it.remote_topic, ())
+                    item,
+                    overwritten=item.overwritten
+                    and item.name not in unset.get(item.remote_topic, ()),
                 )
-                for it in topics.drifts
+                for item in topics.drifts
             ),
             # They stay missed: else their time would begin again.
             retirements=tuple(
-                replace(it, due=max(it.due, plan.at + 1)) if it in due else it
-                for it in topics.retirements
+                replace(item, due=max(item.due, plan.at + 1)) if item in due else item
+                for item in topics.retirements
             ),
         ),
         access=replace(
@@ -304,7 +306,10 @@ def takes_away(plan: Plan) -> bool:
     """Whether a plan takes anything away on the target."""
     topics, access = plan.topics, plan.access
     steps = (
-        *(*topics.config_changes, *(it for it in topics.retirements if it.is_due(plan.at))),
+        *(
+            *topics.config_changes,
+            *(retirement for retirement in topics.retirements if retirement.is_due(plan.at)),
+        ),
         *(*access.acl_changes, *access.quota_changes, *access.user_changes),
     )
     return bool(plan.removals.offset_deletions) or any(map(_kind_of, steps))
@@ -375,14 +380,14 @@ def _source_of(remote_topic: str, state: ClusterState) -> str:
 def _count_created(state: ClusterState) -> Mapping[RemovalKind, int]:
     """How many things of each kind the flow has created."""
     applied: Applied = state.ledger.applied
-    there = {topic.topic_id or topic.name for topic in state.target.topics.values()}
+    existing = {topic.topic_id or topic.name for topic in state.target.topics.values()}
     marks = state.ledger.marks.values()
     return {
         "ACL": len(applied.acls),
         "client quota": len(applied.quotas),
         "SCRAM user": len(applied.users),
-        "config": sum(len(applied.configs.get(key, ())) for key in there),
-        "topic": sum(mark.created and mark.remote_topic_id in there for mark in marks),
+        "config": sum(len(applied.configs.get(key, ())) for key in existing),
+        "topic": sum(mark.created and mark.remote_topic_id in existing for mark in marks),
     }
 
 

@@ -25,9 +25,13 @@ def same_names(one: Flow, other: Flow) -> Iterator[str]:
         return
     first, second = policy_of(one), policy_of(other)
     names = dict.fromkeys(filter(is_topic_name, (*one.topics, *other.topics)))
-    mine = {first.remote_topic(it): it for it in names if one.topic_filter.matches(it)}
-    theirs = {second.remote_topic(it): it for it in names if other.topic_filter.matches(it)}
-    shared = sorted(mine.keys() & theirs.keys())
+    first_names = {
+        first.remote_topic(name): name for name in names if one.topic_filter.matches(name)
+    }
+    second_names = {
+        second.remote_topic(name): name for name in names if other.topic_filter.matches(name)
+    }
+    shared = sorted(first_names.keys() & second_names.keys())
     if shared:
         yield f"{one.name} and {other.name} both write {', '.join(shared)}: {_ADVICE}"
     elif first.remote_topic(_ANY) == second.remote_topic(_ANY) and _has_pattern(one, other):
@@ -62,4 +66,4 @@ def _is_meant(*flows: Flow) -> bool:
 
 
 def _has_pattern(*flows: Flow) -> bool:
-    return all(any(not is_topic_name(it) for it in flow.topics) for flow in flows)
+    return all(any(not is_topic_name(pattern) for pattern in flow.topics) for flow in flows)

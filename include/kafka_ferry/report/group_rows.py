@@ -46,8 +46,10 @@ def group_rows(moves: GroupMoves) -> list[GroupReportRow]:
 
 def group_counts(moves: GroupMoves) -> str:
     """How many groups there are, and how many of their offsets were committed, held and so on."""
-    found = Counter(one.action for _, one in moves.partitions())
-    counts = [f"{found[action]:,} {word}" for action, word in _WORDS.items() if found[action]]
+    by_action = Counter(one.action for _, one in moves.partitions())
+    counts = [
+        f"{by_action[action]:,} {word}" for action, word in _WORDS.items() if by_action[action]
+    ]
     offsets = f"; offsets: {', '.join(counts)}" if counts else ""
     return f"{count(len(moves.groups), 'group')}{offsets}"
 

@@ -55,12 +55,12 @@ def samples(report: RunReport, detail: Detail = "partition") -> Iterator[Sample]
             and maximum, and lags to the largest.
     """
     flow = {"source": report.source, "target": report.target}
-    found = report.measures
-    for tags, partitions in _by_tags(flow, found.partitions, detail):
-        yield from _tag(tags, _of_partitions(partitions, found.copying_seconds))
+    measures = report.measures
+    for tags, partitions in _by_tags(flow, measures.partitions, detail):
+        yield from _tag(tags, _of_partitions(partitions, measures.copying_seconds))
     for tags, groups in _by_tags(flow, _group_rows(report.groups), detail):
         yield from _tag(tags, _of_groups(groups))
-    yield from _tag(flow, _of_flow(report, found))
+    yield from _tag(flow, _of_flow(report, measures))
 
 
 def _tag(tags: Mapping[str, str], untagged: Iterable[Sample]) -> Iterator[Sample]:
@@ -73,7 +73,7 @@ def _by_tags(
     flow: Mapping[str, str], rows: Iterable[_T], detail: Detail
 ) -> Iterator[tuple[dict[str, str], list[_T]]]:
     """The rows that have the same tags, with these."""
-    found: dict[tuple[tuple[str, str], ...], list[_T]] = defaultdict(list)
+    rows_by_tags: dict[tuple[tuple[str, str], ...], list[_T]] = defaultdict(list)
     for row in rows:
         tags = dict(flow)
         if isinstance(row, _GroupRow):
@@ -82,8 +82,8 @@ def _by_tags(
             tags["topic"] = row.remote_topic
         if detail == "partition":
             tags["partition"] = str(row.partition)
-        found[tuple(tags.items())].append(row)
-    for key, same in found.items():
+        rows_by_tags[tuple(tags.items())].append(row)
+    for key, same in rows_by_tags.items():
         yield dict(key), same
 
 
@@ -134,7 +134,7 @@ def _of_groups(rows: list[_GroupRow]) -> Iterator[Sample]:
         yield _untagged_sample("group-records-behind", sum(behind))
 
 
-def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
+def _of_flow(report: RunReport, measures: Measures) -> Iterator[Sample]:
     for state in _STATES:
         yield Sample("run-state", {"state": state}, float(state == report.state))
     yield _untagged_sample("run-planned-seconds", report.times.planned_at / 1000)
@@ -144,7 +144,7 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
         yield Sample("run-step-seconds", {"step": step}, seconds)
     yield _untagged_sample("run-records", report.counts.records)
     yield _untagged_sample("run-bytes", report.counts.bytes)
-    yield _untagged_sample("run-partitions", len(found.partitions))
+    yield _untagged_sample("run-partitions", len(measures.partitions))
     for reason, count in ({Reason.LOST: 0} | dict(report.counts.reasons)).items():
         yield Sample("run-offsets-without-record", {"reason": str(reason)}, count)
     for why, count in report.counts.rebuilt.items():
@@ -155,8 +155,8 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
     actions.update(move.action for _, move in (report.groups or GroupMoves(0)).partitions())
     for action, count in actions.items():
         yield Sample("group-offsets", {"action": action}, count)
-    if found.verified_until:
-        yield _untagged_sample("verified-until-seconds", found.verified_until / 1000)
+    if measures.verified_until:
+        yield _untagged_sample("verified-until-seconds", measures.verified_until / 1000)
     if report.proof.oldest_proof:
         yield _untagged_sample("oldest-proof-seconds", report.proof.oldest_proof / 1000)
 

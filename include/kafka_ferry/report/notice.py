@@ -88,8 +88,8 @@ class Notice(AsJson):
         """The worst of it in one line."""
         if not self.facts:
             return f"{self.flow}: nothing to tell"
-        worst, *others = self.facts
-        more = f" (and {len(others)} more)" if others else ""
+        worst, *rest = self.facts
+        more = f" (and {len(rest)} more)" if rest else ""
         return one_line(f"{self.flow}: {worst.headline}{more}")
 
     @property
@@ -106,12 +106,12 @@ class Notice(AsJson):
 
 def fact(event: Event, headline: str, sentences: Iterable[str] = (), advice: str = "") -> Fact:
     """A fact with no more sentences than fit into a message."""
-    said = [" ".join(sentence.split()) for sentence in sentences]
+    lines = [" ".join(sentence.split()) for sentence in sentences]
     shown = (
         sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()} ..."
-        for sentence in said[:DETAILS]
+        for sentence in lines[:DETAILS]
     )
-    return Fact(event, headline, tuple(shown), max(0, len(said) - DETAILS), advice)
+    return Fact(event, headline, tuple(shown), max(0, len(lines) - DETAILS), advice)
 
 
 def sorted_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
@@ -170,7 +170,7 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
     problems = report.problems if report else RunProblems()
     verdict, is_judged = report.proof.verdict if report else None, False
     refused = problems.refused
-    told: set[Refusal | Failure | str] = {*refused}
+    reported: set[Refusal | Failure | str] = {*refused}
     if refused:
         what = count(len(refused), "topic or partition", "topics or partitions")
         advice = (
@@ -187,8 +187,8 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
                 yield _failure(replace(end, part=StepPart("verify")), verdict.failures)
             is_judged = True
         elif not (problems.unapplied and end.record.details and end.part.step == "publish"):
-            new = [problem for problem in end.record.problems if problem not in told]
-            told.update(new)
+            new = [problem for problem in end.record.problems if problem not in reported]
+            reported.update(new)
             if new:
                 yield _failure(end, [*map(str, new)])
     if problems.unapplied:
@@ -212,10 +212,10 @@ def losses(report: RunReport) -> Iterator[Fact]:
     """Records that are lost for ever, and records that went to the dead letter topic."""
     counts = report.counts
     if counts.lost:
-        they = "offset was" if counts.lost == 1 else "offsets were"
+        wording = "offset was" if counts.lost == 1 else "offsets were"
         yield fact(
             "loss",
-            f"{counts.lost:,} {they} deleted on the source before they were copied",
+            f"{counts.lost:,} {wording} deleted on the source before they were copied",
             counts.losses,
             "They cannot be recovered. Run more often, or keep the source's records longer. "
             f"({_GUIDE}KafkaFerryRecordsLost)",
@@ -237,7 +237,7 @@ def losses(report: RunReport) -> Iterator[Fact]:
 
 
 def differences(
-    report: RunReport, seen: Collection[str] = (), *, whole: bool = True
+    report: RunReport, sent: Collection[str] = (), *, whole: bool = True
 ) -> Iterator[Fact]:
     """Drift and warnings, without those that were sent already.
 
@@ -245,9 +245,9 @@ def differences(
         report: the run's report.
         whole: whether the run was for all that the flow copies; otherwise its plan's notes only repeat
             its options.
-        seen: sentences that were sent for an earlier run, and are still true.
+        sent: sentences that were sent for an earlier run, and are still true.
     """
-    drifts = [sentence for sentence in report.topics.drifts if sentence not in seen]
+    drifts = [sentence for sentence in report.topics.drifts if sentence not in sent]
     if drifts:
         they_are = "is" if len(drifts) == 1 else "are"
         what = f"{count(len(drifts), 'setting')} of remote topics {they_are} not as this flow says"
@@ -256,7 +256,7 @@ def differences(
             "kafka-reassign-partitions.sh. (docs/topic-configs.md)"
         )
         yield fact("drift", what, drifts, advice)
-    warnings = [sentence for sentence in _warnings(report, whole) if sentence not in seen]
+    warnings = [sentence for sentence in _warnings(report, whole) if sentence not in sent]
     if warnings:
         what = count(len(warnings), "thing")
         yield fact("warning", f"{what} to look at", warnings, "The report has all of them.")

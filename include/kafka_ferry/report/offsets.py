@@ -80,11 +80,11 @@ def bars(accounts: Sequence[Account], most: int = MOST_BARS) -> list[OffsetsBar]
         accounts: of runs; those of backfills keep bars of their own.
         most: how many bars there may be, and as many of backfills.
     """
-    found = []
+    result = []
     for kind in (False, True):
-        mine = [account for account in accounts if account.backfill is kind]
-        found += [_bar(some) for some in _by_time(mine, most)]
-    return sorted(found, key=lambda bar: (bar.at, bar.backfill))
+        of_kind = [account for account in accounts if account.backfill is kind]
+        result += [_bar(some) for some in _by_time(of_kind, most)]
+    return sorted(result, key=lambda bar: (bar.at, bar.backfill))
 
 
 def _by_time(accounts: Sequence[Account], most: int) -> Iterable[list[Account]]:
@@ -137,7 +137,9 @@ def offset_rows(accounts: Iterable[Account], *, are_partitions: bool) -> list[Of
                 lost=reasons.get(Reason.LOST, 0),
                 rewinds=account.rewinds,
                 backfilled=backfills[name].offsets if name in backfills else 0,
-                last_at=max(it[name].last_at for it in (own, backfills) if name in it),
+                last_at=max(
+                    by_name[name].last_at for by_name in (own, backfills) if name in by_name
+                ),
                 reasons=reasons,
             )
         )
@@ -150,5 +152,5 @@ def _told_reasons(accounts: Iterable[Account]) -> dict[str, int]:
     for account in accounts:
         reasons.update(account.reasons)
         rest += account.offsets - account.copied - sum(account.reasons.values())
-    told = {reason: count for reason, count in sorted(reasons.items()) if count}
-    return told | ({UNACCOUNTED: rest} if rest else {})
+    counts = {reason: count for reason, count in sorted(reasons.items()) if count}
+    return counts | ({UNACCOUNTED: rest} if rest else {})

@@ -22,7 +22,7 @@ def render(report: RunReport) -> str:
     """The page for ``report``. Everything in it is escaped."""
     proof = report.proof
     verdict = proof.verdict or Verdict(success=False)
-    told = {sentence for check in verdict.expectations for sentence in check.sentences}
+    check_sentences = {sentence for check in verdict.expectations for sentence in check.sentences}
     off_partitions = _off(decisive("partitions", proof.verdict), proof.partitions)
     off_ranges = _off(decisive("ranges", proof.verdict), proof.ranges)
     groups = report.groups or GroupMoves(report.times.finished_at)
@@ -36,8 +36,8 @@ def render(report: RunReport) -> str:
         has_backfilled=any(row.ledger.backfill for row in proof.ranges),
         has_filtered=any(Reason.FILTERED in row.ledger.reasons for row in proof.ranges),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
-        failures=[failure for failure in verdict.failures if failure not in told],
-        warnings=[warning for warning in verdict.warnings if warning not in told],
+        failures=[failure for failure in verdict.failures if failure not in check_sentences],
+        warnings=[warning for warning in verdict.warnings if warning not in check_sentences],
         offsets={"copied": report.counts.records} | dict(report.counts.reasons),
         partitions=sorted(proof.partitions, key=lambda row: row not in off_partitions),
         ranges=sorted(proof.ranges, key=lambda row: row not in off_ranges),
@@ -84,8 +84,8 @@ def _failure_text(problems: RunProblems) -> str:
         what = count(len(problems.refused), "topic or partition", "topics or partitions")
         return f"{what} cannot be mirrored"
     steps = " and ".join(problems.step_failures)
-    they = "step" if len(problems.step_failures) == 1 else "steps"
-    return f"The {they} {steps} failed" if steps else ""
+    noun = "step" if len(problems.step_failures) == 1 else "steps"
+    return f"The {noun} {steps} failed" if steps else ""
 
 
 def _verified_text(report: RunReport) -> str:
@@ -109,8 +109,8 @@ def _differences(report: RunReport) -> Iterator[str]:
     """Differences between source and target that the flow's policies allow."""
     lost, dead_lettered = report.counts.lost, report.counts.dead_lettered
     if lost:
-        they = ("offset was", "it was") if lost == 1 else ("offsets were", "they were")
-        yield f"{lost:,} {they[0]} lost before {they[1]} copied"
+        wording = ("offset was", "it was") if lost == 1 else ("offsets were", "they were")
+        yield f"{lost:,} {wording[0]} lost before {wording[1]} copied"
     if dead_lettered:
         yield f"{count(dead_lettered, 'record')} went to the dead letter topic"
     rewound = report.proof.rewound(report.run)

@@ -82,7 +82,8 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines((f"NOTE {note}" for note in plan.remarks.notes), "warning")
     refused = plan.remarks.refused
     yield from _lines(
-        (f"REFUSED {it}" for it in refused) if verbose else refused_lines(refused), "refusal"
+        (f"REFUSED {refusal}" for refusal in refused) if verbose else refused_lines(refused),
+        "refusal",
     )
     yield from _lines((f"NOT APPLIED {sentence}" for sentence in plan.remarks.unapplied), "refusal")
 
@@ -100,8 +101,8 @@ def _summary(plan: Plan) -> str:
         return "nothing to do"
     partitions = counts.pop(Difference.PARTITIONS_TO_COPY, 0)
     copied = f"about {_all_amounts(plan)} in {count(partitions, 'partition')}{_returned_text(plan)}"
-    others = [f"{_DIFFERENCES[kind]}: {count:,}" for kind, count in counts.items()]
-    return "; ".join([copied, *others] if partitions else others)
+    changes = [f"{_DIFFERENCES[kind]}: {count:,}" for kind, count in counts.items()]
+    return "; ".join([copied, *changes] if partitions else changes)
 
 
 def _returned_text(plan: Plan) -> str:
@@ -122,9 +123,9 @@ def _topics(plan: Plan) -> Iterator[str]:
     work = sorted(range_ for range_ in plan.ranges if range_.is_work)
     for (topic, remote), group in groupby(work, attrgetter("topic", "remote_topic")):
         ranges = list(group)
-        found = [estimates[r.source] for r in ranges if r.source in estimates]
+        matching = [estimates[r.source] for r in ranges if r.source in estimates]
         offsets = sum(map(len, ranges))
-        rows.append((topic, remote, f"{len(ranges):,}", f"{offsets:,}", *_about(found)))
+        rows.append((topic, remote, f"{len(ranges):,}", f"{offsets:,}", *_about(matching)))
     return table(rows, "<<>>>>")
 
 
@@ -134,9 +135,9 @@ def _partitions(plan: Plan) -> Iterator[str]:
     rows = [("topic", "partition", "becomes", "start", "end", "offsets", "records", "bytes")]
     for range_ in sorted(range_ for range_ in plan.ranges if range_.is_work):
         numbers = (str(range_.start), str(range_.end), f"{len(range_):,}")
-        found = [estimates[range_.source]] if range_.source in estimates else []
+        matching = [estimates[range_.source]] if range_.source in estimates else []
         where = (range_.topic, str(range_.partition), range_.remote_topic)
-        rows.append((*where, *numbers, *_about(found)))
+        rows.append((*where, *numbers, *_about(matching)))
     return table(rows, "<><>>>>>")
 
 
@@ -154,9 +155,9 @@ def _amount(estimates: Sequence[Estimate]) -> str:
 
 
 def _all_amounts(plan: Plan) -> str:
-    beats = [it for it in plan.estimates if it.source.topic in plan.heartbeats]
-    others = [it for it in plan.estimates if it.source.topic not in plan.heartbeats]
-    return _amount(others) + and_heartbeats(sum(estimate.records for estimate in beats))
+    beats = [entry for entry in plan.estimates if entry.source.topic in plan.heartbeats]
+    rest = [entry for entry in plan.estimates if entry.source.topic not in plan.heartbeats]
+    return _amount(rest) + and_heartbeats(sum(estimate.records for estimate in beats))
 
 
 def _size(estimates: Sequence[Estimate]) -> str:
@@ -264,10 +265,10 @@ def _risks(risks: Iterable[Risk], *, verbose: bool) -> Iterator[str]:
     by_advice = sorted(risks, key=lambda risk: (risk.advice, -risk.offsets))
     for _, same in groupby(by_advice, attrgetter("advice")):
         alike = list(same)
-        told = alike if verbose or len(alike) <= _RISKS_TOLD else alike[:1]
-        yield from (f"RISK {risk}" for risk in told)
-        if others := [risk.topic for risk in alike[len(told) :]]:
-            yield f"RISK The same, with offsets of their own: {_some(others)}"
+        detailed = alike if verbose or len(alike) <= _RISKS_TOLD else alike[:1]
+        yield from (f"RISK {risk}" for risk in detailed)
+        if topics := [risk.topic for risk in alike[len(detailed) :]]:
+            yield f"RISK The same, with offsets of their own: {_some(topics)}"
 
 
 def refused_lines(refused: Iterable[Refusal]) -> Iterator[str]:
@@ -301,8 +302,8 @@ def topics_table(
     """
     largest = sorted(topics, key=lambda topic: (-size(topics[topic]), topic))
     rows = [heading, *(row(topic, [topics[topic]]) for topic in largest[:_TOPICS_SHOWN])]
-    if others := [topics[topic] for topic in largest[_TOPICS_SHOWN:]]:
-        rows.append(row(f"{len(others):,} others", others))
+    if rest := [topics[topic] for topic in largest[_TOPICS_SHOWN:]]:
+        rows.append(row(f"{len(rest):,} others", rest))
     if len(topics) > 1:
         rows.append(row("together", list(topics.values())))
     return table(rows, "<" + ">" * (len(heading) - 1))

@@ -213,13 +213,15 @@ def _span(
     start, end = offsets
     # Where the source has deleted older records, these may be of the window too.
     since = 0 if start == log_start else start
-    found = [(it, serial, name) for it, serial, name in rows if it[0] < end and it[1] > since]
+    found = [
+        (span, serial, name) for span, serial, name in rows if span[0] < end and span[1] > since
+    ]
     return CertifiedSpan(
         source,
         tuple(dict.fromkeys(name for _, _, name in found)),
         offsets,
         tuple(sorted({serial for _, serial, _ in found})),
-        tuple(_uncovered_parts(offsets, (it for it, _, _ in found))),
+        tuple(_uncovered_parts(offsets, (span for span, _, _ in found))),
     )
 
 

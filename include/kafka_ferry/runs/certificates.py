@@ -85,12 +85,14 @@ def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None
         key: whose signature each has to have; None where signatures are not looked at.
     """
     yield from faults_of_chain(found.all, key)
-    there = {one.header.serial for one in found.on_target}
+    serials = {one.header.serial for one in found.on_target}
     pruned = pruning_of(found.all, key)
     for one in found.in_state:
         if one.header.flow != flow.name:
             yield f"{one.name} is in the state folder of {flow.name}."
-        elif one.header.serial not in there and (not pruned or one.header.serial > pruned.through):
+        elif one.header.serial not in serials and (
+            not pruned or one.header.serial > pruned.through
+        ):
             yield (
                 f"{one.name} is in the state folder, and not in {_topic(flow)}: `ferry certificate restore` puts it "
                 "back."
@@ -196,10 +198,10 @@ def read_back(
         name = f"{source} [{row['start']}, {row['end']})"
         present = read_ranges(context, control, ranges).present
         if not present:
-            said = (
+            sentences = (
                 f"{row['remote_topic']} does not have it any more, or the ledger does not know it."
             )
-            yield ReadBack(name, one.name, said)
+            yield ReadBack(name, one.name, sentences)
             continue
         yield _compare(name, one, row, present[0].recount)
 

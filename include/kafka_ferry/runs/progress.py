@@ -138,7 +138,11 @@ class _Lines:
         now = time.monotonic()
         since_s, self._last_at = max(now - self._last_at, 0.001), now
         topics = self._tally.topics
-        moved = [topic for topic, it in topics.items() if self._last[topic] != (it.done, it.bytes)]
+        moved = [
+            topic
+            for topic, progress in topics.items()
+            if self._last[topic] != (progress.done, progress.bytes)
+        ]
         moved.sort(key=lambda topic: -topics[topic].bytes + self._last[topic][1])
         sent = sum(topics[topic].bytes - self._last[topic][1] for topic in moved)
         for topic in moved[:_TOPICS_AT_ONCE] if len(topics) > 1 else ():
@@ -153,7 +157,7 @@ class _Lines:
         waited = waits.since(self._last_waits).text(*self._aliases)
         log.info("%s", f"{line} ({waited})" if waited and whole.left else line)
         self._last_waits = waits
-        self._last = {topic: (it.done, it.bytes) for topic, it in topics.items()}
+        self._last = {topic: (progress.done, progress.bytes) for topic, progress in topics.items()}
 
     def _left_s(self, copied: CopiedCounts) -> float | None:
         """Estimates how many seconds are left at the speed so far; None before it has begun."""

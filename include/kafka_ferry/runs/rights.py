@@ -71,16 +71,18 @@ def needed_rights(flow: Flow) -> tuple[NeededRight, ...]:
     Raises:
         ConfigError: as ``policy_of``.
     """
-    found: dict[tuple[Side, Right], NeededRight] = {}
+    rights: dict[tuple[Side, Right], NeededRight] = {}
     for need in NEEDS:
-        for it in need.of(flow):
-            found.setdefault((it.side, it.right), it)
+        for right in need.of(flow):
+            rights.setdefault((right.side, right.right), right)
     return tuple(
-        it
-        for it in found.values()
+        right
+        for right in rights.values()
         if not any(
-            other.side == it.side and other.right != it.right and other.right.implies(it.right)
-            for other in found.values()
+            other.side == right.side
+            and other.right != right.right
+            and other.right.implies(right.right)
+            for other in rights.values()
         )
     )
 
@@ -383,9 +385,9 @@ authorizers take the one for the other. With another authorizer, grant both.
 def rights_page() -> str:
     """The list as Markdown."""
     rows = (
-        f"| {it.side} | {', '.join(f'`{name}`' for name in it.operations)} | {it.on[1]} | {it.why} "
-        f"| {it.when or 'all'} |"
-        for it in NEEDS
+        f"| {need.side} | {', '.join(f'`{name}`' for name in need.operations)} | {need.on[1]} | {need.why} "
+        f"| {need.when or 'all'} |"
+        for need in NEEDS
     )
     return _HEAD + "\n".join(rows) + "\n"
 

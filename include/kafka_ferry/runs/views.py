@@ -170,22 +170,22 @@ class FlowViews:
         ledger = flow_ledger(self._flow)
         key = (self._state.location, "ranges", run)
         stamp = (ledger.next_offset, 0)
-        found: tuple[RangeView, ...] = LARGE.get(
+        views: tuple[RangeView, ...] = LARGE.get(
             key, stamp, lambda: _ranges(ledger, counts_of_run(ledger, run))
         )
-        return found
+        return views
 
     def ranges_of(self, topic: str, partition: int) -> tuple[RangeView, ...]:
         """The ranges of a partition of the source that runs have committed, the newest first."""
         ledger = flow_ledger(self._flow)
         source = TopicPartition(topic, partition)
         key = (self._state.location, "ranges of", topic, str(partition))
-        found: tuple[RangeView, ...] = LARGE.get(
+        views: tuple[RangeView, ...] = LARGE.get(
             key,
             (ledger.next_offset, 0),
             lambda: _ranges(ledger, counts_of_partition(ledger, source)),
         )
-        return tuple(sorted(found, key=lambda view: (view.at, view.start), reverse=True))
+        return tuple(sorted(views, key=lambda view: (view.at, view.start), reverse=True))
 
     def offsets(
         self, topic: str | None = None, partition: int | None = None
@@ -242,9 +242,9 @@ class FlowViews:
         views: list[tuple[PartitionView, ...]] = []
         for summary in reversed(self.history()):
             files = self._folder(summary.run).files
-            found = LARGE.load(files, REPORT_DATA, _partitions) or ()
-            views.insert(0, found)
-            if (summary.scope.is_whole and found) or len(views) > _OVERLAID:
+            rows = LARGE.load(files, REPORT_DATA, _partitions) or ()
+            views.insert(0, rows)
+            if (summary.scope.is_whole and rows) or len(views) > _OVERLAID:
                 break
         return views
 

@@ -170,8 +170,8 @@ def _whereabouts(
 def _reason(copied: CopiedRange, offset: int) -> str:
     if any(start <= offset < end for start, end in copied.lost):
         return "lost"
-    named = [reason for reason, count in copied.reasons.items() if count and reason != "lost"]
-    return _OR.join(sorted(named)) or "unknown"
+    reasons = [reason for reason, count in copied.reasons.items() if count and reason != "lost"]
+    return _OR.join(sorted(reasons)) or "unknown"
 
 
 def _now(
@@ -212,19 +212,21 @@ def _as_read(
         return one
     ledger_offset = one.ledger_offset
     ranges = list(context.ledger.ranges_in_topic(ledger_offset, ledger_offset + 1))
-    writers = {it.producer_id for it in ranges if _is_own_transaction(it.copied)}
+    writers = {entry.producer_id for entry in ranges if _is_own_transaction(entry.copied)}
     with connect(context.flow.target) as cluster:
         batch, is_aborted = retry(
             lambda: batch_and_fate_at(cluster, partition_log(cluster, one.target), at)
         )
     is_ours = batch and not is_aborted and (not writers or batch.header.producer_id in writers)
-    record = next((it for it in read_records(batch) if it[0] == at), None) if batch else None
+    record = (
+        next((entry for entry in read_records(batch) if entry[0] == at), None) if batch else None
+    )
     if record and is_ours:
         # Of what another mirror has written, only the source tells what it was.
         is_taken = any(
-            it.copied.adopted and not it.copied.preserved
-            for it in ranges
-            if it.target == one.target
+            entry.copied.adopted and not entry.copied.preserved
+            for entry in ranges
+            if entry.target == one.target
         )
         if not (is_taken and _is_another(context.flow, source, offset, one, record)):
             return one
@@ -295,7 +297,8 @@ def _is_own_transaction(copied: CopiedRange) -> bool:
 def _as_appended(one: Whereabouts, later: Sequence[Whereabouts]) -> Whereabouts:
     """Only what the target has lost is copied to it a second time, by a repair."""
     is_again = any(
-        it.window and it.target_offset is not None and it.target == one.target for it in later
+        place.window and place.target_offset is not None and place.target == one.target
+        for place in later
     )
     return replace(one, state="lost") if is_again and one.state == "there" else one
 

@@ -57,37 +57,37 @@ def limit_answers(client: Any, seconds: float) -> None:
     client.event_hooks = {"request": [ask_plain], "response": [bound]}
 
 
-def require_kind(kind: type[_T], found: object, what: str) -> _T:
+def require_kind(kind: type[_T], value: object, what: str) -> _T:
     """A value of a kind, with ``what`` it is for the error."""
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise ValueError(f"its {what} is {found!r:.80}")
-    return found
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"its {what} is {value!r:.80}")
+    return value
 
 
-def id_of(found: object) -> int:
+def id_of(value: object) -> int:
     """An id as records hold it, in four bytes."""
-    if not 0 <= require_kind(int, found, "id") < 2**31:
-        raise ValueError(f"its id is {found!r:.80}")
-    return require_kind(int, found, "id")
+    if not 0 <= require_kind(int, value, "id") < 2**31:
+        raise ValueError(f"its id is {value!r:.80}")
+    return require_kind(int, value, "id")
 
 
-def list_of(kind: type[_T], found: object, what: str) -> list[_T]:
+def list_of(kind: type[_T], values: object, what: str) -> list[_T]:
     """A list of values of a kind, ascending."""
-    if not isinstance(found, list):
-        raise ValueError(f"the list of {what}s is {found!r:.80}")
-    return sorted(require_kind(kind, it, what) for it in found)
+    if not isinstance(values, list):
+        raise ValueError(f"the list of {what}s is {values!r:.80}")
+    return sorted(require_kind(kind, value, what) for value in values)
 
 
-def version_of(found: Any) -> SchemaVersion:
+def version_of(entry: Any) -> SchemaVersion:
     """Where a schema is."""
     return SchemaVersion(
-        require_kind(str, found.subject, "subject"), require_kind(int, found.version, "version")
+        require_kind(str, entry.subject, "subject"), require_kind(int, entry.version, "version")
     )
 
 
-def _guid_of(found: object) -> str:
+def _guid_of(value: object) -> str:
     """A GUID as records hold it, in sixteen bytes; "" of any other text."""
-    guid = require_kind(str, found or "", "GUID")
+    guid = require_kind(str, value or "", "GUID")
     try:
         return guid and str(uuid.UUID(guid))
     except ValueError:
@@ -114,8 +114,8 @@ def schema_of(at: SchemaVersion, schema_id: int, guid: object, schema: Any) -> R
         text=require_kind(str, schema.schema_str, "schema"),
         kind=require_kind(str, schema.schema_type or "AVRO", "schema's type"),
         references=tuple(
-            (require_kind(str, it.name, "reference"), version_of(it))
-            for it in schema.references or ()
+            (require_kind(str, reference.name, "reference"), version_of(reference))
+            for reference in schema.references or ()
         ),
         guid=_guid_of(guid),
         more=more,

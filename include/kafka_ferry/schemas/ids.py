@@ -72,7 +72,7 @@ class FlowSchemas:
     @property
     def ids(self) -> dict[int, int]:
         """By the source's id, the target's."""
-        return {it.source_id: it.target_id for it in self.schemas}
+        return {schema.source_id: schema.target_id for schema in self.schemas}
 
     @property
     def guids(self) -> dict[str, str]:
@@ -82,9 +82,9 @@ class FlowSchemas:
         version on the target.
         """
         return {
-            it.source_guid: it.target_guid
-            for it in self.schemas
-            if it.source_guid and it.target_guid
+            schema.source_guid: schema.target_guid
+            for schema in self.schemas
+            if schema.source_guid and schema.target_guid
         }
 
     @property
@@ -99,20 +99,20 @@ def stored_schemas(state: StateFolder) -> FlowSchemas:
     if content is None:
         return FlowSchemas()
     try:
-        found = read_json(content)
-        if found["version"] != _VERSION:
-            raise ValueError(f"version {found['version']}")
+        stored = read_json(content)
+        if stored["version"] != _VERSION:
+            raise ValueError(f"version {stored['version']}")
         # An id that is a text would be a part of the address that a registry is asked at.
-        kept = {"schemas": found["schemas"], "remote_topics": found["topics"]}
+        kept = {"schemas": stored["schemas"], "remote_topics": stored["topics"]}
         return TypeAdapter(FlowSchemas).validate_python(kept)
     except (ValueError, KeyError, TypeError) as error:
         log.warning("The stored ids of schemas cannot be read and are asked for again: %s", error)
         return FlowSchemas()
 
 
-def store_schemas(state: StateFolder, found: FlowSchemas) -> None:
+def store_schemas(state: StateFolder, flow_schemas: FlowSchemas) -> None:
     """Store it in the state folder of a flow, or of a run."""
-    state.folder(_FOLDER).write(_FILE, _text(found))
+    state.folder(_FOLDER).write(_FILE, _text(flow_schemas))
 
 
 def forget_schemas(state: StateFolder) -> None:
@@ -120,21 +120,23 @@ def forget_schemas(state: StateFolder) -> None:
     state.delete_folder(_FOLDER)
 
 
-def _text(found: FlowSchemas) -> str:
+def _text(flow_schemas: FlowSchemas) -> str:
     content = {
         "version": _VERSION,
-        "schemas": [asdict(it) for it in sorted(found.schemas, key=lambda it: it.source_id)],
-        "topics": dict(sorted(found.remote_topics.items())),
+        "schemas": [
+            asdict(schema) for schema in sorted(flow_schemas.schemas, key=lambda it: it.source_id)
+        ],
+        "topics": dict(sorted(flow_schemas.remote_topics.items())),
     }
     return json.dumps(content, indent=1)
 
 
-def packed_schemas(found: FlowSchemas | None) -> bytes:
+def packed_schemas(flow_schemas: FlowSchemas | None) -> bytes:
     """What tasks need of it, small: names and ids compress well; empty for None."""
-    return zlib.compress(pickle.dumps(found)) if found else b""
+    return zlib.compress(pickle.dumps(flow_schemas)) if flow_schemas else b""
 
 
 def unpacked_schemas(packed: bytes) -> FlowSchemas | None:
     """Unpacks what ``packed_schemas`` packed."""
-    found: FlowSchemas | None = pickle.loads(zlib.decompress(packed)) if packed else None
-    return found
+    flow_schemas: FlowSchemas | None = pickle.loads(zlib.decompress(packed)) if packed else None
+    return flow_schemas

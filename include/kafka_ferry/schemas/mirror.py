@@ -107,24 +107,24 @@ class SchemaMirror:
             return None
         self.digests[schema.id] = schema.digest
         wanted = self._target_schema(schema)
-        found = self.target.find(wanted) if wanted else None
-        if found is None and wanted and self.changes:
+        existing = self.target.find(wanted) if wanted else None
+        if existing is None and wanted and self.changes:
             try:
                 self._register(wanted)
-                found = self.target.find(wanted)
+                existing = self.target.find(wanted)
             except RegistryRefused as error:
                 self.problems.append(str(error))
-        if found is None:
+        if existing is None:
             self.missing.append(at)
             return None
-        if self.keep_ids and found.id != schema.id:
+        if self.keep_ids and existing.id != schema.id:
             self.problems.append(
-                f"{found.at} has the id {found.id} on the target, and not {schema.id} as on the source: "
+                f"{existing.at} has the id {existing.id} on the target, and not {schema.id} as on the source: "
                 "with sync.schemas: keep-ids, nothing else may register schemas there."
             )
         self.mirrored[at] = MirroredSchema(
-            *(schema.id, found.id, found.at.subject, found.at.version),
-            *(schema.guid, found.guid, schema.digest, found.digest),
+            *(schema.id, existing.id, existing.at.subject, existing.at.version),
+            *(schema.guid, existing.guid, schema.digest, existing.digest),
         )
         return self.mirrored[at]
 
@@ -134,12 +134,12 @@ class SchemaMirror:
         for name, at in schema.references:
             self._chain += 1
             try:
-                found = self.at_target(at)
+                mirrored = self.at_target(at)
             finally:
                 self._chain -= 1
-            if found is None:
+            if mirrored is None:
                 return None
-            references.append((name, SchemaVersion(found.subject, found.version)))
+            references.append((name, SchemaVersion(mirrored.subject, mirrored.version)))
         at = SchemaVersion(self.names.remote(schema.at.subject), schema.at.version)
         return replace(schema, at=at, references=tuple(references))
 
@@ -183,26 +183,31 @@ def still_mirrored(
     equality = _Equality(source, target)
     for schema in stored:
         try:
-            here = source.with_id(schema.source_id)
-            there = target.schema(SchemaVersion(schema.subject, schema.version))
-            is_one = here is not None and equality.holds(here, there)
-            has_guids = _has_guids(source, schema, there)
+            source_schema = source.with_id(schema.source_id)
+            target_schema = target.schema(SchemaVersion(schema.subject, schema.version))
+            is_one = source_schema is not None and equality.holds(source_schema, target_schema)
+            has_guids = _has_guids(source, schema, target_schema)
         except RegistryRefused:
             continue
-        is_as_before = here is not None and here.digest == schema.source_digest
-        is_as_before &= (there.id, there.digest) == (schema.target_id, schema.target_digest)
+        is_as_before = source_schema is not None and source_schema.digest == schema.source_digest
+        is_as_before &= (target_schema.id, target_schema.digest) == (
+            schema.target_id,
+            schema.target_digest,
+        )
         if is_one and is_as_before:
             yield schema if has_guids else replace(schema, source_guid="", target_guid="")
 
 
-def _has_guids(source: SchemaRegistry, stored: MirroredSchema, there: RegisteredSchema) -> bool:
+def _has_guids(
+    source: SchemaRegistry, stored: MirroredSchema, target_schema: RegisteredSchema
+) -> bool:
     """Whether the GUIDs are those of the schemas: with the schema of an id, a registry gives none."""
-    if stored.target_guid != there.guid:
+    if stored.target_guid != target_schema.guid:
         return False
-    if stored.source_guid in ("", there.guid):
+    if stored.source_guid in ("", target_schema.guid):
         return True
-    here = source.with_guid(stored.source_guid)
-    return here is not None and here.digest == stored.source_digest
+    source_schema = source.with_guid(stored.source_guid)
+    return source_schema is not None and source_schema.digest == stored.source_digest
 
 
 class _Equality:
@@ -215,32 +220,45 @@ class _Equality:
         self._source, self._target = source, target
         self._known: dict[tuple[SchemaVersion, SchemaVersion], bool] = {}
 
-    def holds(self, here: RegisteredSchema, there: RegisteredSchema, chain: int = 0) -> bool:
+    def holds(
+        self, source_schema: RegisteredSchema, target_schema: RegisteredSchema, chain: int = 0
+    ) -> bool:
         """Whether they are; ``chain`` references lead to them."""
-        of_here, of_there = sorted(here.references), sorted(there.references)
-        if (here.kind, [name for name, _ in of_here]) != (
-            there.kind,
-            [name for name, _ in of_there],
+        source_references, target_references = (
+            sorted(source_schema.references),
+            sorted(target_schema.references),
+        )
+        if (source_schema.kind, [name for name, _ in source_references]) != (
+            target_schema.kind,
+            [name for name, _ in target_references],
         ):
             return False
-        pairs = zip((at for _, at in of_here), (at for _, at in of_there), strict=True)
-        return self._is_found(here, there) and all(self._refer(*it, chain + 1) for it in pairs)
+        pairs = zip(
+            (at for _, at in source_references), (at for _, at in target_references), strict=True
+        )
+        return self._is_found(source_schema, target_schema) and all(
+            self._refer(*pair, chain + 1) for pair in pairs
+        )
 
-    def _is_found(self, here: RegisteredSchema, there: RegisteredSchema) -> bool:
-        if here.text == there.text:
+    def _is_found(self, source_schema: RegisteredSchema, target_schema: RegisteredSchema) -> bool:
+        if source_schema.text == target_schema.text:
             return True
-        found = self._target.find(replace(here, at=there.at, references=there.references))
-        return found is not None and found.id == there.id
+        existing = self._target.find(
+            replace(source_schema, at=target_schema.at, references=target_schema.references)
+        )
+        return existing is not None and existing.id == target_schema.id
 
-    def _refer(self, here: SchemaVersion, there: SchemaVersion, chain: int) -> bool:
+    def _refer(
+        self, source_version: SchemaVersion, target_version: SchemaVersion, chain: int
+    ) -> bool:
         if chain > _LONGEST_CHAIN:
             return False
-        if (here, there) not in self._known:
-            self._known[here, there] = False
+        if (source_version, target_version) not in self._known:
+            self._known[source_version, target_version] = False
             try:
-                both = self._source.schema(here), self._target.schema(there)
+                both = self._source.schema(source_version), self._target.schema(target_version)
             except RegistryRefused:
-                self._known[here, there] = True
+                self._known[source_version, target_version] = True
             else:
-                self._known[here, there] = self.holds(*both, chain)
-        return self._known[here, there]
+                self._known[source_version, target_version] = self.holds(*both, chain)
+        return self._known[source_version, target_version]

@@ -129,7 +129,7 @@ def open_registry(cluster: Cluster) -> Iterator[SchemaRegistry]:
     # It tells each request, at the level of what a run says.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     name = f"the schema registry of {cluster.alias} ({config.get('url', '')})"
-    secrets = tuple(secret_values({REGISTRY_PREFIX + key: it for key, it in config.items()}))
+    secrets = tuple(secret_values({REGISTRY_PREFIX + key: value for key, value in config.items()}))
     with ExitStack() as files:
         for text, location in _TEXTS.items():
             if pem := config.pop(text, ""):
@@ -170,8 +170,8 @@ class _ConfluentRegistry:
 
     def schema(self, at: SchemaVersion) -> RegisteredSchema:
         def read() -> RegisteredSchema:
-            found = self._client.get_version(at.subject, at.version)
-            return schema_of(at, id_of(found.schema_id), found.guid, found.schema)
+            response = self._client.get_version(at.subject, at.version)
+            return schema_of(at, id_of(response.schema_id), response.guid, response.schema)
 
         return self._ask(f"read {at}", read)
 
@@ -199,8 +199,8 @@ class _ConfluentRegistry:
         subject = schema.at.subject
 
         def look() -> int:
-            found = self._client.lookup_schema(subject, _request_body(schema))
-            return require_kind(int, found.version, "version")
+            response = self._client.lookup_schema(subject, _request_body(schema))
+            return require_kind(int, response.version, "version")
 
         version = self._ask_known(f"look for {schema.at} in it", look, None)
         return None if version is None else self.schema(SchemaVersion(subject, version))
@@ -271,8 +271,8 @@ class _ConfluentRegistry:
                 f"To {doing}, {self._name} was asked and does not answer: {self._masked(error)}."
             ) from error
         except OAuthTokenError as error:
-            told = self._masked(error)
-            raise AccessDenied(f"There is no token for {self._name}: {told}.") from None
+            message = self._masked(error)
+            raise AccessDenied(f"There is no token for {self._name}: {message}.") from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             # What the client makes of an answer that it does not understand.
             raise self._no_registry(doing, f"{type(error).__name__}: {error}") from error
@@ -285,9 +285,9 @@ class _ConfluentRegistry:
             advice="Check schema.registry.url, and what stands before the registry, such as a proxy.",
         )
 
-    def _masked(self, said: object) -> str:
+    def _masked(self, message: object) -> str:
         """What it says, which may send back what it was sent."""
-        shown = without(str(said)[:LOOKED_AT], self._secrets)
+        shown = without(str(message)[:LOOKED_AT], self._secrets)
         # The token of an endpoint, where no header can hold it, is in the client's own error.
         return excerpt(_BEARER.sub(MASK, shown), _LONGEST_SENTENCE)
 
@@ -296,16 +296,18 @@ class _ConfluentRegistry:
             # A redirect, which would take the login elsewhere.
             why = f"HTTP {error.http_status_code}, a redirect, which is not followed"
             return self._no_registry(doing, why)
-        told = self._masked(error.error_message)
-        said = f"{self._name} does not {doing}: {told} ({error.http_status_code})."
-        said = said[0].upper() + said[1:]
+        reason = self._masked(error.error_message)
+        message = f"{self._name} does not {doing}: {reason} ({error.http_status_code})."
+        message = message[0].upper() + message[1:]
         if error.http_status_code in (401, 403):
-            return AccessDenied(said, advice="Check the login and the rights of its user.")
+            return AccessDenied(message, advice="Check the login and the rights of its user.")
         if error.http_status_code in _NO_ANSWER:
-            return ClusterUnreachable(said)
+            return ClusterUnreachable(message)
         if error.http_status_code == _NOT_FOUND:
-            return _Unknown(said, is_own=isinstance(error.error_code, int) and error.error_code > 0)
-        return RegistryRefused(said)
+            return _Unknown(
+                message, is_own=isinstance(error.error_code, int) and error.error_code > 0
+            )
+        return RegistryRefused(message)
 
 
 def _request_body(schema: RegisteredSchema, more: Mapping[str, object] | None = None) -> Any:
@@ -320,7 +322,7 @@ def _request_body(schema: RegisteredSchema, more: Mapping[str, object] | None = 
         {"name": name, "subject": at.subject, "version": at.version}
         for name, at in schema.references
     ]
-    found: Any = Request.from_dict(
+    request: Any = Request.from_dict(
         {"schema": schema.text, "schemaType": schema.kind, "references": references, **schema.more}
     )
-    return found
+    return request

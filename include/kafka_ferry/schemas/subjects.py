@@ -34,36 +34,36 @@ class SubjectNames:
         return subject
 
 
-def chosen_subjects(flow: Flow, topics: Iterable[str], there: Collection[str]) -> list[str]:
+def chosen_subjects(flow: Flow, topics: Iterable[str], existing: Collection[str]) -> list[str]:
     """The subjects that the flow mirrors, without those that their schemas refer to.
 
     Args:
         flow: the flow.
         topics: its topics.
-        there: the subjects that the source has.
+        existing: the subjects that the source has.
     """
-    named = {f"{topic}-{part}" for topic in topics for part in ID_PARTS}
+    topic_subjects = {f"{topic}-{part}" for topic in topics for part in ID_PARTS}
     pattern = compile_patterns(flow.schemas_subjects)
     return sorted(
         subject
-        for subject in there
-        if subject in named or (flow.schemas_subjects and pattern.fullmatch(subject))
+        for subject in existing
+        if subject in topic_subjects or (flow.schemas_subjects and pattern.fullmatch(subject))
     )
 
 
 def parts_with_ids(
-    flow: Flow, topic: str, there: Collection[str], before: Collection[IdPart] = ()
+    flow: Flow, topic: str, existing: Collection[str], before: Collection[IdPart] = ()
 ) -> tuple[IdPart, ...]:
     """The parts of a topic's records that hold ids of schemas.
 
     Args:
         flow: the flow.
         topic: the topic on the source.
-        there: the subjects that the source has.
+        existing: the subjects that the source has.
         before: the parts that held some when the topic was copied last: a subject that is gone since takes no ids
             from records.
     """
-    said = flow.schemas_ids_in.of(topic)
-    if said == "subjects":
-        return tuple(part for part in ID_PARTS if f"{topic}-{part}" in there or part in before)
-    return tuple(part for part in ID_PARTS if said in (part, "both"))
+    option = flow.schemas_ids_in.of(topic)
+    if option == "subjects":
+        return tuple(part for part in ID_PARTS if f"{topic}-{part}" in existing or part in before)
+    return tuple(part for part in ID_PARTS if option in (part, "both"))

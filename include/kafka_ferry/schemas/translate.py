@@ -53,7 +53,7 @@ class IdBytes:
         self.known: dict[bytes, bytes | None] = {
             _as_bytes(source): _as_bytes(target) for source, target in known.ids.items()
         }
-        self.known |= {_as_bytes(source): _as_bytes(it) for source, it in known.guids.items()}
+        self.known |= {_as_bytes(source): _as_bytes(guid) for source, guid in known.guids.items()}
 
     def of(self, source: bytes) -> bytes | None:
         """What an id (4 bytes) or a GUID (16 bytes) becomes, None if it is unknown."""
@@ -61,9 +61,9 @@ class IdBytes:
             return self.known[source]
         if self._unknown == MOST_UNKNOWN:
             return None
-        found = self._resolve(id_text(source))
-        self._unknown += found is None
-        self.known[source] = None if found is None else _as_bytes(found)
+        target = self._resolve(id_text(source))
+        self._unknown += target is None
+        self.known[source] = None if target is None else _as_bytes(target)
         return self.known[source]
 
 
@@ -74,8 +74,12 @@ def id_text(source: bytes) -> int | str:
     return str(uuid.UUID(bytes=source))
 
 
-def _as_bytes(found: int | str) -> bytes:
-    return found.to_bytes(_ID_BYTES, "big") if isinstance(found, int) else uuid.UUID(found).bytes
+def _as_bytes(id_or_guid: int | str) -> bytes:
+    return (
+        id_or_guid.to_bytes(_ID_BYTES, "big")
+        if isinstance(id_or_guid, int)
+        else uuid.UUID(id_or_guid).bytes
+    )
 
 
 @dataclass(frozen=True, slots=True)

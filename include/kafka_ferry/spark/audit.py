@@ -60,11 +60,11 @@ class SparkComparison:
 
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
         """Compare pairs, or continue with them, for about ``seconds``; in any order."""
-        asked = deal(outcomes, self._cores * _TASKS_PER_CORE)
-        found = self._run(
-            partial(_go_on_task, self._flow, self._terms, self._share, seconds), asked
+        tasks = deal(outcomes, self._cores * _TASKS_PER_CORE)
+        results = self._run(
+            partial(_go_on_task, self._flow, self._terms, self._share, seconds), tasks
         )
-        return [outcome for of_task in found for outcome in of_task]
+        return [outcome for of_task in results for outcome in of_task]
 
     def locate(self, pairs: Sequence[AuditPair], wanted: Hashes) -> list[Integers]:
         """Where digests are in the source's partition of each pair, -1 for nowhere."""
@@ -88,22 +88,22 @@ class SparkComparison:
 
 
 def _go_on_task(
-    flow: bytes, terms: AuditTerms, share: float, seconds: float, asked: Sequence[PairOutcome]
+    flow: bytes, terms: AuditTerms, share: float, seconds: float, outcomes: Sequence[PairOutcome]
 ) -> list[PairOutcome]:
     until = time.monotonic() + seconds
-    found = []
+    results = []
     with _comparison(flow, terms, share) as comparison:
-        for outcome in asked:
+        for outcome in outcomes:
             left = until - time.monotonic()
-            found.append(comparison.go_on(outcome, left) if left > 0 else outcome)
-    return found
+            results.append(comparison.go_on(outcome, left) if left > 0 else outcome)
+    return results
 
 
 def _locate_task(
-    flow: bytes, terms: AuditTerms, share: float, asked: tuple[AuditPair, Hashes]
+    flow: bytes, terms: AuditTerms, share: float, lookup: tuple[AuditPair, Hashes]
 ) -> Integers:
     with _comparison(flow, terms, share) as comparison:
-        return comparison.locate(*asked)
+        return comparison.locate(*lookup)
 
 
 def _topic_task(

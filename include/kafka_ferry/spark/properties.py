@@ -43,16 +43,16 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def protection(told: Mapping[str, str]) -> dict[str, str]:
+def protection(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that keep strangers out of an application, where its own do not say otherwise.
 
     Args:
-        told: the application's own properties, with ``spark.master``.
+        properties: the application's own properties, with ``spark.master``.
 
     Raises:
         ConfigError: the master is a standalone one, and no secret is there to log in with.
     """
-    master = told.get("spark.master", "")
+    master = properties.get("spark.master", "")
     wanted = {_AUTHENTICATE: "true", "spark.ui.killEnabled": "false"}
     if is_local(master):
         wanted |= {
@@ -65,15 +65,15 @@ def protection(told: Mapping[str, str]) -> dict[str, str]:
         }
     else:
         wanted |= {"spark.network.crypto.enabled": "true"}
-        if master.startswith("spark://") and told.get(_AUTHENTICATE, "true") == "true":
-            wanted[_SECRET] = _cluster_secret(told, master)
-    return {name: value for name, value in wanted.items() if name not in told}
+        if master.startswith("spark://") and properties.get(_AUTHENTICATE, "true") == "true":
+            wanted[_SECRET] = _cluster_secret(properties, master)
+    return {name: value for name, value in wanted.items() if name not in properties}
 
 
-def _cluster_secret(told: Mapping[str, str], master: str) -> str:
+def _cluster_secret(properties: Mapping[str, str], master: str) -> str:
     """The secret of a standalone cluster: other masters make one for each application."""
-    file = told.get(f"{_SECRET}.file", "")
-    if not file and _SECRET not in told:
+    file = properties.get(f"{_SECRET}.file", "")
+    if not file and _SECRET not in properties:
         raise ConfigError(
             master,
             _SECRET,
@@ -82,7 +82,7 @@ def _cluster_secret(told: Mapping[str, str], master: str) -> str:
             f"{_SECRET}.file; or allow it with {_AUTHENTICATE}=false (docs/security.md).",
         )
     try:
-        return told.get(_SECRET) or Path(file).read_text().strip()
+        return properties.get(_SECRET) or Path(file).read_text().strip()
     except OSError as error:
         raise ConfigError(master, f"{_SECRET}.file", f"{file}: {error.strerror}") from None
 

@@ -147,19 +147,19 @@ class _Batches:
 
     def _copy(self, starts: Sequence[StartRanges], number: int) -> None:
         ranges = self._ranges(starts)
-        found: list[Outcome] = []
-        if tasks := self._tasks([it for it in ranges if not self._needs_sql(it)]):
+        all_outcomes: list[Outcome] = []
+        if tasks := self._tasks([range_ for range_ in ranges if not self._needs_sql(range_)]):
             copy = partial(_copy_task, envelope(self.flow), self.changes, self.plan.run)
             for outcomes in run_in_tasks(self.spark, copy, tasks):
-                found += outcomes
+                all_outcomes += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
-        if tasks := self._tasks([it for it in ranges if self._needs_sql(it)]):
+        if tasks := self._tasks([range_ for range_ in ranges if self._needs_sql(range_)]):
             from kafka_ferry.spark.transforms import run_by_rules
 
             copy_by_rules = partial(_copy_by_rules, self.changes, self.plan.run)
-            found += run_by_rules(self.spark, self.flow, tasks, copy_by_rules)
-        OutcomeFiles(self.folder, self.start.attempt).write(number, found)
-        self.outcomes |= {outcome.range.source: outcome for outcome in found}
+            all_outcomes += run_by_rules(self.spark, self.flow, tasks, copy_by_rules)
+        OutcomeFiles(self.folder, self.start.attempt).write(number, all_outcomes)
+        self.outcomes |= {outcome.range.source: outcome for outcome in all_outcomes}
 
     def _needs_sql(self, range_: Range) -> bool:
         rule = self.flow.transform_of(range_.topic) if range_.transform and len(range_) else None

@@ -44,14 +44,14 @@ def recount_all(
         SparkFailed: if brokers do not answer; the task's error is in its text.
     """
     tasks = spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
-    asked = deal([(tp, claims, until.get(tp)) for tp, claims in partitions.items()], tasks)
+    task_inputs = deal([(tp, claims, until.get(tp)) for tp, claims in partitions.items()], tasks)
     with spark_failures(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
-        found = run_in_tasks(spark, partial(_recount_task, envelope(flow)), asked)
-    return dict(recounted for of_task in found for recounted in of_task)
+        results = run_in_tasks(spark, partial(_recount_task, envelope(flow)), task_inputs)
+    return dict(recounted for of_task in results for recounted in of_task)
 
 
-def _recount_task(flow: bytes, asked: Asked) -> _Found:
-    return recount_each(open_envelope(flow).target, asked)
+def _recount_task(flow: bytes, partitions: Asked) -> _Found:
+    return recount_each(open_envelope(flow).target, partitions)

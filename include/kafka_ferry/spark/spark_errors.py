@@ -49,8 +49,10 @@ def spark_failures(what: str, *, advice: str) -> Iterator[None]:
 def _reason(error: PySparkException | Py4JJavaError) -> str:
     """The innermost error's own words, which may take several lines."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = [n for n, line in enumerate(lines) if line and not _is_of_trace(line)]
-    first = next((n for n in told if "Error: " in lines[n] or "Exception: " in lines[n]), told[0])
+    candidates = [n for n, line in enumerate(lines) if line and not _is_of_trace(line)]
+    first = next(
+        (n for n in candidates if "Error: " in lines[n] or "Exception: " in lines[n]), candidates[0]
+    )
     words = takewhile(lambda line: line and not _is_of_trace(line), lines[first:])
     return str(_FOREIGN_LINE.sub("its first line.", " ".join(list(words)[:_MOST_LINES])))
 

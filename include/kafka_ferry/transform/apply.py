@@ -145,8 +145,8 @@ class Changer:
         if "value" in self._parts:
             value = self._part(value, "value", values, content, counts)
         if "headers" in self._parts:
-            given = zip(self._set, values, strict=True)
-            became = _changed_headers(read_headers(headers), given, self._drop, counts)
+            pairs = zip(self._set, values, strict=True)
+            became = _changed_headers(read_headers(headers), pairs, self._drop, counts)
             headers = encoded_headers(became)
         return join_content(key, value, headers)
 
@@ -179,15 +179,15 @@ class Changer:
             raise NotAnObject(f"its {part}: {error}") from None
 
 
-def _read_counts(reads: Sequence[RuleUse], seen: Sequence[int]) -> dict[str, int]:
+def _read_counts(reads: Sequence[RuleUse], bit_masks: Sequence[int]) -> dict[str, int]:
     """What expressions read by name, and how many records have it.
 
     Args:
         reads: what they read.
-        seen: for each record, which of it the record has, a bit each; empty where nothing is read.
+        bit_masks: for each record, which of it the record has, a bit each; empty where nothing is read.
     """
     # Few combinations are met, of however many records.
-    kinds = Counter(seen)
+    kinds = Counter(bit_masks)
     return {
         read.key: sum(records for bits, records in kinds.items() if bits >> place & 1)
         for place, read in enumerate(reads)
@@ -228,11 +228,13 @@ def apply_rule(
     changed, counts = 0, PathCounts()
     if changer.changes:
         values = evaluated.values or [()] * len(records)
-        for place, (record, given) in enumerate(zip(kept, compress(values, keep), strict=True)):
+        for place, (record, new_values) in enumerate(
+            zip(kept, compress(values, keep), strict=True)
+        ):
             if record[0] in errors:
                 continue
             try:
-                content = changer.changed(record[3], given, counts)
+                content = changer.changed(record[3], new_values, counts)
             except NotAnObject as error:
                 errors[record[0]] = str(error)
             else:
@@ -295,23 +297,23 @@ def _unwrap(value: bytes | None) -> str:
 
 def _changed_headers(
     headers: tuple[Header, ...],
-    given: Iterable[tuple[RecordPath, bytes | None]],
+    pairs: Iterable[tuple[RecordPath, bytes | None]],
     dropped: Iterable[RecordPath],
     counts: PathCounts,
 ) -> tuple[Header, ...]:
     gone = {path.names[0].encode() for path in dropped if path.part == "headers"}
-    values = {path.names[0].encode(): value for path, value in given if path.part == "headers"}
-    found: list[Header] = []
+    values = {path.names[0].encode(): value for path, value in pairs if path.part == "headers"}
+    changed: list[Header] = []
     dropped_names: set[bytes] = set()
     for name, value in headers:
         if name in values:
-            found.append((name, values.pop(name)))
+            changed.append((name, values.pop(name)))
             gone.add(name)
-            counts.headers[name] += value != found[-1][1]
+            counts.headers[name] += value != changed[-1][1]
         elif name not in gone:
-            found.append((name, value))
+            changed.append((name, value))
         else:
             dropped_names.add(name)
     counts.headers.update(dropped_names)
     counts.added_headers.update(values.keys())
-    return (*found, *values.items())
+    return (*changed, *values.items())

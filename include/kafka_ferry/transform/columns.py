@@ -85,17 +85,17 @@ class RecordRows:
             MalformedBatch: if the content of one cannot be read.
         """
         # All headers may be used without being named, by ``*``.
-        named = None if "header_list" in columns else changer.named_headers
+        wanted = None if "header_list" in columns else changer.named_headers
         first = len(self)
         headers: Sequence[tuple[Header, ...]]
         if not columns & _OWN:
-            records, headers, places = _alike(records, named, by_headers=bool(columns & _HEADERS))
+            records, headers, places = _alike(records, wanted, by_headers=bool(columns & _HEADERS))
             self.places += [first + place for place in places]
         else:
             self.places += range(first, first + len(records))
             headers = [()] * len(records)
             if columns & _HEADERS:
-                headers = [_headers(headers_of(record[3]), named) for record in records]
+                headers = [_headers(headers_of(record[3]), wanted) for record in records]
         self.rules += [rule] * len(records)
         self.partitions += [partition] * len(records)
         self.offsets += [record[0] for record in records]
@@ -146,7 +146,7 @@ def rows_of(
 
 
 def _alike(
-    records: Sequence[Record], named: frozenset[str] | None, *, by_headers: bool
+    records: Sequence[Record], wanted: frozenset[str] | None, *, by_headers: bool
 ) -> tuple[Sequence[Record], Sequence[tuple[Header, ...]], Sequence[int]]:
     """The first record of each kind with the headers that its kind has, and for each record the place of its kind."""
     if not by_headers:
@@ -159,7 +159,7 @@ def _alike(
         encoded = headers_of(record[3])
         place = known.get(encoded)
         if place is None:
-            place = kinds.setdefault(_headers(encoded, named), len(kinds))
+            place = kinds.setdefault(_headers(encoded, wanted), len(kinds))
             known[encoded] = place
             if place == len(firsts):
                 firsts.append(record)
@@ -167,9 +167,9 @@ def _alike(
     return firsts, list(kinds), places
 
 
-def _headers(encoded: bytes, named: frozenset[str] | None) -> tuple[Header, ...]:
-    """The headers, or those of them that are ``named``."""
+def _headers(encoded: bytes, wanted: frozenset[str] | None) -> tuple[Header, ...]:
+    """The headers, or those of them that are ``wanted``."""
     headers = read_headers(encoded)
-    if named is None:
+    if wanted is None:
         return headers
-    return tuple(it for it in headers if it[0].decode(errors="replace") in named)
+    return tuple(header for header in headers if header[0].decode(errors="replace") in wanted)

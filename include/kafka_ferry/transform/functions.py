@@ -64,10 +64,10 @@ def load_functions(flow: Flow) -> dict[str, TransformFunction]:
     Raises:
         ConfigError: naming the rule: there is no such file, it cannot be imported, or has no such function.
     """
-    found: dict[str, TransformFunction] = {}
+    functions: dict[str, TransformFunction] = {}
     modules: dict[str, ModuleType] = {}
     for number, rule in enumerate(flow.transform, 1):
-        if not rule.function or rule.function in found:
+        if not rule.function or rule.function in functions:
             continue
         place, _, name = rule.function.rpartition(".")
         key = f"transform, rule {number} ({', '.join(rule.topics)}), function"
@@ -89,12 +89,12 @@ def load_functions(flow: Flow) -> dict[str, TransformFunction]:
         # Also sys.exit, which would end this process without a word.
         except BaseException as error:
             file = flow.function_file(rule.function)
-            said = f"{file} cannot be imported: {_error_text(error, _find_secrets(flow))}"
-            raise ConfigError(flow.file, key, said) from None
+            message = f"{file} cannot be imported: {_error_text(error, _find_secrets(flow))}"
+            raise ConfigError(flow.file, key, message) from None
         if not callable(function):
             raise ConfigError(flow.file, key, f"{rule.function} is not a function")
-        found[rule.function] = function
-    return found
+        functions[rule.function] = function
+    return functions
 
 
 def _module(flow: Flow, place: str, function: str) -> ModuleType:
@@ -144,9 +144,9 @@ class FunctionRule:
         errors: dict[int, str] = {}
         changed = 0
         for record in records_of(converted):
-            given = _argument(record, partition)
+            argument = _argument(record, partition)
             try:
-                became = _same_place(given, self.function(given, self.secrets))
+                became = _same_place(argument, self.function(argument, self.secrets))
                 content = None if became is None else _encode(became)
             except KeyboardInterrupt:
                 raise
@@ -174,9 +174,9 @@ def _error_text(error: BaseException, secrets: Iterable[str]) -> str:
         raise
     except BaseException as unprintable:
         text = f"it cannot be printed: {type(unprintable).__name__}"
-    told = without(f"{type(error).__name__}: {text}", secrets)[:_MOST_TEXT].removesuffix(": ")
+    error_text = without(f"{type(error).__name__}: {text}", secrets)[:_MOST_TEXT].removesuffix(": ")
     # It goes into headers and files.
-    return told.encode(errors="backslashreplace").decode()
+    return error_text.encode(errors="backslashreplace").decode()
 
 
 def _find_secrets(flow: Flow) -> Iterator[str]:
@@ -188,17 +188,22 @@ def _find_secrets(flow: Flow) -> Iterator[str]:
 
 def _argument(record: Record, partition: TopicPartition) -> TransformRecord:
     content = read_content(record[3])
-    headers = tuple((name.decode(errors="surrogateescape"), it) for name, it in content.headers)
+    headers = tuple(
+        (name.decode(errors="surrogateescape"), value) for name, value in content.headers
+    )
     place = (partition.topic, partition.partition, record[0], record[1])
     return TransformRecord(*place, content.key, content.value, headers)
 
 
-def _same_place(given: TransformRecord, became: object) -> TransformRecord | None:
+def _same_place(argument: TransformRecord, became: object) -> TransformRecord | None:
     if became is None:
         return None
     if not isinstance(became, TransformRecord):
         raise TypeError(f"it gave {type(became).__name__}, and not a TransformRecord or None")
-    if replace(became, key=given.key, value=given.value, headers=given.headers) != given:
+    if (
+        replace(became, key=argument.key, value=argument.value, headers=argument.headers)
+        != argument
+    ):
         raise ValueError("it changed something else than key, value and headers")
     return became
 

@@ -104,15 +104,15 @@ def nest(changes: Mapping[tuple[str, ...], str | None]) -> Changes:
     Args:
         changes: by the names on the way to a member, what it becomes.
     """
-    found: dict[str, str | Changes | None] = {}
+    nested: dict[str, str | Changes | None] = {}
     for names in sorted(changes, key=len, reverse=True):
-        inner = found
+        inner = nested
         for name in names[:-1]:
             below = inner.setdefault(name, {})
             assert isinstance(below, dict)
             inner = below
         inner[names[-1]] = changes[names]
-    return found
+    return nested
 
 
 def _object(
@@ -121,12 +121,12 @@ def _object(
     """The object at ``at``, to which the names ``above`` lead, with its changes, and where it ends in ``text``."""
     members, end = _members(text, at, tuple(changes))
     texts: list[str] = []
-    seen: set[str] = set()
+    present: set[str] = set()
     for name, begin, value, after, delimiter in members:
         if name is None or name not in changes:
             texts.append(text[begin:delimiter])
             continue
-        seen.add(name)
+        present.add(name)
         change = changes[name]
         if change is None:
             counts.changed[*above, name] += 1
@@ -137,7 +137,7 @@ def _object(
             counts.changed[*above, name] += 1
         texts.append(text[begin:value] + change + text[after:delimiter])
     for name, change in changes.items():
-        if name not in seen and isinstance(change, str) and change != _NULL:
+        if name not in present and isinstance(change, str) and change != _NULL:
             texts.append(f"{json.dumps(name)}:{change}")
             counts.added[*above, name] += 1
     if not members and not texts:
@@ -168,41 +168,41 @@ at once have no name. Plain, for speed."""
 
 def _members(text: str, at: int, names: tuple[str, ...]) -> tuple[list[_Member], int]:
     """The members of the object at ``at``, and where it ends; those that begin with ``names`` one by one."""
-    others, begin = _others(names).match, at + 1
-    found: list[_Member] = []
+    match_others, begin = _others(names).match, at + 1
+    members: list[_Member] = []
     while True:
-        run = others(text, begin)
+        run = match_others(text, begin)
         assert run is not None
         if run.end() > begin:
-            found.append((None, begin, begin, run.end() - 1, run.end() - 1))
+            members.append((None, begin, begin, run.end() - 1, run.end() - 1))
             begin = run.end()
-        named = _NAME.match(text, begin)
-        if named is None:
+        match = _NAME.match(text, begin)
+        if match is None:
             after = _after_space(text, begin)
-            if not found and text[after : after + 1] == "}":
-                return found, after + 1
+            if not members and text[after : after + 1] == "}":
+                return members, after + 1
             raise NotAnObject(f"it is not JSON: a name is missing at character {begin}")
-        value, name = named.end(), named[1]
+        value, name = match.end(), match[1]
         if "\\" in name:
             name = json.loads(f'"{name}"')
         _, after = _scan(text, value)
         delimiter = after if text[after : after + 1] in _ENDS else _after_space(text, after)
         if text[delimiter : delimiter + 1] not in _ENDS:
             raise NotAnObject(f"it is not JSON: a comma is missing at character {delimiter}")
-        found.append((name, begin, value, after, delimiter))
+        members.append((name, begin, value, after, delimiter))
         if text[delimiter] == "}":
-            return found, delimiter + 1
+            return members, delimiter + 1
         begin = delimiter + 1
 
 
 @lru_cache
 def _others(names: tuple[str, ...]) -> re.Pattern[str]:
     """Short members next to each other, each with its comma, whose names begin with none of ``names``."""
-    named = "|".join(map(re.escape, names))
-    return re.compile(rf'(?:{_S}"(?!{named}){_PLAIN}"{_S}:{_S}{_SHORT}{_S},)*+')
+    alternatives = "|".join(map(re.escape, names))
+    return re.compile(rf'(?:{_S}"(?!{alternatives}){_PLAIN}"{_S}:{_S}{_SHORT}{_S},)*+')
 
 
 def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None
-    return int(found.end())
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return int(match.end())

@@ -459,7 +459,11 @@ def decisive(table: Table, verdict: Verdict | None) -> tuple[Check[Any], ...]:
         table: the table.
         verdict: the run's; without one, what is critical by itself.
     """
-    judged = {} if verdict is None else {it.key: it.severity for it in verdict.expectations}
+    judged = (
+        {}
+        if verdict is None
+        else {expectation.key: expectation.severity for expectation in verdict.expectations}
+    )
     suites: tuple[Suite[Any], ...] = (RANGES, WARNINGS, PARTITIONS)
     return tuple(
         check

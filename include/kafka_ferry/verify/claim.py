@@ -123,21 +123,21 @@ def without_overwritten(claims: Sequence[RangeClaim]) -> list[RangeClaim]:
     Args:
         claims: in the ledger's order.
     """
-    found = list(claims)
+    kept = list(claims)
     spans = sorted(
         (segment.target, segment.target + segment.records)
         for claim in claims
         for segment in claim.segments
     )
     if all(before[1] <= after[0] for before, after in pairwise(spans)):
-        return found
+        return kept
     taken = _Spans()
     for number in range(len(claims) - 1, -1, -1):
         segments = claims[number].segments
         left = tuple(part for segment in segments for part in taken.outside(segment))
-        found[number] = claims[number]._replace(segments=left)
+        kept[number] = claims[number]._replace(segments=left)
         taken.add(left)
-    return found
+    return kept
 
 
 class _Spans:

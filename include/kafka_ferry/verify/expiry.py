@@ -10,7 +10,7 @@ from kafka_ferry.verify.rows import PartitionRecount, Recount
 
 
 def as_of(
-    log_start: int, claims: Sequence[RangeClaim], found: PartitionRecount
+    log_start: int, claims: Sequence[RangeClaim], recount: PartitionRecount
 ) -> PartitionRecount:
     """The recount without the records that have expired since the partition was read.
 
@@ -19,17 +19,17 @@ def as_of(
     Args:
         log_start: the first offset of the log now.
         claims: what the ledger claims of each range.
-        found: what was read back of them, in the same order.
+        recount: what was read back of them, in the same order.
     """
     ranges = tuple(
-        _without(claim.count_expired(log_start), it)
-        for claim, it in zip(claims, found.ranges, strict=True)
+        _without(claim.count_expired(log_start), range_recount)
+        for claim, range_recount in zip(claims, recount.ranges, strict=True)
     )
-    return found._replace(ranges=ranges)
+    return recount._replace(ranges=ranges)
 
 
-def _without(expired: int, found: Recount) -> Recount:
-    since = max(0, expired - found.expired)
+def _without(expired: int, recount: Recount) -> Recount:
+    since = max(0, expired - recount.expired)
     return replace(
-        found, records=max(0, found.records - since), expired=max(expired, found.expired)
+        recount, records=max(0, recount.records - since), expired=max(expired, recount.expired)
     )

@@ -182,14 +182,14 @@ def partition_rows(
         row = _with_position(
             _row(source, target, incarnation, plan), positions.get(target, UNKNOWN)
         )
-        found = recounts.get(target, PartitionRecount((), 0))
+        recount = recounts.get(target, PartitionRecount((), 0))
         # Its ranges say so themselves.
-        found = found if incarnation is None else found._replace(unread="")
-        rows.append(_with_log(row, found, logs.get(target), plan))
+        recount = recount if incarnation is None else recount._replace(unread="")
+        rows.append(_with_log(row, recount, logs.get(target), plan))
     rows.extend(
-        _with_log(_row(TopicPartition("", target.partition), target, None), found)
-        for target, found in recounts.items()
-        if (found.beyond or found.unread) and target not in targets
+        _with_log(_row(TopicPartition("", target.partition), target, None), recount)
+        for target, recount in recounts.items()
+        if (recount.beyond or recount.unread) and target not in targets
     )
     return sorted(rows, key=lambda row: (row.topic, row.partition, row.remote_topic))
 
@@ -232,11 +232,11 @@ def _with_position(row: PartitionRow, position: int) -> PartitionRow:
 
 def _with_log(
     row: PartitionRow,
-    found: PartitionRecount,
+    recount: PartitionRecount,
     log: LogBounds | None = None,
     plan: Range | None = None,
 ) -> PartitionRow:
-    remote = RemoteLog(found.beyond, found.uncommitted, found.before, unread=found.unread)
+    remote = RemoteLog(recount.beyond, recount.uncommitted, recount.before, unread=recount.unread)
     if log:
         # A log's start is never moved beyond the position.
         first = UNKNOWN if plan is None else min(plan.log_start, row.position)

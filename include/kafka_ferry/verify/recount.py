@@ -93,22 +93,28 @@ class _Stretch(NamedTuple):
     range: int
 
 
-def recount_here(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, PartitionRecount]]:
+def recount_here(
+    target: Cluster, partitions: Asked
+) -> list[tuple[TopicPartition, PartitionRecount]]:
     """Recount partitions one after the other, in this process; errors as of ``recount``."""
     with connect(target) as cluster:
-        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
-        return [(tp, recount(cluster, tp, claims, until)) for tp, claims, until in asked]
+        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in partitions))
+        return [(tp, recount(cluster, tp, claims, until)) for tp, claims, until in partitions]
 
 
-def recount_each(target: Cluster, asked: Asked) -> list[tuple[TopicPartition, PartitionRecount]]:
+def recount_each(
+    target: Cluster, partitions: Asked
+) -> list[tuple[TopicPartition, PartitionRecount]]:
     """``recount`` of each partition by itself: one that cannot be read, such as without READ, stops no other.
 
     Raises:
         FerryError: as ``recount``, if it passes by itself.
     """
     with connect(target) as cluster:
-        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in asked))
-        return [(tp, recount_or_reason(cluster, tp, claims, until)) for tp, claims, until in asked]
+        retry(lambda: cluster.recent_leaders(tp for tp, _, _ in partitions))
+        return [
+            (tp, recount_or_reason(cluster, tp, claims, until)) for tp, claims, until in partitions
+        ]
 
 
 def recount_or_reason(
@@ -201,10 +207,10 @@ def _recount(
             _overwrite(batch.header, stretches, at, counted)
         elif following and following.start <= base:
             # Brokers return whole batches, including the one in which the log starts.
-            mine = counted[following.range]
-            mine.records += count - min(max(first - base, 0), count)
-            mine.rewritten += batch.header.has_delete_horizon
-            mine.digest.add(batch)
+            range_counts = counted[following.range]
+            range_counts.records += count - min(max(first - base, 0), count)
+            range_counts.rewritten += batch.header.has_delete_horizon
+            range_counts.digest.add(batch)
         elif any(begin <= base < end for begin, end in compared):
             continue
         elif following:
@@ -213,8 +219,8 @@ def _recount(
             beyond += count
     return PartitionRecount(
         tuple(
-            found.result(claim.count_expired(first), claim.beyond(min(ends)), first)
-            for found, claim in zip(counted, claims, strict=True)
+            counts.result(claim.count_expired(first), claim.beyond(min(ends)), first)
+            for counts, claim in zip(counted, claims, strict=True)
         ),
         beyond,
         epoch=epoch,

@@ -117,8 +117,8 @@ def count_by_offset(
             uncommitted += after
         else:
             beyond += after
-    found = tuple(tally.result(log_start) for tally in tallies)
-    return PartitionRecount(found, beyond, uncommitted, before, epoch=epoch)
+    results = tuple(tally.result(log_start) for tally in tallies)
+    return PartitionRecount(results, beyond, uncommitted, before, epoch=epoch)
 
 
 @dataclass(slots=True)
@@ -162,11 +162,11 @@ class _Tally:
 
     def _count_claimed(self, run: Span) -> int:
         at = max(bisect_right(self.claimed, run[0], key=itemgetter(0)) - 1, 0)
-        found = 0
+        total = 0
         while at < len(self.claimed) and self.claimed[at][0] < run[1]:
-            found += _length(_clip(run, self.claimed[at]))
+            total += _length(_clip(run, self.claimed[at]))
             at += 1
-        return found
+        return total
 
     def result(self, log_start: int) -> Recount:
         """The recount."""

@@ -56,18 +56,18 @@ def due_again(
 
 
 def intervals(
-    entries: Sequence[ProvedEntry], others: Sequence[ProvedEntry]
+    entries: Sequence[ProvedEntry], other_entries: Sequence[ProvedEntry]
 ) -> list[tuple[int, int]]:
-    """The ledger offsets ``[start, end)`` of ``entries``, joined where none of ``others`` lies between."""
-    mine = {entry.ledger_offset for entry in entries}
-    found: list[tuple[int, int]] = []
+    """The ledger offsets ``[start, end)`` of ``entries``, joined where none of ``other_entries`` lies between."""
+    offsets = {entry.ledger_offset for entry in entries}
+    joined: list[tuple[int, int]] = []
     is_open = False
-    for at in sorted(mine | {entry.ledger_offset for entry in others}):
-        if at not in mine:
+    for at in sorted(offsets | {entry.ledger_offset for entry in other_entries}):
+        if at not in offsets:
             is_open = False
         elif is_open:
-            found[-1] = (found[-1][0], at + 1)
+            joined[-1] = (joined[-1][0], at + 1)
         else:
-            found.append((at, at + 1))
+            joined.append((at, at + 1))
             is_open = True
-    return found
+    return joined

@@ -25,8 +25,8 @@ def with_strangers(
 ) -> Iterator[TopicPartition]:
     """The partitions with records that their claims do not explain; preserved offsets are never shared."""
     for tp, of_partition in claims.items():
-        found = recounts[tp]
-        strange = found.beyond or any(of_range.foreign for of_range in found.ranges)
+        recount = recounts[tp]
+        strange = recount.beyond or any(of_range.foreign for of_range in recount.ranges)
         if strange and not any(claim.preserved for claim in of_partition):
             yield tp
 
@@ -37,12 +37,12 @@ def without_locals(
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recounts without foreign records, where the target's own producers write to the remote topics."""
     return {
-        tp: found
+        tp: recount
         if any(claim.preserved for claim in claims[tp])
-        else found._replace(
-            ranges=tuple(replace(of_range, foreign=0) for of_range in found.ranges), beyond=0
+        else recount._replace(
+            ranges=tuple(replace(of_range, foreign=0) for of_range in recount.ranges), beyond=0
         )
-        for tp, found in recounts.items()
+        for tp, recount in recounts.items()
     }
 
 
@@ -52,26 +52,26 @@ def everything_after(end: int) -> RangeClaim:
 
 
 def without_others(
-    found: PartitionRecount, claims: Sequence[RangeClaim], own: int
+    recount: PartitionRecount, claims: Sequence[RangeClaim], own: int
 ) -> PartitionRecount:
     """What the recount of all ``claims`` found for the first ``own`` of them.
 
     Records that no ledger claims were counted with the claim whose record follows them.
     """
-    ranges, beyond = list(found.ranges[:own]), found.beyond
+    ranges, beyond = list(recount.ranges[:own]), recount.beyond
     starts = [
         (segment.target, number) for number in range(own) for segment in claims[number].segments
     ]
-    for claim, of_other in zip(claims[own:], found.ranges[own:], strict=True):
+    for claim, of_other in zip(claims[own:], recount.ranges[own:], strict=True):
         following = [start for start in starts if start[0] > claim.segments[0].target]
         if following:
             _, number = min(following)
-            mine = ranges[number]
+            own_recount = ranges[number]
             ranges[number] = replace(
-                mine,
-                foreign=mine.foreign + of_other.foreign,
-                strangers=(*mine.strangers, *of_other.strangers),
+                own_recount,
+                foreign=own_recount.foreign + of_other.foreign,
+                strangers=(*own_recount.strangers, *of_other.strangers),
             )
         else:
             beyond += of_other.foreign
-    return found._replace(ranges=tuple(ranges), beyond=beyond)
+    return recount._replace(ranges=tuple(ranges), beyond=beyond)

@@ -87,12 +87,12 @@ def topic_rows(
             why = str(refused[name])
             rows.append(TopicRow(topic, name, preserved, 0, 0, undescribed=1, refusal=why))
             continue
-        there, wanted = topics.get(name), planned.get(name, 0)
-        has = there.partitions if there else 0
+        remote, wanted = topics.get(name), planned.get(name, 0)
+        has = remote.partitions if remote else 0
         drifts = [d for d in plan.topics.drifts if d.remote_topic == name and not d.overwritten]
         known = {drift.name for drift in drifts}
-        unlike = tuple(_unlike(configs.get(name, {}), there, known)) if there else ()
-        is_same = there and there.topic_id == ids.get(name, there.topic_id)
+        unlike = tuple(_unlike(configs.get(name, {}), remote, known)) if remote else ()
+        is_same = remote and remote.topic_id == ids.get(name, remote.topic_id)
         rows.append(
             TopicRow(
                 topic=topic,
@@ -120,8 +120,8 @@ def is_lost(planned: Range, topics: Mapping[str, Topic]) -> bool:
         planned: the range, as the steps before have left it.
         topics: the remote topics that exist now, by name.
     """
-    there = topics.get(planned.remote_topic)
-    return there is None or planned.remote_topic_id not in ("", there.topic_id)
+    remote = topics.get(planned.remote_topic)
+    return remote is None or planned.remote_topic_id not in ("", remote.topic_id)
 
 
 def _planned_partitions(plan: Plan) -> dict[str, int]:
@@ -134,11 +134,11 @@ def _planned_partitions(plan: Plan) -> dict[str, int]:
     return planned
 
 
-def _unlike(configs: Mapping[str, str], there: Topic, known: set[str]) -> Iterator[str]:
+def _unlike(configs: Mapping[str, str], remote: Topic, known: set[str]) -> Iterator[str]:
     for name, value in sorted(configs.items()):
-        found = there.configs.get(name) if name in there.overrides else None
-        if name not in known and found != value:
-            has = "nothing set" if found is None else found
+        current = remote.configs.get(name) if name in remote.overrides else None
+        if name not in known and current != value:
+            has = "nothing set" if current is None else current
             yield f"{name} is {has}, and this flow has set {value}"
 
 

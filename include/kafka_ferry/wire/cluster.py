@@ -111,14 +111,14 @@ class WireCluster:
         self._coordinators.clear()
 
     def require_answers(
-        self, asked: Iterable[TopicPartition], answered: Container[TopicPartition]
+        self, partitions: Iterable[TopicPartition], answered: Container[TopicPartition]
     ) -> None:
         """Check that a broker has answered for every partition: a missing answer is neither yes nor no.
 
         Raises:
             ClusterUnreachable: if it has not.
         """
-        for partition in asked:
+        for partition in partitions:
             if partition not in answered:
                 raise ClusterUnreachable(f"{self.alias} did not answer for {partition}.")
 
@@ -258,7 +258,9 @@ class WireCluster:
     @property
     def round_trip_s(self) -> float:
         """The least time that an answer took on an open connection, in seconds; 0 where there was none."""
-        least = min((it.round_trip_s for it in self._connections.values()), default=math.inf)
+        least = min(
+            (connection.round_trip_s for connection in self._connections.values()), default=math.inf
+        )
         return least if math.isfinite(least) else 0.0
 
     def any_connection(self) -> Connection:
@@ -402,7 +404,7 @@ class WireCluster:
             if address not in addresses
         }
         self._brokers |= bootstrap
-        hung_up = {node for (node, _), it in self._connections.items() if it.closed}
+        hung_up = {node for (node, _), connection in self._connections.items() if connection.closed}
         return sorted(self._brokers, key=lambda n: (n in hung_up, self._silent_at.get(n, 0.0)))
 
     def _learn(self, brokers: Mapping[int, tuple[str, int]]) -> None:

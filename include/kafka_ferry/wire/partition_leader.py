@@ -40,8 +40,8 @@ class PartitionLeader:
 
 def topics_request(topics: Iterable[str]) -> Any:
     """A question about topics, by name; it creates none."""
-    asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-    return MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+    entries = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return MetadataRequest(topics=entries, allow_auto_topic_creation=False)
 
 
 def leaders_in(metadata: Any) -> dict[TopicPartition, PartitionLeader]:

@@ -38,11 +38,11 @@ class _Pool:
         Who leads and coordinates is forgotten unless it was in use a moment ago.
         """
         with self._lock:
-            found = next((kept for kept in reversed(self._kept) if kept[0] == key), None)
-            if found is None:
+            entry = next((kept for kept in reversed(self._kept) if kept[0] == key), None)
+            if entry is None:
                 return None
-            self._kept.remove(found)
-        _, cluster, kept_at = found
+            self._kept.remove(entry)
+        _, cluster, kept_at = entry
         cluster.drop_dead()
         if time.monotonic() - kept_at > _ROUTES_KNOWN_S:
             cluster.forget_routes()

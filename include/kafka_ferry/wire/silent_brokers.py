@@ -42,8 +42,10 @@ def silent_brokers(cluster: Cluster) -> list[str]:
         while left:
             answers = zip(left, pool.map(partial(_brokers_known_to, settings), left), strict=True)
             known_to.update(answers)
-            others = {it for known in known_to.values() for it in known or ()} - known_to.keys()
-            left = set(sorted(others)[: _MOST - len(known_to)])
+            unprobed = {
+                broker for known in known_to.values() for broker in known or ()
+            } - known_to.keys()
+            left = set(sorted(unprobed)[: _MOST - len(known_to)])
         silent = sorted(address for address, known in known_to.items() if known is None)
         symptoms = pool.map(_symptom, silent)
     return [

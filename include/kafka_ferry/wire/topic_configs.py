@@ -35,10 +35,10 @@ def topic_configs(
         ClusterUnreachable: if no broker answers.
     """
     left, wanted = iter(sorted(topics)), sorted(keys)
-    found: dict[str, dict[str, str]] = {}
+    configs: dict[str, dict[str, str]] = {}
     while some := list(islice(left, _TOPICS_AT_ONCE)):
-        found |= retry(partial(_ask, cluster, some, wanted))
-    return found
+        configs |= retry(partial(_ask, cluster, some, wanted))
+    return configs
 
 
 def _ask(cluster: WireCluster, topics: list[str], keys: list[str]) -> dict[str, dict[str, str]]:

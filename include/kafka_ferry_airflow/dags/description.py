@@ -64,12 +64,12 @@ def tags_of(flow: Flow, *more: str) -> list[str]:
 
 def _when(flow: Flow) -> str:
     waits = ", ".join(f"`{asset}`" for asset in flow.schedule_assets).replace("|", "\\|")
-    told = f"when {flow.schedule_assets_when} of {waits} were updated" if waits else ""
+    trigger = f"when {flow.schedule_assets_when} of {waits} were updated" if waits else ""
     if flow.schedule_interval:
-        told = f"every `{flow.schedule}`" + (f", or {told}" if told else "")
+        trigger = f"every `{flow.schedule}`" + (f", or {trigger}" if trigger else "")
     elif flow.schedule:
-        told = f"`{flow.schedule}` ({flow.timezone})" + (f", or {told}" if told else "")
-    return told or "none: you trigger it"
+        trigger = f"`{flow.schedule}` ({flow.timezone})" + (f", or {trigger}" if trigger else "")
+    return trigger or "none: you trigger it"
 
 
 def _deadline(flow: Flow) -> str:

@@ -142,11 +142,11 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
                 if not params["dry_run"]:
                     return _shown(failback(flow, back, groups))
                 try:
-                    found = failback(flow, back, groups, dry_run=True)
+                    outlook = failback(flow, back, groups, dry_run=True)
                 except FerryError as error:
                     log.info("Groups can only be translated once records are copied: %s", error)
                     return {"ready": 0, "stuck": 0}
-                return _shown(found)
+                return _shown(outlook)
 
         copied = add_tasks(back)
         first = list(dag.roots)
@@ -178,8 +178,8 @@ def _form(flow: Flow, **params: Param) -> ParamsDict:
         description=f"Without Dry run: type {flow.name}.",
     )
     # Airflow writes a run's parameters into them.
-    asked = {name: copy(param) for name, param in params.items()}
-    return ParamsDict({"dry_run": copy(_DRY_RUN), "confirm": confirm, **asked})
+    fields = {name: copy(param) for name, param in params.items()}
+    return ParamsDict({"dry_run": copy(_DRY_RUN), "confirm": confirm, **fields})
 
 
 def _by_hand(flow: Flow, what: str, text: str) -> DAG:
@@ -203,7 +203,7 @@ def _by_hand(flow: Flow, what: str, text: str) -> DAG:
     )
 
 
-def _shown(found: Outlook) -> dict[str, Any]:
+def _shown(outlook: Outlook) -> dict[str, Any]:
     """Writes the report to the task's log.
 
     Raises:
@@ -211,10 +211,10 @@ def _shown(found: Outlook) -> dict[str, Any]:
     """
     from kafka_ferry.groups.outlook_text import outlook_lines  # noqa: PLC0415
 
-    for line in outlook_lines(found):
+    for line in outlook_lines(outlook):
         bad = line.startswith(("STUCK", "FAILED"))
         log.log(logging.ERROR if bad else logging.INFO, "%s", line)
-    if not found.all_can_start:
-        raise GroupsFailed(found.problems, transient=False)
-    states = [group.state for group in found.groups]
+    if not outlook.all_can_start:
+        raise GroupsFailed(outlook.problems, transient=False)
+    states = [group.state for group in outlook.groups]
     return {state: states.count(state) for state in ("ready", "in use", "stuck")}

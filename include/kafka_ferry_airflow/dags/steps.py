@@ -155,6 +155,6 @@ class UpdateAssetsOperator(StepOperator):
     def step(self, run: Run, context: Context) -> dict[str, int]:
         """Adds the events."""
         proofs = run.proved_topics()
-        told = add_asset_events(self.flow, run.run_id, proofs, context["outlet_events"])
-        log.info("%d topics are proved, %d assets updated.", len(proofs), told)
-        return {"proved": len(proofs), "updated": told}
+        updated = add_asset_events(self.flow, run.run_id, proofs, context["outlet_events"])
+        log.info("%d topics are proved, %d assets updated.", len(proofs), updated)
+        return {"proved": len(proofs), "updated": updated}

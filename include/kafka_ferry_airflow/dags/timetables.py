@@ -72,7 +72,9 @@ def deadline_of(flow: Flow) -> DeadlineAlert | None:
         else DeadlineReference.DAGRUN_QUEUED_AT
     )
     # The triggerer has loaded no DAG file, and so nothing that tells it where relative paths start.
-    told = {"config": flow.file, "flow": flow.name, "home": os.environ.get("FERRY_HOME", "")}
+    arguments = {"config": flow.file, "flow": flow.name, "home": os.environ.get("FERRY_HOME", "")}
     return DeadlineAlert(
-        reference=reference, interval=flow.deadline, callback=AsyncCallback(_TOLD_BY, kwargs=told)
+        reference=reference,
+        interval=flow.deadline,
+        callback=AsyncCallback(_TOLD_BY, kwargs=arguments),
     )

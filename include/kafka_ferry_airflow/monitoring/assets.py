@@ -49,15 +49,15 @@ def add_asset_events(
         proofs: what the run has proved.
         events: the task's ``outlet_events``.
     """
-    told, alias = 0, events[flow_alias(flow)]
+    updated, alias = 0, events[flow_alias(flow)]
     for proof in proofs:
         if flow.asset_events == "copied" and not proof.records:
             continue
         alias.add(
             topic_asset(flow.target.alias, proof.remote_topic), extra=_extra(flow, run, proof)
         )
-        told += 1
-    return told
+        updated += 1
+    return updated
 
 
 def _extra(flow: Flow, run: str, proof: TopicProof) -> dict[str, Any]:

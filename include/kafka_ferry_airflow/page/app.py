@@ -110,17 +110,17 @@ PartitionNumber = Annotated[int | None, Query(ge=0, le=_INT)]
 
 
 def _table(
-    rows: Sequence[Any], asked: TableQuery, kind: type[Any], *searched: str
+    rows: Sequence[Any], query: TableQuery, kind: type[Any], *searched: str
 ) -> dict[str, Any]:
     """The requested part of a table.
 
     Raises:
         HTTPException: 422, for a column that does not exist.
     """
-    if asked.sort and asked.sort not in kind.__dataclass_fields__:
+    if query.sort and query.sort not in kind.__dataclass_fields__:
         listed = ", ".join(kind.__dataclass_fields__)
-        raise HTTPException(422, f"There is no column {asked.sort}; there are {listed}.")
-    part = part_of(rows, asked, searched)
+        raise HTTPException(422, f"There is no column {query.sort}; there are {listed}.")
+    part = part_of(rows, query, searched)
     return {"total": part.total, "rows": [asdict(row) for row in part.rows]}
 
 
@@ -150,11 +150,11 @@ def _not_there(_: Request, error: Exception) -> JSONResponse:
 def _flows(
     dags: ReadableDags, sees_problems: SeesProblems, files: Files, session: SessionDep
 ) -> dict[str, Any]:
-    found = files.read()
-    flows = {dag_id_of(slug): flow for slug, flow in found.flows.items()}
+    flow_files = files.read()
+    flows = {dag_id_of(slug): flow for slug, flow in flow_files.flows.items()}
     readable = flows.keys() & dags
     states = dag_states(session, readable)
-    problems = [str(problem) for problem in found.problems]
+    problems = [str(problem) for problem in flow_files.problems]
     rows = []
     # All at once: the page waits for the slowest of the stores, and for none beyond the deadline.
     histories = {id_: begin(flows[id_], FlowViews.history) for id_ in readable}
@@ -186,16 +186,16 @@ def _flow(flow: ReadableFlow, session: SessionDep) -> dict[str, Any]:
 
 def _topics(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
     rows = stored(flow, FlowViews.topics)
-    found = _table(rows, asked, TopicView, "topic", "remote_topic", "health")
-    return found | {"counts": partition_counts(rows)}
+    table = _table(rows, asked, TopicView, "topic", "remote_topic", "health")
+    return table | {"counts": partition_counts(rows)}
 
 
 def _partitions(flow: ReadableFlow, asked: AskedPart, topic: Name = "") -> dict[str, Any]:
     rows = stored(flow, FlowViews.partitions)
     if topic:
         rows = tuple(row for row in rows if row.topic == topic)
-    found = _table(rows, asked, PartitionView, "topic", "partition", "remote_topic", "health")
-    return found | {"counts": partition_counts(rows)}
+    table = _table(rows, asked, PartitionView, "topic", "partition", "remote_topic", "health")
+    return table | {"counts": partition_counts(rows)}
 
 
 def _offsets(
@@ -261,10 +261,10 @@ def _ranges(flow: ReadableFlow, run: Name, asked: AskedPart) -> dict[str, Any]:
 
 def _groups(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
     rows = stored(flow, FlowViews.groups)
-    found = _table(
+    table = _table(
         rows, asked, GroupView, "group", "topic", "partition", "remote_topic", "action", "reason"
     )
-    return found | group_counts(rows)
+    return table | group_counts(rows)
 
 
 def _report(flow: ReadableFlow, run: Name) -> Response:

@@ -42,22 +42,22 @@ class Part(Generic[Row]):
     rows: tuple[Row, ...]
 
 
-def part_of(rows: Sequence[Row], asked: TableQuery, searched: Iterable[str]) -> Part[Row]:
+def part_of(rows: Sequence[Row], query: TableQuery, searched: Iterable[str]) -> Part[Row]:
     """The requested part of ``rows``; rows without a value come last in any order.
 
     Args:
         rows: all rows, in their own order.
-        asked: the request.
+        query: the request.
         searched: the attributes to search.
     """
-    found = _matches(rows, asked.search, tuple(searched))
-    if asked.sort:
-        of = attrgetter(asked.sort)
-        known = [row for row in found if of(row) is not None]
+    matching = _matches(rows, query.search, tuple(searched))
+    if query.sort:
+        of = attrgetter(query.sort)
+        known = [row for row in matching if of(row) is not None]
         # Sorting is stable: rows with the same value keep their own order.
-        known.sort(key=of, reverse=asked.descending)
-        found = [*known, *(row for row in found if of(row) is None)]
-    return Part(len(found), tuple(found[asked.offset : asked.offset + asked.limit]))
+        known.sort(key=of, reverse=query.descending)
+        matching = [*known, *(row for row in matching if of(row) is None)]
+    return Part(len(matching), tuple(matching[query.offset : query.offset + query.limit]))
 
 
 def _matches(rows: Sequence[Row], search: str, searched: tuple[str, ...]) -> Sequence[Row]:

@@ -75,17 +75,17 @@ class StoreReads:
     def start(self, store: str, work: Callable[[], _T]) -> Callable[[], _T]:
         """Begin a read; what it returns waits for it as ``read`` does, from now on."""
         began = monotonic()
-        found: Future[_T] = Future()
+        result: Future[_T] = Future()
         with self._lock:
             if self._late[store] or self._running[store] >= _MOST_THREADS:
-                found.set_exception(StoreSilent(store))
-                return found.result
+                result.set_exception(StoreSilent(store))
+                return result.result
             self._running[store] += 1
         isolated = threading.Thread(
-            target=self._run, args=(store, work, found), name="kafka-ferry-store", daemon=True
+            target=self._run, args=(store, work, result), name="kafka-ferry-store", daemon=True
         )
         isolated.start()
-        return lambda: self._wait(store, found, isolated, began)
+        return lambda: self._wait(store, result, isolated, began)
 
     def _run(self, store: str, work: Callable[[], _T], found: Future[_T]) -> None:
         try:
@@ -100,29 +100,29 @@ class StoreReads:
         else:
             self._end(store, found, partial(found.set_result, result))
 
-    def _end(self, store: str, found: Future[_T], tell: Callable[[], None]) -> None:
+    def _end(self, store: str, result: Future[_T], tell: Callable[[], None]) -> None:
         with self._lock:
             self._running[store] -= 1
-            if found.cancelled():
+            if result.cancelled():
                 self._late[store] -= 1
             else:
                 tell()
 
-    def _wait(self, store: str, found: Future[_T], thread: threading.Thread, began: float) -> _T:
+    def _wait(self, store: str, result: Future[_T], thread: threading.Thread, began: float) -> _T:
         computed, waits_since = 0, began
-        while not found.done():
+        while not result.done():
             now = monotonic()
             if (ticks := _ticks(thread)) > computed:
                 computed, waits_since = ticks, now
             left = min(waits_since + self._seconds, began + _LONGEST_S) - now
             if left > 0:
-                wait([found], timeout=min(left, _LOOK_S))
+                wait([result], timeout=min(left, _LOOK_S))
                 continue
             with self._lock:
-                if not found.done() and found.cancel():
+                if not result.done() and result.cancel():
                     self._late[store] += 1
                     raise StoreSilent(store)
-        return found.result()
+        return result.result()
 
 
 def _ticks(thread: threading.Thread) -> int:

@@ -38,7 +38,7 @@ class Elsewhere:
             missing: by source partition.
             foreign: by target partition.
         """
-        this = cls(dict(missing), dict(foreign))
+        elsewhere = cls(dict(missing), dict(foreign))
         wanted = _digests(missing.values())
         waiting: dict[int, deque[tuple[int, int]]] = defaultdict(deque)
         for partition, entries in foreign.items():
@@ -46,24 +46,24 @@ class Elsewhere:
                 waiting[int(entries.digests[place])].append((partition, place))
         taken: dict[int, list[int]] = defaultdict(list)
         for partition, entries in missing.items():
-            found = []
+            matched = []
             for place in np.flatnonzero(np.isin(entries.digests, list(waiting))).tolist():
-                if there := waiting[int(entries.digests[place])]:
-                    other, other_place = there.popleft()
+                if candidates := waiting[int(entries.digests[place])]:
+                    other, other_place = candidates.popleft()
                     offsets = (
                         int(entries.offsets[place]),
                         int(foreign[other].offsets[other_place]),
                     )
-                    this.moved[partition].append(
+                    elsewhere.moved[partition].append(
                         Differing("altered", *offsets, ("partition",), other)
                     )
                     taken[other].append(other_place)
-                    found.append(place)
-            this.missing[partition] = entries.at(_but(found, len(entries)))
+                    matched.append(place)
+            elsewhere.missing[partition] = entries.at(_but(matched, len(entries)))
         for partition, places in taken.items():
             entries = foreign[partition]
-            this.foreign[partition] = entries.at(_but(places, len(entries)))
-        return this
+            elsewhere.foreign[partition] = entries.at(_but(places, len(entries)))
+        return elsewhere
 
     @property
     def unknown(self) -> Hashes:
@@ -80,9 +80,9 @@ class Elsewhere:
         for partition, entries in self.foreign.items():
             places = np.searchsorted(unknown, entries.digests)
             left = np.ones(len(entries), np.bool_)
-            for origin, found in offsets.items():
-                for place in np.flatnonzero(left & (found[places] >= 0)).tolist():
-                    offset = int(found[places[place]]), int(entries.offsets[place])
+            for origin, located in offsets.items():
+                for place in np.flatnonzero(left & (located[places] >= 0)).tolist():
+                    offset = int(located[places[place]]), int(entries.offsets[place])
                     self.doubled[origin].append(Differing("doubled", *offset, (), partition))
                     left[place] = False
             self.foreign[partition] = entries.at(left)

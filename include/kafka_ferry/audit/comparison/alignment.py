@@ -70,9 +70,9 @@ def _anchors(source: Hashes, target: Hashes) -> Pairs:
 
 
 def _once(digests: Hashes) -> tuple[Hashes, Integers]:
-    found, first, counts = np.unique(digests, return_index=True, return_counts=True)
+    unique, first, counts = np.unique(digests, return_index=True, return_counts=True)
     once = counts == 1
-    return found[once], first[once]
+    return unique[once], first[once]
 
 
 def _between(source: Hashes, target: Hashes, anchors: Pairs) -> Pairs:
@@ -94,6 +94,6 @@ def _between(source: Hashes, target: Hashes, anchors: Pairs) -> Pairs:
     ):
         if same := waiting.get(key):
             pairs.append((place, same.popleft()))
-    found = np.array(pairs, np.int64).reshape(-1, 2)
-    kept = longest_ascending(found[:, 1])
-    return found[kept, 0], found[kept, 1]
+    matched = np.array(pairs, np.int64).reshape(-1, 2)
+    kept = longest_ascending(matched[:, 1])
+    return matched[kept, 0], matched[kept, 1]

@@ -80,10 +80,12 @@ def alterations(
     """
     i = np.flatnonzero(np.isin(ours.gaps, theirs.gaps))
     j = np.flatnonzero(np.isin(theirs.gaps, ours.gaps))
-    found: list[Alteration] = []
-    for some, others in _slices(ours.gaps[i], theirs.gaps[j]):
-        found += _alterations(source, target, (ours, i[some]), (theirs, j[others]), times=times)
-    return found
+    results: list[Alteration] = []
+    for our_slice, their_slice in _slices(ours.gaps[i], theirs.gaps[j]):
+        results += _alterations(
+            source, target, (ours, i[our_slice]), (theirs, j[their_slice]), times=times
+        )
+    return results
 
 
 def _slices(ours: Integers, theirs: Integers) -> Iterator[tuple[slice, slice]]:
@@ -111,16 +113,18 @@ def _alterations(
 ) -> list[Alteration]:
     """The alterations among some of the unmatched records, by their places."""
     (all_ours, i), (all_theirs, j) = ours, theirs
-    here = source.parts(all_ours.entries.offsets[i])
-    there = target.parts(all_theirs.entries.offsets[j])
+    source_parts = source.parts(all_ours.entries.offsets[i])
+    target_parts = target.parts(all_theirs.entries.offsets[j])
     gaps = all_ours.gaps[i], all_theirs.gaps[j]
     left = _Left(np.ones(len(i), np.bool_), np.ones(len(j), np.bool_))
-    found = [
-        Alteration(int(i[a]), int(j[b]), tuple(_differences(here, there, a, b, times)))
+    results = [
+        Alteration(
+            int(i[a]), int(j[b]), tuple(_differences(source_parts, target_parts, a, b, times))
+        )
         for equal in (_WITH_TIME if times else _WITHOUT_TIME)
-        for a, b in _pairs(here, there, *gaps, equal, left)
+        for a, b in _pairs(source_parts, target_parts, *gaps, equal, left)
     ]
-    return sorted(found)
+    return sorted(results)
 
 
 class _Left(NamedTuple):
@@ -129,18 +133,18 @@ class _Left(NamedTuple):
 
 
 def _pairs(
-    here: RecordParts,
-    there: RecordParts,
-    gaps_here: Integers,
-    gaps_there: Integers,
+    source_parts: RecordParts,
+    target_parts: RecordParts,
+    source_gaps: Integers,
+    target_gaps: Integers,
     equal: tuple[str, ...],
     left: _Left,
 ) -> Iterator[tuple[int, int]]:
     """Pairs in order of those that are left and whose parts ``equal`` are the same; they are left no longer."""
     waiting: dict[tuple[int, ...], deque[int]] = defaultdict(deque)
-    for place, known in _keys(there, gaps_there, equal, left.theirs):
+    for place, known in _keys(target_parts, target_gaps, equal, left.theirs):
         waiting[known].append(place)
-    for place, known in _keys(here, gaps_here, equal, left.ours):
+    for place, known in _keys(source_parts, source_gaps, equal, left.ours):
         if same := waiting.get(known):
             other = same.popleft()
             left.ours[place] = left.theirs[other] = False
@@ -152,22 +156,22 @@ def _keys(
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     usable = left.copy()
     if "timestamp" not in equal:
-        told = np.zeros(len(left), np.bool_)
+        identifiable = np.zeros(len(left), np.bool_)
         if "key" in equal:
-            told |= ~parts.no_key
+            identifiable |= ~parts.no_key
         if "value" in equal:
-            told |= ~parts.no_value
-        usable &= told
+            identifiable |= ~parts.no_value
+        usable &= identifiable
     places = np.flatnonzero(usable)
     columns = [gaps[places].tolist(), *(_column(parts, name)[places].tolist() for name in equal)]
     return zip(places.tolist(), zip(*columns, strict=True), strict=True)
 
 
 def _differences(
-    here: RecordParts, there: RecordParts, a: int, b: int, times: bool
+    source_parts: RecordParts, target_parts: RecordParts, a: int, b: int, times: bool
 ) -> Iterator[str]:
     for name in _PARTS if times else _PARTS[:-1]:
-        if _column(here, name)[a] != _column(there, name)[b]:
+        if _column(source_parts, name)[a] != _column(target_parts, name)[b]:
             yield name
 
 

@@ -111,95 +111,95 @@ def compare_keys(
     """
     passes = 1
     while True:
-        found = KeysCompared(passes)
+        result = KeysCompared(passes)
         try:
             for number in range(passes):
                 ours, theirs = _compare_some(
-                    source, target, found, number, times, recent, most_keys
+                    source, target, result, number, times, recent, most_keys
                 )
-                _compare_keyless(source, target, found, ours, theirs, recent, source_compacts)
+                _compare_keyless(source, target, result, ours, theirs, recent, source_compacts)
         except _TooManyKeys:
             passes *= 2
             continue
-        found.explain(source, target)
-        found.differing.sort(key=lambda record: (max(record.source, record.target), record.source))
-        return found
+        result.explain(source, target)
+        result.differing.sort(key=lambda record: (max(record.source, record.target), record.source))
+        return result
 
 
 def _compare_some(
     source: AuditedLog,
     target: AuditedLog,
-    found: KeysCompared,
+    result: KeysCompared,
     number: int,
     times: bool,
     recent: Times | None,
     most_keys: int,
 ) -> tuple[KeylessRecords, KeylessRecords]:
     """Compare the keys of a pass; returns its records without a key, of either side."""
-    ours, records = _latest(source, number, found.passes, most_keys)
-    theirs, remote_records = _latest(target, number, found.passes, most_keys)
+    ours, records = _latest(source, number, result.passes, most_keys)
+    theirs, remote_records = _latest(target, number, result.passes, most_keys)
     if not number:
-        found.source_records, found.target_records = records.all, remote_records.all
-    found.superseded += records.of_pass + remote_records.of_pass - len(ours) - len(theirs)
-    found.keys += len(np.union1d(ours.keys, theirs.keys))
+        result.source_records, result.target_records = records.all, remote_records.all
+    result.superseded += records.of_pass + remote_records.of_pass - len(ours) - len(theirs)
+    result.keys += len(np.union1d(ours.keys, theirs.keys))
     _, i, j = np.intersect1d(ours.keys, theirs.keys, assume_unique=True, return_indices=True)
     same = ours.digests[i] == theirs.digests[j]
-    found.matched += int(same.sum())
+    result.matched += int(same.sum())
     lone, strange = _but(ours, i), _but(theirs, j)
     # A tombstone may be gone on either side.
-    found.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
-    _add_missing(found, lone.at(~lone.tombstones), target, recent)
-    _add_foreign(found, strange.at(~strange.tombstones), source)
-    _judge(source, target, found, ours.at(i[~same]), theirs.at(j[~same]), times, recent)
+    result.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
+    _add_missing(result, lone.at(~lone.tombstones), target, recent)
+    _add_foreign(result, strange.at(~strange.tombstones), source)
+    _judge(source, target, result, ours.at(i[~same]), theirs.at(j[~same]), times, recent)
     return records.keyless, remote_records.keyless
 
 
 def _compare_keyless(
     source: AuditedLog,
     target: AuditedLog,
-    found: KeysCompared,
+    result: KeysCompared,
     ours: KeylessRecords,
     theirs: KeylessRecords,
     recent: Times | None,
     source_compacts: bool,
 ) -> None:
     compared = compare_keyless(ours, theirs)
-    found.matched += compared.matched
+    result.matched += compared.matched
     if source_compacts:
-        found.superseded += int(ours.counts.sum() + theirs.counts.sum()) - 2 * compared.matched
+        result.superseded += int(ours.counts.sum() + theirs.counts.sum()) - 2 * compared.matched
         return
-    _add_missing(found, compared.missing, target, recent)
-    _add_foreign(found, compared.foreign, source)
+    _add_missing(result, compared.missing, target, recent)
+    _add_foreign(result, compared.foreign, source)
     for origin, offset in zip(
         compared.origins.tolist(), compared.more.offsets.tolist(), strict=True
     ):
-        found.differing.append(Differing("doubled", origin, offset))
+        result.differing.append(Differing("doubled", origin, offset))
 
 
 def _add_missing(
-    found: KeysCompared, missing: Entries, target: AuditedLog, recent: Times | None
+    result: KeysCompared, missing: Entries, target: AuditedLog, recent: Times | None
 ) -> None:
     """Add records that the target has nothing like: some may still come, or be deleted there."""
     may_come = missing.have_time_in(recent)
-    found.pending += int(may_come.sum())
+    result.pending += int(may_come.sum())
     is_removed = ~may_come & _before(missing, target)
-    found.before_target.append(missing.offsets[is_removed])
+    result.before_target.append(missing.offsets[is_removed])
     for offset in missing.offsets[~may_come & ~is_removed].tolist():
-        found.differing.append(Differing("missing", offset, NO_OFFSET))
+        result.differing.append(Differing("missing", offset, NO_OFFSET))
 
 
-def _add_foreign(found: KeysCompared, foreign: Entries, source: AuditedLog) -> None:
+def _add_foreign(result: KeysCompared, foreign: Entries, source: AuditedLog) -> None:
     """Add records that the source has nothing like: some may be deleted there."""
     is_expired = _before(foreign, source)
-    found.before_source.append(foreign.offsets[is_expired])
+    result.before_source.append(foreign.offsets[is_expired])
     for offset in foreign.offsets[~is_expired].tolist():
-        found.differing.append(Differing("foreign", NO_OFFSET, offset))
+        result.differing.append(Differing("foreign", NO_OFFSET, offset))
 
 
 def _judge(
     source: AuditedLog,
     target: AuditedLog,
-    found: KeysCompared,
+    result: KeysCompared,
     ours: Entries,
     theirs: Entries,
     times: bool,
@@ -213,44 +213,48 @@ def _judge(
     if not len(ours):
         return
     is_earlier, _ = locate_first(chunks(source, source.since), theirs.digests)
-    here, there = _parts(source, ours.offsets), _parts(target, theirs.offsets)
+    source_parts, target_parts = _parts(source, ours.offsets), _parts(target, theirs.offsets)
     may_come = ours.have_time_in(recent)
     for place in range(len(ours)):
         offsets = int(ours.offsets[place]), int(theirs.offsets[place])
-        what = _differences(here, there, place, times)
-        shares = "timestamp" not in what or ("value" not in what and not here.no_value[place])
+        what = _differences(source_parts, target_parts, place, times)
+        shares = "timestamp" not in what or (
+            "value" not in what and not source_parts.no_value[place]
+        )
         if is_earlier[place] or (not shares and theirs.times[place] < ours.times[place]):
             if may_come[place]:
-                found.pending += 1
+                result.pending += 1
             else:
-                found.differing.append(Differing("missing", offsets[0], NO_OFFSET))
+                result.differing.append(Differing("missing", offsets[0], NO_OFFSET))
         elif shares:
-            found.differing.append(Differing("altered", *offsets, what))
+            result.differing.append(Differing("altered", *offsets, what))
         else:
-            found.differing.append(Differing("foreign", NO_OFFSET, offsets[1]))
+            result.differing.append(Differing("foreign", NO_OFFSET, offsets[1]))
 
 
 def _parts(log: AuditedLog, offsets: Integers) -> RecordParts:
     """The parts of records in the order of ``offsets``, which are in any."""
     order = np.argsort(offsets)
     back = np.argsort(order)
-    found = log.parts(offsets[order])
+    parts = log.parts(offsets[order])
     return RecordParts(
-        found.offsets[back],
-        found.keys[back],
-        found.values[back],
-        found.headers[back],
-        found.times[back],
-        found.no_key[back],
-        found.no_value[back],
+        parts.offsets[back],
+        parts.keys[back],
+        parts.values[back],
+        parts.headers[back],
+        parts.times[back],
+        parts.no_key[back],
+        parts.no_value[back],
     )
 
 
-def _differences(here: RecordParts, there: RecordParts, place: int, times: bool) -> tuple[str, ...]:
+def _differences(
+    source_parts: RecordParts, target_parts: RecordParts, place: int, times: bool
+) -> tuple[str, ...]:
     columns = (
-        (here.values, there.values),
-        (here.headers, there.headers),
-        (here.times, there.times),
+        (source_parts.values, target_parts.values),
+        (source_parts.headers, target_parts.headers),
+        (source_parts.times, target_parts.times),
     )
     compared = zip(_PARTS if times else _PARTS[:-1], columns, strict=False)
     return tuple(part for part, (ours, theirs) in compared if ours[place] != theirs[place])
@@ -282,23 +286,23 @@ class _Seen:
 
 def _latest(log: AuditedLog, number: int, passes: int, most_keys: int) -> tuple[Entries, _Seen]:
     """The latest record of each key of a pass, by ascending key digest."""
-    latest, seen = Entries.of(), _Seen()
-    for some in _of_pass(log, number, passes, seen):
+    latest, records = Entries.of(), _Seen()
+    for some in _of_pass(log, number, passes, records):
         both = Entries.concat([latest, some])
         # The first one of each key in the reversed order.
         _, first = np.unique(both.keys[::-1], return_index=True)
         latest = both.at(len(both) - 1 - first)
-        if len(latest) + len(seen.keyless) > most_keys:
+        if len(latest) + len(records.keyless) > most_keys:
             raise _TooManyKeys
-    return latest, seen
+    return latest, records
 
 
-def _of_pass(log: AuditedLog, number: int, passes: int, seen: _Seen) -> Iterator[Entries]:
+def _of_pass(log: AuditedLog, number: int, passes: int, records: _Seen) -> Iterator[Entries]:
     for chunk in chunks(log, log.since, keys=True):
-        seen.all += len(chunk)
+        records.all += len(chunk)
         is_keyless = have_no_key(chunk)
         of_pass = share_of(np.where(is_keyless, chunk.digests, chunk.keys), passes) == number
-        seen.keyless = seen.keyless.and_more(chunk.at(of_pass & is_keyless))
-        mine = chunk.at(of_pass & ~is_keyless)
-        seen.of_pass += len(mine)
-        yield mine
+        records.keyless = records.keyless.and_more(chunk.at(of_pass & is_keyless))
+        keyed = chunk.at(of_pass & ~is_keyless)
+        records.of_pass += len(keyed)
+        yield keyed

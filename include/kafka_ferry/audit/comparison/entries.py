@@ -172,11 +172,11 @@ def chunks(
 ) -> Iterator[Entries]:
     """The log's records with offsets of ``[since, until)``, or to its end, in chunks."""
     cursor = log.cursor(since, keys=keys)
-    while len(found := cursor.take(CHUNK)):
-        if until is not None and found.offsets[-1] >= until:
-            yield found.at(slice(0, int(np.searchsorted(found.offsets, until))))
+    while len(chunk := cursor.take(CHUNK)):
+        if until is not None and chunk.offsets[-1] >= until:
+            yield chunk.at(slice(0, int(np.searchsorted(chunk.offsets, until))))
             return
-        yield found
+        yield chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,5 +231,5 @@ def locate_first(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Int
         new = offsets[at] < 0
         left -= len(np.unique(at[new]))
         offsets[at[new]] = chunk.offsets[hits[new]]
-    found = offsets[back]
-    return found >= 0, found
+    first_offsets = offsets[back]
+    return first_offsets >= 0, first_offsets

@@ -134,13 +134,13 @@ def _is_next(last: int, offset: int) -> bool:
 
 def _finding(run: Sequence[Differing], topic: str, partition: int, remote_topic: str) -> Finding:
     first = run[0]
-    there = first.partition if first.partition >= 0 else partition
+    remote_partition = first.partition if first.partition >= 0 else partition
     return Finding(
         kind=first.kind,
         topic=topic,
         partition=partition,
         remote_topic=remote_topic,
-        remote_partition=there,
+        remote_partition=remote_partition,
         source_offset=first.source,
         target_offset=first.target,
         records=len(run),

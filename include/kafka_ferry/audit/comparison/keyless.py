@@ -17,8 +17,8 @@ from kafka_ferry.groups.alignment.record_digests import NO_KEY
 
 def have_no_key(entries: Entries) -> Booleans:
     """Which records have a null key."""
-    found: Booleans = entries.keys == NO_KEY
-    return found
+    is_keyless: Booleans = entries.keys == NO_KEY
+    return is_keyless
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +71,15 @@ def compare_keyless(ours: KeylessRecords, theirs: KeylessRecords) -> KeylessComp
     _, i, j = np.intersect1d(
         ours.entries.digests, theirs.entries.digests, assume_unique=True, return_indices=True
     )
-    here, there = ours.counts[i], theirs.counts[j]
+    our_counts, their_counts = ours.counts[i], theirs.counts[j]
     lacking = np.ones(len(ours), np.bool_)
-    lacking[i[here <= there]] = False
+    lacking[i[our_counts <= their_counts]] = False
     strange = np.ones(len(theirs), np.bool_)
     strange[j] = False
     return KeylessCompared(
-        matched=int(np.minimum(here, there).sum()),
+        matched=int(np.minimum(our_counts, their_counts).sum()),
         missing=ours.entries.at(lacking),
-        more=theirs.entries.at(j[there > here]),
-        origins=ours.entries.offsets[i[there > here]],
+        more=theirs.entries.at(j[their_counts > our_counts]),
+        origins=ours.entries.offsets[i[their_counts > our_counts]],
         foreign=theirs.entries.at(strange),
     )

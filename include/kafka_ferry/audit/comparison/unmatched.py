@@ -173,8 +173,8 @@ def _equal(ours: Unmatched, theirs: Unmatched) -> tuple[Integers, Integers]:
                 here.append(place)
         i = np.array(here, np.int64)
         j = np.array(sorted(chain.from_iterable(waiting.values())), np.int64)
-    found = np.array(pairs, np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    matched = np.array(pairs, np.int64).reshape(-1, 2)
+    return matched[:, 0], matched[:, 1]
 
 
 def _span_of(unmatched: Unmatched, place: int, *, by_gap: bool) -> tuple[int, int]:

@@ -80,11 +80,11 @@ class Unordered(dict[int, UnorderedPartition]):
 
     def add(self, partition: int, record: Differing) -> None:
         """Count a record that differs, and list it while there is room."""
-        found = self[partition]
-        found.counts[record.kind] += 1
+        of_partition = self[partition]
+        of_partition.counts[record.kind] += 1
         if self.listed < MOST_LISTED:
             self.listed += 1
-            found.differing.append(record)
+            of_partition.differing.append(record)
 
     def add_many(self, partition: int, count: int, listed: Sequence[Differing]) -> None:
         """Count ``count`` records of one kind; some of them may be ``listed``."""
@@ -109,11 +109,13 @@ class _Before:
         """Take those that are older than ``oldest``, by partition; returns the others."""
         is_before = np.zeros(len(rows), np.bool_)
         for partition in set(np.unique(rows["partition"]).tolist()) & oldest.keys():
-            mine = (rows["partition"] == partition) & (rows["time"] < oldest[partition])
+            is_older = (rows["partition"] == partition) & (rows["time"] < oldest[partition])
             known = self.latest.get(partition, np.empty(0, np.int64))
-            self.latest[partition] = np.sort(np.append(known, rows["offset"][mine]))[-MOST_LISTED:]
-            self.counts[partition] += int(mine.sum())
-            is_before |= mine
+            self.latest[partition] = np.sort(np.append(known, rows["offset"][is_older]))[
+                -MOST_LISTED:
+            ]
+            self.counts[partition] += int(is_older.sum())
+            is_before |= is_older
         return rows[~is_before]
 
     def beyond(
@@ -150,7 +152,7 @@ def compare_unordered(
     Raises:
         OSError: if the temporary files cannot be written.
     """
-    found = Unordered()
+    result = Unordered()
     files = min(_MOST_FILES, -(-records // at_once) or 1)
     with ExitStack() as stack:
         ours, theirs = (
@@ -159,24 +161,24 @@ def compare_unordered(
         counts, oldest = _spill(sources, ours)
         remote_counts, remote_oldest = _spill(targets, theirs)
         for partition in counts.keys() | remote_counts.keys():
-            found[partition].source_records = counts.get(partition, 0)
-            found[partition].target_records = remote_counts.get(partition, 0)
+            result[partition].source_records = counts.get(partition, 0)
+            result[partition].target_records = remote_counts.get(partition, 0)
         removed, expired = _Before(), _Before()
-        for here, there in zip(ours, theirs, strict=True):
-            left, strange = _compare(_read(here), _read(there), found)
+        for our_file, their_file in zip(ours, theirs, strict=True):
+            left, strange = _compare(_read(our_file), _read(their_file), result)
             for _, offset, partition, _ in expired.take(strange, oldest).tolist():
-                found.add(partition, Differing("foreign", NO_OFFSET, offset))
+                result.add(partition, Differing("foreign", NO_OFFSET, offset))
             for _, offset, partition, _ in removed.take(left, remote_oldest).tolist():
-                found.add(partition, Differing("missing", offset, NO_OFFSET))
-    apart = found.keeps_partitions
+                result.add(partition, Differing("missing", offset, NO_OFFSET))
+    apart = result.keeps_partitions
     for partition, count, offsets in removed.beyond(targets, apart=apart):
-        found.add_many(partition, count, [Differing("missing", at, NO_OFFSET) for at in offsets])
+        result.add_many(partition, count, [Differing("missing", at, NO_OFFSET) for at in offsets])
     for partition, count, offsets in expired.beyond(sources, apart=apart):
-        found.add_many(partition, count, [Differing("foreign", NO_OFFSET, at) for at in offsets])
-    for partition in found:
-        found[partition].removed = removed.counts[partition]
-        found[partition].expired = expired.counts[partition]
-    return found
+        result.add_many(partition, count, [Differing("foreign", NO_OFFSET, at) for at in offsets])
+    for partition in result:
+        result[partition].removed = removed.counts[partition]
+        result[partition].expired = expired.counts[partition]
+    return result
 
 
 def _spill(
@@ -211,27 +213,29 @@ def _read(file: IO[bytes]) -> Rows:
     return np.frombuffer(file.read(), _ROW)
 
 
-def _compare(ours: Rows, theirs: Rows, found: Unordered) -> tuple[Rows, Rows]:
+def _compare(ours: Rows, theirs: Rows, result: Unordered) -> tuple[Rows, Rows]:
     """Match the records of a file; returns those of the source, and of the target, without partner."""
     i, j = _same(ours, theirs, by_partition=True)
     for partition, count in zip(*np.unique(ours["partition"][i], return_counts=True), strict=True):
-        found[int(partition)].matched += int(count)
-    left, there = ours[_but(i, len(ours))], theirs[_but(j, len(theirs))]
-    i, j = _same(left, there, by_partition=False)
-    for here, other in zip(left[i].tolist(), there[j].tolist(), strict=True):
+        result[int(partition)].matched += int(count)
+    left, strange = ours[_but(i, len(ours))], theirs[_but(j, len(theirs))]
+    i, j = _same(left, strange, by_partition=False)
+    for here, other in zip(left[i].tolist(), strange[j].tolist(), strict=True):
         moved = Differing("altered", here[1], other[1], ("partition",), other[2])
-        found.add(here[2], moved)
-    left, there = left[_but(i, len(left))], there[_but(j, len(there))]
-    is_double, origins = _origins(ours, there)
-    for record, origin in zip(there[is_double].tolist(), origins, strict=True):
-        found.add(origin[2], Differing("doubled", origin[1], record[1], (), record[2]))
-    return left, there[~is_double]
+        result.add(here[2], moved)
+    left, strange = left[_but(i, len(left))], strange[_but(j, len(strange))]
+    is_double, origins = _origins(ours, strange)
+    for record, origin in zip(strange[is_double].tolist(), origins, strict=True):
+        result.add(origin[2], Differing("doubled", origin[1], record[1], (), record[2]))
+    return left, strange[~is_double]
 
 
 def _same(ours: Rows, theirs: Rows, *, by_partition: bool) -> tuple[Integers, Integers]:
     """Places of records with equal digests, and equal partitions if wanted, each place once."""
-    here, there = (_symbols(rows, by_partition=by_partition) for rows in (ours, theirs))
-    _, i, j = np.intersect1d(here, there, return_indices=True)
+    our_symbols, their_symbols = (
+        _symbols(rows, by_partition=by_partition) for rows in (ours, theirs)
+    )
+    _, i, j = np.intersect1d(our_symbols, their_symbols, return_indices=True)
     return i, j
 
 

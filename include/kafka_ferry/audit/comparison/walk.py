@@ -157,9 +157,12 @@ class LogWalk:
         before = self._source.at, self._target.at
         wanted = self._block * (self._one_in - 1)
         ours, theirs = self._source.skip(wanted), self._target.skip(wanted)
-        there, here = self._source.ahead(self._block), self._target.ahead(self._block)
-        same = equal_prefix(there.digests, here.digests)
-        if ours == theirs and same == len(there) == len(here):
+        source_block, target_block = (
+            self._source.ahead(self._block),
+            self._target.ahead(self._block),
+        )
+        same = equal_prefix(source_block.digests, target_block.digests)
+        if ours == theirs and same == len(source_block) == len(target_block):
             self.state.is_over = not same
             self.state.skipped += ours
             self.state.source_records += ours

@@ -47,18 +47,18 @@ def legacy_batch(records: bytes, at: int) -> tuple[Batch, int]:
     stop = at + len(message)
     magic, codec = message[_CHECKED_FROM], message[_ATTRIBUTES_AT] & _CODEC
     if codec:
-        found = _unwrap(message, magic, codec)
+        parsed = _unwrap(message, magic, codec)
     else:
-        found = [_record(message)]
+        parsed = [_record(message)]
         while following := _next_of_stretch(records, stop, magic):
             record = _record(following)
-            if not found[-1][0] < record[0] <= found[0][0] + _MAX_DELTA:
+            if not parsed[-1][0] < record[0] <= parsed[0][0] + _MAX_DELTA:
                 break
-            found.append(record)
+            parsed.append(record)
             stop += len(following)
             if stop - at > _MAX_STRETCH_BYTES:
                 break
-    return _as_batch(found, codec, magic), stop
+    return _as_batch(parsed, codec, magic), stop
 
 
 def _as_batch(records: Sequence[Record], codec: int, magic: int) -> Batch:
@@ -120,11 +120,11 @@ def _unwrap(wrapper: bytes, magic: int, codec: int) -> list[Record]:
     if magic == 0:
         return records
     shift = decoded.offset - records[-1][0]
-    seen = (
+    append_time = (
         decoded.timestamp if decoded.timestamp_type == LegacyRecordBatch.LOG_APPEND_TIME else None
     )
     return [
-        (offset + shift, timestamp if seen is None else seen, attributes, rest)
+        (offset + shift, timestamp if append_time is None else append_time, attributes, rest)
         for offset, timestamp, attributes, rest in records
     ]
 

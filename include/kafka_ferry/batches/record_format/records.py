@@ -114,18 +114,20 @@ def _whole(plain: bytes, most: int) -> tuple[int, int, int]:
 @contextmanager
 def _name_batch(header: BatchHeader) -> Iterator[None]:
     """Name the batch whose records cannot be read."""
-    named = f"a batch at offset {header.base_offset} that cannot be read"
+    prefix = f"a batch at offset {header.base_offset} that cannot be read"
     try:
         yield
     except IndexError as error:
-        raise MalformedBatch(f"{named}: records are cut off") from error
+        raise MalformedBatch(f"{prefix}: records are cut off") from error
     except MalformedBatch as error:
-        raise type(error)(f"{named}: {error}") from error
+        raise type(error)(f"{prefix}: {error}") from error
 
 
 def _at_append_time(records: list[Record], header: BatchHeader) -> list[Record]:
-    seen = header.max_timestamp
-    return [(offset, seen, attributes, content) for offset, _, attributes, content in records]
+    append_time = header.max_timestamp
+    return [
+        (offset, append_time, attributes, content) for offset, _, attributes, content in records
+    ]
 
 
 def _walk(  # noqa: PLR0912

@@ -47,11 +47,11 @@ def backfill(
     as_json: JsonOption = False,
 ) -> None:
     """Copy the records of a time window, by timestamp, that the target does not have; moves no position."""
-    asked = run_options(topics, dry_run=dry_run, rate_limit=rate_limit)
-    asked = replace(asked, window=window_of(since, until))
+    options = run_options(topics, dry_run=dry_run, rate_limit=rate_limit)
+    options = replace(options, window=window_of(since, until))
     flows = flows_of(config, flow, clusters)
     require_known(flows, run_id)
-    run_flows(flows, run_id, asked, as_json=as_json, timeout=timeout)
+    run_flows(flows, run_id, options, as_json=as_json, timeout=timeout)
 
 
 def window_of(since: str, until: str) -> Window:

@@ -50,32 +50,32 @@ def check(
     as_json: CheckJsonOption = False,
 ) -> None:
     """Check flows' files, and ask no broker. Exits with 0 if a run would accept them."""
-    named = {it.absolute(): it for it in [*(config or ()), *(files or ())] or [FLOW_FILE]}
-    found = [(file, one) for file in named.values() for one in flows_of(file, flow, clusters)]
-    _refuse_twins(found)
-    for file, one in found:
+    paths = {it.absolute(): it for it in [*(config or ()), *(files or ())] or [FLOW_FILE]}
+    flows = [(file, one) for file in paths.values() for one in flows_of(file, flow, clusters)]
+    _refuse_twins(flows)
+    for file, one in flows:
         refuse(file, one, (*own_names(one), *_wrong_stores(one)))
-    unchecked = _check_rules([one for _, one in found])
-    notes = {one.name: [*_notes(file, one)] for file, one in found}
-    for file, one in found if unchecked else ():
+    unchecked = _check_rules([one for _, one in flows])
+    notes = {one.name: [*_notes(file, one)] for file, one in flows}
+    for file, one in flows if unchecked else ():
         if one.transform:
             notes[one.name].append(f"{file}: transform: was not looked at. {unchecked}")
-    for (_, one), (file, other) in combinations(found, 2):
-        notes[other.name] += [f"{file}: {said}" for said in same_names(one, other)]
+    for (_, one), (file, other) in combinations(flows, 2):
+        notes[other.name] += [f"{file}: {sentence}" for sentence in same_names(one, other)]
     if as_json:
-        show_json([[_as_json(file, it, notes[it.name]) for file, it in found]], several=False)
+        show_json([[_as_json(file, it, notes[it.name]) for file, it in flows]], several=False)
         return
-    for file, one in found:
+    for file, one in flows:
         groups = "" if one.groups == (".*",) else f"; its groups are {', '.join(one.groups)}"
         out.print(f"{file}: {one.name} is valid; it copies {', '.join(one.topics)}{groups}")
-    for note in dict.fromkeys(said for some in notes.values() for said in some):
+    for note in dict.fromkeys(sentence for some in notes.values() for sentence in some):
         messages.print(note)
 
 
 def _wrong_stores(flow: Flow) -> Iterator[Problem]:
     for side, cluster in (("source", flow.source), ("target", flow.target)):
-        for it in wrong_stores(cluster.properties):
-            yield it._replace(key=f"{side}.{it.key}")
+        for problem in wrong_stores(cluster.properties):
+            yield problem._replace(key=f"{side}.{problem.key}")
 
 
 def _check_rules(flows: Sequence[Flow]) -> str:
@@ -87,8 +87,18 @@ def _check_rules(flows: Sequence[Flow]) -> str:
     Raises:
         ConfigError: Spark cannot make sense of an expression.
     """
-    ruled = [it for it in flows if any(any(rule.expressions) for rule in it.transform)]
-    if not (ruled := [it for it in ruled if not any(r.registry_formats for r in it.transform)]):
+    ruled = [
+        candidate
+        for candidate in flows
+        if any(any(rule.expressions) for rule in candidate.transform)
+    ]
+    if not (
+        ruled := [
+            candidate
+            for candidate in ruled
+            if not any(r.registry_formats for r in candidate.transform)
+        ]
+    ):
         return ""
     from kafka_ferry.spark.session import terminal_spark
     from kafka_ferry.spark.transforms import checked_rules
@@ -103,14 +113,14 @@ def _check_rules(flows: Sequence[Flow]) -> str:
     return ""
 
 
-def _refuse_twins(found: Sequence[tuple[Path, Flow]]) -> None:
+def _refuse_twins(flows: Sequence[tuple[Path, Flow]]) -> None:
     """Refuse a flow that two files hold.
 
     Raises:
         ConfigError: there is one.
     """
     first: dict[str, Path] = {}
-    for file, flow in found:
+    for file, flow in flows:
         if flow.name in first:
             reason = (
                 f"holds {flow.name}, as {first[flow.name]} does: their runs would refuse each other"

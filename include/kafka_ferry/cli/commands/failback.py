@@ -38,8 +38,8 @@ def failback(
     from kafka_ferry.runs import Run
     from kafka_ferry.runs.failover.failback import failback as fail_back
 
-    this = one_flow(config, flow)
-    back = load_reverse_flow(config.absolute(), this)
+    forward = one_flow(config, flow)
+    back = load_reverse_flow(config.absolute(), forward)
     run = run_id_now("failback")
     if dry_run:
         plan = Run(back, run).plan(save=False)
@@ -54,7 +54,7 @@ def failback(
     if copy_only:
         return
     try:
-        found = fail_back(this, back, group or (), dry_run=dry_run)
+        outlook = fail_back(forward, back, group or (), dry_run=dry_run)
     except FerryError as error:
         if not dry_run or as_json:
             raise
@@ -62,4 +62,4 @@ def failback(
             f"The groups can only be translated once records are copied: {error.message}"
         )
         return
-    show_outlook(found, as_json=as_json)
+    show_outlook(outlook, as_json=as_json)

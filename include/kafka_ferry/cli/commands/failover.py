@@ -39,23 +39,23 @@ def failover(
     """Sync the groups' offsets a last time, and show where each group continues on the target."""
     from kafka_ferry.runs.failover.failover import failover as fail_over
 
-    this = one_flow(config, flow)
+    chosen = one_flow(config, flow)
     show_outlook(
-        fail_over(this, group or (), dry_run=dry_run, source_down=source_down), as_json=as_json
+        fail_over(chosen, group or (), dry_run=dry_run, source_down=source_down), as_json=as_json
     )
 
 
-def show_outlook(found: Outlook, *, as_json: bool) -> None:
+def show_outlook(outlook: Outlook, *, as_json: bool) -> None:
     """Print a report.
 
     Raises:
         GroupsFailed: if a group may not start, or something failed.
     """
     if as_json:
-        show_json([json.loads(found.to_json())], several=False)
+        show_json([json.loads(outlook.to_json())], several=False)
     else:
         # The error names the failures.
-        for line in outlook_lines(replace(found, failures=())):
+        for line in outlook_lines(replace(outlook, failures=())):
             out.print(line)
-    if not found.all_can_start:
-        raise GroupsFailed(found.problems, transient=False)
+    if not outlook.all_can_start:
+        raise GroupsFailed(outlook.problems, transient=False)

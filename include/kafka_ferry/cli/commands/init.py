@@ -83,5 +83,5 @@ def init(
         show_json([{"config": str(config), "flow": name}], several=False)
         return
     out.print(f"{config} holds the flow {name}.")
-    named = "" if config == FLOW_FILE else f" --config {config}"
-    out.print(f"Next: ferry check{named}, then ferry plan{named}")
+    option = "" if config == FLOW_FILE else f" --config {config}"
+    out.print(f"Next: ferry check{option}, then ferry plan{option}")

@@ -59,7 +59,7 @@ def lag(
     from kafka_ferry.runs.state.step_time import step_time
 
     options = run_options(topics)
-    flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
+    flows = [with_timeout(chosen, timeout) for chosen in flows_of(config, flow, clusters)]
     several = len(flows) > 1
     refused: list[FerryError] = []
 
@@ -153,8 +153,8 @@ def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     policy = policy_of(flow)
     lags = [(row.topic, row.lag) for row in rows if row.lag is not None]
     beats = sum(lag for topic, lag in lags if policy.is_heartbeats_topic(topic))
-    others = count(sum(lag for _, lag in lags) - beats, "offset")
-    behind = f"{others}{and_heartbeats(beats)} behind"
+    offsets = count(sum(lag for _, lag in lags) - beats, "offset")
+    behind = f"{offsets}{and_heartbeats(beats)} behind"
     if unknown := len(rows) - len(lags):
         behind += f", and unknown in {count(unknown, 'partition')} without a leader"
     until = until_text([row.complete_until for row in rows])

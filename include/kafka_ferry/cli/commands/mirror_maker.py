@@ -37,9 +37,9 @@ class WholeNames(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As any command's, but an option that takes one value may be given once, by one of its names."""
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
-        for option in given:
-            if given.count(option) > 1 and not option.multiple:
+        _, _, parameters = self.make_parser(ctx).parse_args(list(args))
+        for option in parameters:
+            if parameters.count(option) > 1 and not option.multiple:
                 names = " or ".join(option.opts)
                 raise typer.BadParameter(f"{names} is given twice, and only one value can count.")
         return super().parse_args(ctx, args)
@@ -97,7 +97,7 @@ def mirror_maker(
         "--new.consumer": new_consumer,
         "--new.producer": new_producer,
     }
-    _tell(mirror, [option for option, given in in_vain.items() if given])
+    _tell(mirror, [option for option, is_set in in_vain.items() if is_set])
     _carry_out(mirror, write_config, as_json=as_json)
 
 
@@ -127,8 +127,8 @@ def with_values(arguments: Sequence[str]) -> Iterator[str]:
             yield "true"
 
 
-def _refuse_code(given: Mapping[str, str | None]) -> None:
-    for option, value in given.items():
+def _refuse_code(values: Mapping[str, str | None]) -> None:
+    for option, value in values.items():
         if value is not None:
             raise typer.BadParameter(f"{option} cannot be used here: {options.REFUSED[option]}")
 

@@ -43,22 +43,22 @@ def plan(
     from kafka_ferry.spark.session import terminal_spark
 
     options = run_options(topics)
-    flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
+    flows = [with_timeout(chosen, timeout) for chosen in flows_of(config, flow, clusters)]
 
     def answer(flow: Flow) -> Plan:
         with terminal_spark(f"rules of {flow.name}", 1) as spark:
-            found = Run(flow, "plan").plan(options, save=False, spark=spark)
+            planned = Run(flow, "plan").plan(options, save=False, spark=spark)
         if not as_json:
-            show_plan(found, verbose=verbose)
+            show_plan(planned, verbose=verbose)
             if told := _groups(flow):
                 out.print(told, style="dim")
-        return found
+        return planned
 
     attempts = for_each(flows, answer)
     if as_json:
-        show_json([plan_json(found) for found in attempts.results], several=len(flows) > 1)
+        show_json([plan_json(planned) for planned in attempts.results], several=len(flows) > 1)
     attempts.raise_failures()
-    if any(found.differences for found in attempts.results):
+    if any(planned.differences for planned in attempts.results):
         raise typer.Exit(DIFFERENCES)
 
 
@@ -76,7 +76,7 @@ def _groups(flow: Flow) -> str:
     )
 
 
-def plan_json(found: Plan) -> dict[str, Any]:
+def plan_json(planned: Plan) -> dict[str, Any]:
     """A plan for programs."""
-    told: dict[str, Any] = json.loads(found.to_json())
-    return told | {"differences": found.differences}
+    document: dict[str, Any] = json.loads(planned.to_json())
+    return document | {"differences": planned.differences}

@@ -54,12 +54,12 @@ def rights(
         needed = needed_rights(flow)
         if not as_json:
             for cluster, side in ((flow.source, "source"), (flow.target, "target")):
-                there = [it for it in needed if it.side == side]
+                side_needs = [need for need in needed if need.side == side]
                 if principal:
-                    _show_commands(cluster, there, principal, command_config)
+                    _show_commands(cluster, side_needs, principal, command_config)
                 else:
-                    _show(cluster, there)
-        listed = [_as_json(flow, it) for it in needed]
+                    _show(cluster, side_needs)
+        listed = [_as_json(flow, need) for need in needed]
         return {"flow": flow.name, "rights": listed} if len(flows) > 1 else listed
 
     attempts = for_each(flows, answer)
@@ -71,8 +71,8 @@ def rights(
 def _show(cluster: Cluster, needed: Sequence[NeededRight]) -> None:
     out.print(cluster.alias, style="bold")
     operations: dict[tuple[str, str], list[str]] = {}
-    for it in needed:
-        operations.setdefault((it.right.resource, it.why), []).append(it.right.operation)
+    for need in needed:
+        operations.setdefault((need.right.resource, need.why), []).append(need.right.operation)
     rows = ((resource, ", ".join(some), why) for (resource, why), some in operations.items())
     show_table(("RESOURCE", "OPERATIONS", "WHY"), rows)
 
@@ -82,7 +82,7 @@ def _show_commands(
 ) -> None:
     print(f"# {cluster.alias}")
     commands = grant_commands(
-        (it.right for it in needed),
+        (need.right for need in needed),
         principal=principal,
         bootstrap=_bootstrap(cluster),
         config=command_config,

@@ -57,12 +57,12 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Plan, create topics, copy, verify, sync groups and publish. Exits with 0 only if all of it is proved."""
-    asked = run_options(
+    options = run_options(
         topics, dry_run=dry_run, verify_all=verify_all, rate_limit=rate_limit, yes=yes
     )
     flows = flows_of(config, flow, clusters)
     require_known(flows, run_id)
-    run_flows(flows, run_id, asked, as_json=as_json, timeout=timeout)
+    run_flows(flows, run_id, options, as_json=as_json, timeout=timeout)
 
 
 def require_known(flows: Sequence[Flow], run_id: str | None) -> None:
@@ -88,7 +88,7 @@ def require_known(flows: Sequence[Flow], run_id: str | None) -> None:
 def run_flows(
     flows: Sequence[Flow],
     run_id: str | None = None,
-    asked: RunOptions = ORDINARY,
+    options: RunOptions = ORDINARY,
     *,
     as_json: bool = False,
     tasks: int | None = None,
@@ -99,7 +99,7 @@ def run_flows(
     Args:
         flows: what to run.
         run_id: the id of each of their runs; None for a new one.
-        asked: each run's options.
+        options: each run's options.
         as_json: whether to print the reports as JSON instead; a list for several flows.
         tasks: how many Spark tasks run at a time; None for as many as Spark is set up for.
         timeout: how many seconds to try a cluster that does not answer while the run is planned, as ``with_timeout``.
@@ -110,34 +110,34 @@ def run_flows(
     """
     from kafka_ferry.runs import Run
 
-    told: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
     this_run = run_id or run_id_now("cli")
 
     def ran(flow: Flow) -> None:
-        if asked.dry_run:
-            _plan_flow(with_timeout(flow, timeout), this_run, asked, told, as_json=as_json)
+        if options.dry_run:
+            _plan_flow(with_timeout(flow, timeout), this_run, options, documents, as_json=as_json)
         else:
             planner = Run(with_timeout(flow, timeout), this_run)
-            _run_flow(planner, flow, asked, told, as_json=as_json, tasks=tasks)
+            _run_flow(planner, flow, options, documents, as_json=as_json, tasks=tasks)
 
     attempts: Attempts[None] = for_each(flows, ran)
     if as_json:
-        show_json(told, several=len(flows) > 1)
+        show_json(documents, several=len(flows) > 1)
     attempts.raise_failures()
 
 
 def _plan_flow(
-    flow: Flow, run_id: str, asked: RunOptions, told: list[dict[str, Any]], *, as_json: bool
+    flow: Flow, run_id: str, options: RunOptions, documents: list[dict[str, Any]], *, as_json: bool
 ) -> None:
     """Show a dry run's plan, and fail where the run would."""
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
     with terminal_spark(f"rules of {flow.name}", 1) as spark:
-        planned = Run(flow, run_id).plan(asked, spark=spark)
+        planned = Run(flow, run_id).plan(options, spark=spark)
     if not as_json:
         show_plan(planned)
-    told.append(plan_json(planned))
+    documents.append(plan_json(planned))
     if refused := planned.remarks.refused:
         raise RangesFailed((), transient=False, refused=refused)
 
@@ -145,8 +145,8 @@ def _plan_flow(
 def _run_flow(
     planner: Run,
     flow: Flow,
-    asked: RunOptions,
-    told: list[dict[str, Any]],
+    options: RunOptions,
+    documents: list[dict[str, Any]],
     *,
     as_json: bool,
     tasks: int | None,
@@ -157,12 +157,12 @@ def _run_flow(
     from kafka_ferry.verify.expectations.gx import import_in_background
 
     # Nobody waits for long at its beginning; once it copies, it waits as long as in Airflow.
-    this, run_id = Run(flow, planner.run_id), planner.run_id
+    run, run_id = Run(flow, planner.run_id), planner.run_id
     with terminal_spark(f"ferry {flow.name}", tasks) as spark:
-        made = planner.plan(asked, spark=spark)
+        made = planner.plan(options, spark=spark)
         if made.ranges:
             spark.begin()
-        planned = this.sync_topics(made.digest)
+        planned = run.sync_topics(made.digest)
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}")
         for deletion in deletions(planned):
             messages.print(deletion)
@@ -170,16 +170,16 @@ def _run_flow(
             import_in_background()
         # A step's error is in its record: the other steps do what they still can, and publish reports it.
         with suppress(FerryError), progress_bar(flow, planned, messages, hidden=as_json):
-            this.mirror(spark, expected=planned.digest)
+            run.mirror(spark, expected=planned.digest)
         with suppress(FerryError):
-            this.verify(spark)
+            run.verify(spark)
     with suppress(FerryError):
-        this.sync_groups()
+        run.sync_groups()
     try:
-        this.publish()
+        run.publish()
     finally:
-        report = this.report()
+        report = run.report()
         if report:
-            told.append(json.loads(report.to_json()))
+            documents.append(json.loads(report.to_json()))
             if not as_json:
-                show_report(report, this.report_path)
+                show_report(report, run.report_path)

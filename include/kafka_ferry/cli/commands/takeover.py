@@ -74,10 +74,10 @@ def _take_over(
 ) -> list[TopicHandover]:
     from kafka_ferry.runs.takeover.takeover import Takeover
 
-    this = Takeover(flow)
+    takeover = Takeover(flow)
     if group is not None:
-        return this.from_mirrormaker1(group, dry_run=dry_run)
-    return this.from_mirrormaker2(dry_run=dry_run, positions_topic=positions_topic)
+        return takeover.from_mirrormaker1(group, dry_run=dry_run)
+    return takeover.from_mirrormaker2(dry_run=dry_run, positions_topic=positions_topic)
 
 
 def _show(topics: Sequence[TopicHandover]) -> None:
@@ -85,13 +85,20 @@ def _show(topics: Sequence[TopicHandover]) -> None:
     rows: list[tuple[object, ...]] = []
     for topic in topics:
         cells: list[tuple[object, ...]] = [
-            (it.partition, it.position, it.end, it.compared, it.doubled, it.unknown)
-            for it in topic.partitions
+            (
+                partition.partition,
+                partition.position,
+                partition.end,
+                partition.compared,
+                partition.doubled,
+                partition.unknown,
+            )
+            for partition in topic.partitions
         ]
         rows += [(topic.remote_topic, *row, topic.state) for row in cells or [(None,) * 6]]
     show_table(("TOPIC", *numbers, "STATE"), rows, numbers=numbers)
     for topic in topics:
         if topic.reason:
-            said = f"{topic.state.upper()} {topic.remote_topic}: {topic.reason}"
+            sentence = f"{topic.state.upper()} {topic.remote_topic}: {topic.reason}"
             style = "red" if topic.state == "refused" else "yellow"
-            out.print(said, style=style)
+            out.print(sentence, style=style)

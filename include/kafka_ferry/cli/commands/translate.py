@@ -91,23 +91,23 @@ def translate(
     from kafka_ferry.runs.state.step_time import step_time
     from kafka_ferry.runs.sync_groups.translate import Translator
 
-    asked = [_parse(text) for text in offset or ()]
+    offsets = [_parse(text) for text in offset or ()]
     if spark_checkpoint or to or clamp:
-        if not (spark_checkpoint and to) or asked or group or reverse:
+        if not (spark_checkpoint and to) or offsets or group or reverse:
             raise typer.BadParameter(
                 "Give --spark-checkpoint with --to, and without --group or --offset."
             )
         this_flow = one_flow_within(timeout, config, flow)
         write_checkpoint(this_flow, spark_checkpoint, to, clamp=clamp, as_json=as_json)
         return
-    if not (asked or group):
+    if not (offsets or group):
         raise typer.BadParameter("Give --group, --offset or --spark-checkpoint.")
     chosen = one_flow_within(timeout, config, flow)
     with step_time(chosen):
-        this = Translator(chosen, reverse=reverse)
-        answers = this.offsets(asked) if asked else []
-        moves = this.groups(group) if group else None
-    notes = [*this.notes, *(_notes(group or (), moves) if moves else ())]
+        translator = Translator(chosen, reverse=reverse)
+        answers = translator.offsets(offsets) if offsets else []
+        moves = translator.groups(group) if group else None
+    notes = [*translator.notes, *(_notes(group or (), moves) if moves else ())]
     for note in notes:
         warn(note)
     if as_json:
@@ -126,10 +126,10 @@ def translate(
         raise typer.Exit(NO_ANSWER)
 
 
-def _notes(asked: Iterable[str], moves: GroupMoves) -> Iterator[str]:
+def _notes(groups: Iterable[str], moves: GroupMoves) -> Iterator[str]:
     yield from moves.notes
     if not moves.failures:
-        for name in sorted(set(asked) - {move.group.name for move in moves.groups}):
+        for name in sorted(set(groups) - {move.group.name for move in moves.groups}):
             yield f"{name} has committed nothing in a topic that the flow copies."
 
 
@@ -209,11 +209,11 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
     """
     from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
 
-    found = translate_checkpoint(flow, old, new, clamp=clamp)
-    for note in found.notes:
+    rewritten = translate_checkpoint(flow, old, new, clamp=clamp)
+    for note in rewritten.notes:
         warn(note)
     if as_json:
-        print(json.dumps(_checkpoint_json(found, new), indent=1, ensure_ascii=False))
+        print(json.dumps(_checkpoint_json(rewritten, new), indent=1, ensure_ascii=False))
         return
     columns = ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND")
     numbers = ("PARTITION", "OFFSET", "TO OFFSET")
@@ -222,24 +222,24 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
             *(placed.source.topic, placed.source.partition, placed.offset),
             *(placed.target and placed.target.topic, placed.at, placed.kind or "-"),
         )
-        for placed in found.placed
+        for placed in rewritten.placed
     )
     show_table(columns, rows, numbers=numbers)
-    for placed in found.placed:
+    for placed in rewritten.placed:
         if placed.doubt:
             out.print(placed.sentence, style="yellow")
     out.print(
-        f"{new} continues after batch {found.batch}. Start the query there with checkpointLocation set "
+        f"{new} continues after batch {rewritten.batch}. Start the query there with checkpointLocation set "
         f"to it, kafka.bootstrap.servers to those of {flow.target.alias}, and these topics: "
-        f"{', '.join(sorted(found.topics.values()))}."
+        f"{', '.join(sorted(rewritten.topics.values()))}."
     )
 
 
-def _checkpoint_json(found: Rewritten, new: str) -> dict[str, object]:
+def _checkpoint_json(rewritten: Rewritten, new: str) -> dict[str, object]:
     return {
         "checkpoint": new,
-        "batch": found.batch,
-        "topics": found.topics,
+        "batch": rewritten.batch,
+        "topics": rewritten.topics,
         "partitions": [
             {
                 "topic": placed.source.topic,
@@ -250,7 +250,7 @@ def _checkpoint_json(found: Rewritten, new: str) -> dict[str, object]:
                 "kind": placed.kind,
                 "doubt": placed.doubt,
             }
-            for placed in found.placed
+            for placed in rewritten.placed
         ],
-        "notes": found.notes,
+        "notes": rewritten.notes,
     }

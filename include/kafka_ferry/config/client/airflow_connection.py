@@ -86,9 +86,9 @@ def connection_properties(name: str, origin: str) -> dict[str, str]:
     """
 
     def wrong(reason: str, advice: str = "") -> ConfigError:
-        said = f"the connection {name!r} {reason}"
+        sentence = f"the connection {name!r} {reason}"
         return ConfigError(
-            origin, AIRFLOW_CONNECTION, f"{said}." if advice else said, advice=advice
+            origin, AIRFLOW_CONNECTION, f"{sentence}." if advice else sentence, advice=advice
         )
 
     text = os.environ.get(connection_variable(name))
@@ -182,8 +182,8 @@ def _oauth(settings: Mapping[str, str]) -> dict[str, str]:
     if "sasl.jaas.config" in settings:
         return properties | {"sasl.jaas.config": settings["sasl.jaas.config"]}
     pairs = filter(None, settings.get("sasl.oauthbearer.extensions", "").split(","))
-    named = (pair.strip().partition("=") for pair in pairs)
-    options = {f"{EXTENSION}{name}": value for name, _, value in named}
+    extensions = (pair.strip().partition("=") for pair in pairs)
+    options = {f"{EXTENSION}{name}": value for name, _, value in extensions}
     if _KEY_TEXT in settings:
         options[f"{CARRIED}{PRIVATE_KEY}"] = settings[_KEY_TEXT]
     for theirs, ours in _OF_ENDPOINT.items():

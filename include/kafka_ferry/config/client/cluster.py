@@ -198,10 +198,12 @@ def _wrong_login(properties: Mapping[str, str], role: str) -> Iterator[Problem]:
 
 def _wrong_broker(server: str) -> str:
     """What is wrong with one of the brokers, in a sentence; nothing where it is one."""
-    found = None if _URL.match(server) else _BROKER.fullmatch(server)
-    if found is None:
-        return next(said.format(**_parts(server)) for form, said in _WRONG if form.match(server))
-    if 0 < int(found["port"]) < 65536:
+    match = None if _URL.match(server) else _BROKER.fullmatch(server)
+    if match is None:
+        return next(
+            sentence.format(**_parts(server)) for form, sentence in _WRONG if form.match(server)
+        )
+    if 0 < int(match["port"]) < 65536:
         return ""
     return f"The port of '{server}' is not between 1 and 65535."
 
@@ -252,13 +254,13 @@ class Cluster(BaseModel):
     def _right_values(cls, properties: ClientProperties, info: ValidationInfo) -> ClientProperties:
         """Refuses what no client could use; a reference is only checked when its client is created."""
         providers = Providers.declare(dict(info.data.get("providers", ())), [])
-        told = [
+        problems = [
             problem
             for problem in _wrong_values(properties)
             if not providers.refers(properties.get(problem.key, ""))
         ]
-        if told:
-            raise cluster_error(told)
+        if problems:
+            raise cluster_error(problems)
         return properties
 
     @property
@@ -271,8 +273,8 @@ class Cluster(BaseModel):
         """The bootstrap servers that the file names for any client, as ``host:port``; references are not among them."""
         keys = ("bootstrap.servers", *(f"{role}bootstrap.servers" for role in ROLE_PREFIXES))
         listed = ",".join(self.properties.get(key, "") for key in keys).lower()
-        named = (it.strip().rpartition("//")[2] for it in listed.split(","))
-        return frozenset(it for it in named if it and "$" not in it)
+        servers = (server.strip().rpartition("//")[2] for server in listed.split(","))
+        return frozenset(server for server in servers if server and "$" not in server)
 
     @property
     def origin(self) -> str:
@@ -299,16 +301,16 @@ class Cluster(BaseModel):
         }
         own_properties = self._resolve(shared | special)
         self._check(own_properties)
-        found = ClientProperties(
+        properties = ClientProperties(
             self._connection_settings(own_properties) | own_properties, self.origin
         )
-        remember(secret_values(found))
-        if problems := [] if self.is_resolved else [*role_problems(found)]:
+        remember(secret_values(properties))
+        if problems := [] if self.is_resolved else [*role_problems(properties)]:
             raise config_error(self.origin, *problems)
-        if not found.get("bootstrap.servers"):
+        if not properties.get("bootstrap.servers"):
             reason = f"is required: the connection {self.airflow_connection!r} has none either"
             raise ConfigError(self.origin, "bootstrap.servers", reason)
-        return found
+        return properties
 
     def servers_option(self, role: Role) -> str:
         """Which key of which file names the bootstrap servers of a client of this kind."""
@@ -326,10 +328,10 @@ class Cluster(BaseModel):
         Raises:
             ConfigError: as ``client_properties``.
         """
-        found = self.client_properties(role)
-        if not is_delegation_token(found):
-            return found
-        own = {key: value for key, value in found.items() if key not in CONNECTION_NAMES}
+        properties = self.client_properties(role)
+        if not is_delegation_token(properties):
+            return properties
+        own = {key: value for key, value in properties.items() if key not in CONNECTION_NAMES}
         admin = self.client_properties("admin")
         shared = {key: value for key, value in admin.items() if key in CONNECTION_NAMES}
         return ClientProperties(own | shared, self.origin)
@@ -345,14 +347,14 @@ class Cluster(BaseModel):
         Raises:
             ConfigError: a reference cannot be resolved, or a file cannot be read.
         """
-        own = {name: it for name, it in self.properties.items() if name in REGISTRY_NAMES}
+        own = {name: text for name, text in self.properties.items() if name in REGISTRY_NAMES}
         resolved = {name: self.resolve_value(name, value) for name, value in own.items()}
         self._check(resolved)
         if problems := list(wrong_registry(resolved)):
             raise config_error(self.origin, *problems)
-        found = without_files(registry_client_config(resolved), self.origin)
-        remember(secret_values({REGISTRY_PREFIX + key: value for key, value in found.items()}))
-        return ClientProperties(found, self.origin)
+        properties = without_files(registry_client_config(resolved), self.origin)
+        remember(secret_values({REGISTRY_PREFIX + key: value for key, value in properties.items()}))
+        return ClientProperties(properties, self.origin)
 
     def resolve(self) -> Cluster:
         """The cluster for processes that have neither its files nor its environment.
@@ -365,9 +367,11 @@ class Cluster(BaseModel):
         """
         properties: dict[str, str] = {}
         for role in ROLES:
-            found = self.client_properties(role)
-            whole = with_inline_files(without_stores(found, found.origin), found.origin)
-            whole = with_inline_key_tab(whole, found.origin)
+            role_properties = self.client_properties(role)
+            whole = with_inline_files(
+                without_stores(role_properties, role_properties.origin), role_properties.origin
+            )
+            whole = with_inline_key_tab(whole, role_properties.origin)
             properties.setdefault("bootstrap.servers", whole["bootstrap.servers"])
             properties |= {f"{role}.{key}": value for key, value in whole.items()}
         if self.has_registry:
@@ -392,11 +396,11 @@ class Cluster(BaseModel):
             ConfigError: a reference cannot be resolved.
         """
         problems: list[Problem] = []
-        found = Providers.declare(dict(self.providers), problems).resolve(key, value, problems)
+        resolved = Providers.declare(dict(self.providers), problems).resolve(key, value, problems)
         if problems:
             raise config_error(self.file or self.alias, *problems)
-        remember(secret_values({key: found}))
-        return found
+        remember(secret_values({key: resolved}))
+        return resolved
 
     def _resolve(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties with their references resolved."""
@@ -404,13 +408,15 @@ class Cluster(BaseModel):
             return dict(properties)
         problems: list[Problem] = []
         providers = Providers.declare(dict(self.providers), problems)
-        found = {key: providers.resolve(key, it, problems) for key, it in properties.items()}
+        resolved = {
+            key: providers.resolve(key, value, problems) for key, value in properties.items()
+        }
         if not problems:
-            at_hand = {AIRFLOW_CONNECTION: self.airflow_connection or "", **found}
+            at_hand = {AIRFLOW_CONNECTION: self.airflow_connection or "", **resolved}
             problems += _wrong_values(at_hand)
         if problems:
             raise config_error(self.origin, *problems)
-        return found
+        return resolved
 
     def _check(self, own: Mapping[str, str]) -> None:
         """Does nothing where the file may name what it names, also by references."""
@@ -426,7 +432,7 @@ class Cluster(BaseModel):
             for store in ("ssl.keystore.", "ssl.truststore.")
             if any(name.startswith(store) and not name.endswith(".password") for name in own)
         )
-        found = connection_properties(self.airflow_connection, self.origin)
-        if problems := [*override_problems(own, found)]:
+        settings = connection_properties(self.airflow_connection, self.origin)
+        if problems := [*override_problems(own, settings)]:
             raise config_error(self.origin, *problems)
-        return {name: value for name, value in found.items() if not name.startswith(replaced)}
+        return {name: value for name, value in settings.items() if not name.startswith(replaced)}

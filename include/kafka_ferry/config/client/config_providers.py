@@ -146,10 +146,10 @@ class _Environment:
 
 def may_look_up(kind: str, wanted: Path | str) -> bool:
     """Whether the deployment allows a provider of this kind, such as ``file``, to look something up."""
-    told = os.environ.get(ALLOWED)
-    if told is None:
+    allowed = os.environ.get(ALLOWED)
+    if allowed is None:
         return True
-    for item in split_list(told):
+    for item in split_list(allowed):
         name, _, limit = item.partition(":")
         if name.strip() == kind and (not limit.strip() or _within(wanted, limit.strip())):
             return True
@@ -160,8 +160,8 @@ def _allow(kind: str, wanted: Path | str) -> None:
     """Does nothing where the deployment allows it, as ``may_look_up`` says."""
     if may_look_up(kind, wanted):
         return
-    told = os.environ[ALLOWED]
-    allows = f"only {told.strip()}" if told.strip() else "nothing"
+    allowed = os.environ[ALLOWED]
+    allows = f"only {allowed.strip()}" if allowed.strip() else "nothing"
     raise _Unresolved(f"may not be looked up here: {ALLOWED} allows {allows}")
 
 
@@ -179,8 +179,8 @@ def _paths(make: Callable[[_Allowed], _Provider]) -> Callable[[Mapping[str, str]
     return lambda told: make(_Allowed.parse(told.get("allowed.paths", "")))
 
 
-def _environment(told: Mapping[str, str]) -> _Provider:
-    return _Environment(compile_patterns([told.get("allowlist.pattern", ".*")]))
+def _environment(parameters: Mapping[str, str]) -> _Provider:
+    return _Environment(compile_patterns([parameters.get("allowlist.pattern", ".*")]))
 
 
 _CLASSES: Final[Mapping[str, Callable[[Mapping[str, str]], _Provider]]] = {
@@ -204,10 +204,10 @@ class Providers:
     """A file's providers, by name; each reads a file once."""
 
     def __init__(
-        self, providers: Mapping[str, _Provider], told: Mapping[str, str], *, yaml: bool
+        self, providers: Mapping[str, _Provider], settings: Mapping[str, str], *, yaml: bool
     ) -> None:
         self._providers = providers
-        self._told = told
+        self._told = settings
         self._yaml = yaml
 
     @property
@@ -222,33 +222,33 @@ class Providers:
 
     @classmethod
     def declare(
-        cls, told: Mapping[str, str], problems: list[Problem], *, yaml: bool = False
+        cls, settings: Mapping[str, str], problems: list[Problem], *, yaml: bool = False
     ) -> Providers:
         """The providers that a file declares; errors in them are added to ``problems``.
 
         Args:
-            told: ``config.providers`` and all keys that begin with ``config.providers.``.
+            settings: ``config.providers`` and all keys that begin with ``config.providers.``.
             problems: collects what is wrong.
             yaml: whether ``file``, ``dir`` and ``env`` need no class, as in YAML files.
         """
-        names = dict.fromkeys(split_list(told.get(PROVIDERS, "")))
-        for key in told:
+        names = dict.fromkeys(split_list(settings.get(PROVIDERS, "")))
+        for key in settings:
             if key != PROVIDERS and not _is_known(key, names):
                 reason = "belongs to no provider, or is not a setting of it"
                 problems.append(Problem(key, reason, f"Name it in {PROVIDERS}."))
-        providers = {name: cls._provider(name, told, problems, yaml) for name in names}
-        found = {name: provider for name, provider in providers.items() if provider}
-        return cls(found, told, yaml=yaml)
+        providers = {name: cls._provider(name, settings, problems, yaml) for name in names}
+        usable = {name: provider for name, provider in providers.items() if provider}
+        return cls(usable, settings, yaml=yaml)
 
     @staticmethod
     def _provider(
-        name: str, told: Mapping[str, str], problems: list[Problem], yaml: bool
+        name: str, settings: Mapping[str, str], problems: list[Problem], yaml: bool
     ) -> _Provider | None:
         own = f"{PROVIDERS}.{name}."
-        given = told.get(f"{own}class", _USUAL.get(name, "") if yaml else "")
-        if not given:
+        class_name = settings.get(f"{own}class", _USUAL.get(name, "") if yaml else "")
+        if not class_name:
             return None  # as in Kafka; its references are reported where they are used
-        kind = given.removeprefix(_PACKAGE)
+        kind = class_name.removeprefix(_PACKAGE)
         kind = kind if kind in _CLASSES else f"{kind}ConfigProvider"  # Connect's short names
         if kind not in _CLASSES:
             known = ", ".join(f"{_PACKAGE}{known}" for known in _CLASSES)
@@ -257,7 +257,7 @@ class Providers:
         parameter = _PARAMETERS[kind]
         key = f"{own}param.{parameter}"
         try:
-            return _CLASSES[kind]({parameter: told[key]} if key in told else {})
+            return _CLASSES[kind]({parameter: settings[key]} if key in settings else {})
         except (ValueError, PatternError) as error:
             problems.append(Problem(key, str(error)))
             return None
@@ -270,15 +270,15 @@ class Providers:
             value: the value.
             of_client: whether it is a property of a cluster's clients.
         """
-        for found in references(value):
-            name = found.provider
+        for reference in references(value):
+            name = reference.provider
             if name not in self._providers and name not in _USUAL:
                 continue  # as it is, for Kafka too
             if not of_client:
-                reason = f"{found.text} is outside of a cluster's client properties"
+                reason = f"{reference.text} is outside of a cluster's client properties"
                 return Problem(key, reason, "References are only looked up there.")
             if name not in self._providers:
-                reason = f"{found.text} has a provider that the file does not declare"
+                reason = f"{reference.text} has a provider that the file does not declare"
                 return Problem(key, reason, self._how_to_declare(name))
         return self._shells_own(key, value) if of_client else None
 
@@ -287,11 +287,11 @@ class Providers:
 
         Only what can be no part of a password is shown.
         """
-        found = _SHELLS_OWN.search(value)
-        if not found:
+        match = _SHELLS_OWN.search(value)
+        if not match:
             return None
-        name, is_sure = found["name"], bool(found["name"])
-        reason = f"{found[0] if is_sure else 'what looks like a variable'} is no reference, and would be taken as it is"
+        name, is_sure = match["name"], bool(match["name"])
+        reason = f"{match[0] if is_sure else 'what looks like a variable'} is no reference, and would be taken as it is"
         declare = "" if "env" in self._providers else f" {self._how_to_declare('env')}"
         return Problem(key, reason, f"Write ${{env:{name or 'NAME'}}}.{declare}")
 
@@ -304,27 +304,27 @@ class Providers:
 
     def refers(self, value: str) -> bool:
         """Whether a value has a reference to one of the providers."""
-        return any(found.provider in self._providers for found in references(value))
+        return any(reference.provider in self._providers for reference in references(value))
 
     def resolve(self, key: str, value: str, problems: list[Problem]) -> str:
         """The value with its references resolved; those that cannot be resolved are added as problems."""
 
-        def replace(found: ProviderReference) -> str:
-            provider = self._providers.get(found.provider)
+        def replace(reference: ProviderReference) -> str:
+            provider = self._providers.get(reference.provider)
             if provider is None:
-                return found.text
+                return reference.text
             try:
-                return provider.get(found.path, found.key)
+                return provider.get(reference.path, reference.key)
             except _Unresolved as error:
-                problems.append(Problem(key, f"{found.text} {error}"))
+                problems.append(Problem(key, f"{reference.text} {error}"))
             except (OSError, ValueError):  # a path that no file can have
-                problems.append(Problem(key, f"{found.text} cannot be read"))
-            return found.text
+                problems.append(Problem(key, f"{reference.text} cannot be read"))
+            return reference.text
 
         pieces, at = [], 0
-        for found in references(value):
-            pieces += [value[at : found.start], replace(found)]
-            at = found.start + len(found.text)
+        for reference in references(value):
+            pieces += [value[at : reference.start], replace(reference)]
+            at = reference.start + len(reference.text)
         text = "".join([*pieces, value[at:]])
         # A file's last line break is not part of its value, as for Kafka's own types.
         return text.strip() if text != value else value

@@ -272,14 +272,14 @@ def module_options(
 def _tokens(text: str) -> Iterator[_Token]:
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
+        match = _TOKEN.match(text, position)
+        if match is None:
             raise JaasError("a quote is not closed")
-        position = found.end()
-        if found.lastgroup in ("double", "single"):
-            yield _Token(_ESCAPE.sub(_unescape, found[found.lastgroup]), is_sign=False)
-        elif found.lastgroup is not None:
-            yield _Token(found[0], is_sign=found.lastgroup == "sign")
+        position = match.end()
+        if match.lastgroup in ("double", "single"):
+            yield _Token(_ESCAPE.sub(_unescape, match[match.lastgroup]), is_sign=False)
+        elif match.lastgroup is not None:
+            yield _Token(match[0], is_sign=match.lastgroup == "sign")
 
 
 def _unescape(escape: Any) -> str:

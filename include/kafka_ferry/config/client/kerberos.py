@@ -156,12 +156,12 @@ def _switch(options: Mapping[str, str], name: str, place: str) -> bool:
 
 def _service(properties: Mapping[str, str], options: Mapping[str, str], place: str) -> str:
     """As ``KerberosLogin.getServiceName``: the property or the option, but not two different ones."""
-    named = {it for it in (properties.get(SERVICE_NAME), options.get("serviceName")) if it}
-    if len(named) > 1:
+    names = {name for name in (properties.get(SERVICE_NAME), options.get("serviceName")) if name}
+    if len(names) > 1:
         reason = "differs from serviceName in sasl.jaas.config; leave one of them out"
         raise ConfigError(place, SERVICE_NAME, reason)
-    if not named:
+    if not names:
         reason = f"is required with {GSSAPI}: the first part of the brokers' principals."
         advice = "It is kafka for brokers with the principal kafka/host@REALM."
         raise ConfigError(place, SERVICE_NAME, reason, advice=advice)
-    return named.pop()
+    return names.pop()

@@ -56,20 +56,22 @@ def trusted_certificates(properties: Mapping[str, str], file: str) -> str | None
     store = _Store(properties, "ssl.truststore", file)
     if text := properties.get(f"{store.name}.certificates", ""):
         with store.problems("certificates"):
-            found = pem_certificates(store.inline(text))
-            return as_pem(_some(found))
+            certificates = pem_certificates(store.inline(text))
+            return as_pem(_some(certificates))
     if not store.location:
         return None
     with store.problems("location"):
         data = store.read()
         if store.type == "PEM":
-            found = pem_certificates(_text(data))
+            certificates = pem_certificates(_text(data))
         elif data.startswith(MAGIC):
             # Java trusts the first of a key's own certificates.
-            found = [_certificate(entry.certificates[0]) for entry in _jks_entries(store, data)]
+            certificates = [
+                _certificate(entry.certificates[0]) for entry in _jks_entries(store, data)
+            ]
         else:
-            found = _pkcs12_certificates(_pkcs12(store, data))
-        return as_pem(_some(found))
+            certificates = _pkcs12_certificates(_pkcs12(store, data))
+        return as_pem(_some(certificates))
 
 
 def key_pair(properties: Mapping[str, str], file: str) -> KeyPair | None:
@@ -131,8 +133,8 @@ def without_stores(properties: Mapping[str, str], file: str) -> dict[str, str]:
 def wrong_stores(properties: Mapping[str, str]) -> Iterator[Problem]:
     """What is wrong with the stores on this machine, as far as it shows without their passwords."""
     for name in ("ssl.truststore", "ssl.keystore"):
-        given = [properties.get(f"{name}.{it}", "") for it in ("location", "type")]
-        if not given[0] or any("${" in it for it in given):
+        settings = [properties.get(f"{name}.{setting}", "") for setting in ("location", "type")]
+        if not settings[0] or any("${" in setting for setting in settings):
             continue
         try:
             _Store(properties, name, "").read()
@@ -250,7 +252,7 @@ def _pkcs12(store: _Store, data: bytes) -> pkcs12.PKCS12KeyAndCertificates:
 
 def _pkcs12_certificates(content: pkcs12.PKCS12KeyAndCertificates) -> list[x509.Certificate]:
     own = [content.cert] if content.cert else []
-    return [found.certificate for found in (*own, *content.additional_certs)]
+    return [entry.certificate for entry in (*own, *content.additional_certs)]
 
 
 def _certificate(der: bytes) -> x509.Certificate:

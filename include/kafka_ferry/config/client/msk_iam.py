@@ -100,19 +100,19 @@ def iam_login(properties: Mapping[str, str], place: str) -> IamLogin:
         known=tuple(_OPTIONS),
         ignored=_NO_EFFECT,
     )
-    found = {field: options[name] for name, field in _OPTIONS.items() if options.get(name)}
-    if "profile" in found and "role" in found:
+    settings = {field: options[name] for name, field in _OPTIONS.items() if options.get(name)}
+    if "profile" in settings and "role" in settings:
         reason = "has awsProfileName and awsRoleArn, of which the Java library takes the profile."
         advice = (
             "Name the role in the profile (role_arn, source_profile), or leave one of them out."
         )
         raise ConfigError(place, JAAS, reason, advice=advice)
-    if ("key_id" in found) != ("secret_key" in found):
+    if ("key_id" in settings) != ("secret_key" in settings):
         reason = "needs awsRoleAccessKeyId and awsRoleSecretAccessKey together"
         raise ConfigError(place, JAAS, reason)
-    return IamLogin(region=_region(properties.get("bootstrap.servers", "")), **found)
+    return IamLogin(region=_region(properties.get("bootstrap.servers", "")), **settings)
 
 
 def _region(servers: str) -> str:
-    found = _REGION.search(servers)
-    return found[1] if found else ""
+    match = _REGION.search(servers)
+    return match[1] if match else ""

@@ -191,7 +191,7 @@ def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
         scope=scope,
         extensions=_extensions(options, file),
         is_encoded=properties.get("sasl.oauthbearer.header.urlencode", "").lower() == "true",
-        tls=tuple(sorted((key, it) for key, it in options.items() if key.startswith("ssl."))),
+        tls=tuple(sorted((key, value) for key, value in options.items() if key.startswith("ssl."))),
         connect_s=values.whole_number("sasl.login.connect.timeout.ms", 10_000) / 1000,
         read_s=values.whole_number("sasl.login.read.timeout.ms", 10_000) / 1000,
         backoff_s=values.whole_number("sasl.login.retry.backoff.ms", 100) / 1000,
@@ -224,10 +224,10 @@ def with_inline_files(properties: Mapping[str, str], place: str) -> dict[str, st
         inline = without_stores({**options, of_tls: "SSL"}, f"{place}: {JAAS}")
         del inline[of_tls]
     values = LoginValues(properties, options, place)
-    files = [found for key in FILES if (found := values.file(key))]
+    files = [file for key in FILES if (file := values.file(key))]
     if urlsplit(properties.get(ENDPOINT, "")).scheme.lower() == "file":
         files.append(LoginFile(_path(properties[ENDPOINT]), ENDPOINT))
-    content = {f"{CARRIED}{found.key}": found.read(place) for found in files}
+    content = {f"{CARRIED}{file.key}": file.read(place) for file in files}
     if inline is options and not content:
         return dict(properties)
     return {**properties, JAAS: login_text(Login(LOGIN_MODULE, {**inline, **content}))}
@@ -297,7 +297,7 @@ def _endpoint(properties: Mapping[str, str], file: str) -> str:
 
 
 def _extensions(options: Mapping[str, str], file: str) -> tuple[tuple[str, str], ...]:
-    found = []
+    extensions = []
     for option, value in options.items():
         if not option.startswith(EXTENSION):
             continue
@@ -310,5 +310,5 @@ def _extensions(options: Mapping[str, str], file: str) -> tuple[tuple[str, str],
         if not _EXTENSION_VALUE.fullmatch(value):
             reason = f"the value of {option} is empty or not in printable ASCII"
             raise ConfigError(file, JAAS, reason)
-        found.append((name, value))
-    return tuple(sorted(found))
+        extensions.append((name, value))
+    return tuple(sorted(extensions))

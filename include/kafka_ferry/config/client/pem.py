@@ -77,10 +77,10 @@ def pem_key(text: str, password: str | None) -> Any:
         LockedKey: the key needs another password.
         PemError: there is no key, or it is damaged.
     """
-    found = next((block for block in _blocks(text) if block[0].endswith("PRIVATE KEY")), None)
-    if found is None:
+    key_block = next((block for block in _blocks(text) if block[0].endswith("PRIVATE KEY")), None)
+    if key_block is None:
         raise PemError("holds no private key in PEM")
-    label, body = found
+    label, body = key_block
     _check_costs(body)
     locked = "ENCRYPTED" in label or "ENCRYPTED" in body
     if locked and not password:
@@ -125,10 +125,12 @@ def key_pair_of(key: Any, certificates: Sequence[x509.Certificate]) -> KeyPair:
     Raises:
         PemError: none of them is the key's own, or the key of one cannot be read.
     """
-    chain = [found for found in certificates if _public(found) == _public(key)][:1]
+    chain = [certificate for certificate in certificates if _public(certificate) == _public(key)][
+        :1
+    ]
     if not chain:
         raise PemError("holds no certificate of its private key")
-    left = [found for found in certificates if found not in chain]
+    left = [certificate for certificate in certificates if certificate not in chain]
     while issuer := next((c for c in left if c.subject == chain[-1].issuer), None):
         chain.append(issuer)
         left.remove(issuer)
@@ -145,8 +147,8 @@ def _public(of: Any) -> bytes:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    for found in _BLOCK.finditer(text):
-        yield found["label"], found["body"]
+    for match in _BLOCK.finditer(text):
+        yield match["label"], match["body"]
 
 
 def _frame(label: str, body: str) -> str:

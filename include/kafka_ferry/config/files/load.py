@@ -84,8 +84,8 @@ def no_flow(path: str | Path, clusters: Sequence[str] = ()) -> ConfigError:
     into = f" into {', '.join(clusters)}" if clusters else ""
     is_yaml = suffix != ".properties"
     advice = "" if is_yaml else mm2_properties.enabling_line(content, file, clusters)
-    if clusters and (others := [it.name for it in load_flows(path)]):
-        advice = f"It enables {', '.join(others)}; what counts is the cluster after the arrow."
+    if clusters and (enabled := [flow.name for flow in load_flows(path)]):
+        advice = f"It enables {', '.join(enabled)}; what counts is the cluster after the arrow."
     return config_error(file, Problem(WHOLE_FILE, f"enables no flow{into}", advice))
 
 
@@ -106,7 +106,7 @@ def doubt_texts(path: str | Path, flow: Flow) -> list[str]:
         ConfigError: the file cannot be read any more.
     """
     doubtful = _place(path, flow, file_doubts(flow))
-    return [str(config_error(str(path), it)) for it in doubtful]
+    return [str(config_error(str(path), doubt)) for doubt in doubtful]
 
 
 def line_of(flow: Flow, key: str) -> int | None:
@@ -154,7 +154,7 @@ def _content(path: str | Path) -> tuple[str, bytes, str]:
         return file, content_of(Path(path)), suffix
     except OSError as error:
         beside = _names_beside(Path(path))
-        same = [it for it in beside if Path(it).stem == Path(path).stem]
+        same = [name for name in beside if Path(name).stem == Path(path).stem]
         near = did_you_mean(Path(path).name, same or beside, cutoff=0.0 if same else 0.75)
         problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}", near)
         raise config_error(file, problem) from None
@@ -163,7 +163,9 @@ def _content(path: str | Path) -> tuple[str, bytes, str]:
 def _names_beside(path: Path) -> list[str]:
     """The files that may hold flows in the folder of one that cannot be read."""
     try:
-        return [it.name for it in path.parent.iterdir() if it.suffix in SUFFIXES and it != path]
+        return [
+            file.name for file in path.parent.iterdir() if file.suffix in SUFFIXES and file != path
+        ]
     except OSError:
         return []
 

@@ -168,8 +168,8 @@ def _read(path: str | Path) -> dict[str, str]:
     raw = read_properties(content, str(path))
     # As the Java clients do since 2.4 (KIP-421).
     problems: list[Problem] = []
-    told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
-    providers = Providers.declare(told, problems)
+    provider_settings = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
+    providers = Providers.declare(provider_settings, problems)
     for key, value in raw.items():
         if wrong := providers.wrong(key, value, of_client=key not in _READ):
             problems.append(wrong)
@@ -178,7 +178,7 @@ def _read(path: str | Path) -> dict[str, str]:
     resolved = {
         key: providers.resolve(key, value, problems)
         for key, value in raw.items()
-        if key not in told
+        if key not in provider_settings
     }
     if problems:
         raise config_error(str(path), *problems)

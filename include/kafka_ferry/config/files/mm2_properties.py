@@ -89,7 +89,9 @@ def parse_flows(
     unknown = [_explain_blank(problem, raw) for problem in unknown]
     problems += unknown
     settings.ignored[""] += properties_twins(content)
-    for twin in sorted(it for it, many in Counter(split_list(raw["clusters"])).items() if many > 1):
+    for twin in sorted(
+        alias for alias, many in Counter(split_list(raw["clusters"])).items() if many > 1
+    ):
         if unknown:
             problems.append(
                 Problem("clusters", f"lists {twin!r} twice", "Is one of the two another?")
@@ -98,8 +100,8 @@ def parse_flows(
     reader = _Reader(file, settings, providers, problems)
     pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
     pairs = [pair for pair in pairs if reader.is_enabled(*pair)]
-    named = [pair for pair in pairs if name in names_of(*pair)]
-    flows = [reader.flow(*pair) for pair in named or pairs]
+    matching = [pair for pair in pairs if name in names_of(*pair)]
+    flows = [reader.flow(*pair) for pair in matching or pairs]
     if problems:
         raise config_error(file, *problems)
     return tuple(flow for flow in flows if flow)
@@ -143,15 +145,15 @@ def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
 
 
 def _providers(raw: Mapping[str, str], problems: list[Problem]) -> Providers:
-    told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
-    return Providers.declare(told, problems)
+    settings = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
+    return Providers.declare(settings, problems)
 
 
 def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[str]:
-    named = raw.get("clusters", "")
-    if problem := providers.wrong("clusters", named, of_client=False):
+    listed = raw.get("clusters", "")
+    if problem := providers.wrong("clusters", listed, of_client=False):
         raise config_error(file, problem)
-    aliases = split_list(named)
+    aliases = split_list(listed)
     if not aliases:
         advice = _ALIASES
         if "source" in raw and not raw["source"]:
@@ -180,7 +182,7 @@ def enabling_line(content: bytes, file: str, targets: Sequence[str] = ()) -> str
     """
     pairs = permutations(parse_aliases(content, file), 2)
     source, target = next(
-        (it for it in pairs if not targets or it[1] in targets), ("source", "target")
+        (pair for pair in pairs if not targets or pair[1] in targets), ("source", "target")
     )
     return f"Write {source}->{target}.enabled = true."
 
@@ -278,7 +280,7 @@ class _Reader:
         if self._broken.intersection(scopes):
             return None  # the placeholder of an unknown value would only cause another error
         data["ignored"] = [
-            *(said for place in scopes for said in self.ignored[place]),
+            *(entry for place in scopes for entry in self.ignored[place]),
             *self._heartbeats_alone,
         ]
         try:
@@ -294,7 +296,11 @@ class _Reader:
         data: Mapping[str, object],
         key_of: Callable[[Sequence[str]], str],
     ) -> list[dict[str, object]]:
-        names = [it for it in places if it in (TRANSFORMS, PREDICATES) or it.startswith(PREFIXES)]
+        names = [
+            option
+            for option in places
+            if option in (TRANSFORMS, PREDICATES) or option.startswith(PREFIXES)
+        ]
         rules, problems = transform_rules(
             {name: self.values(places[name])[name] for name in names},
             remote_topic_of(

@@ -116,8 +116,8 @@ class _Chain:
                 continue
             kind, alias, *_ = name.split(".")
             if alias not in (listed := split_list(self._settings.get(kind, ""))):
-                said = f"belongs to {alias!r}, which {kind} does not list"
-                raise _Refused(name, said, did_you_mean(alias, listed))
+                reason = f"belongs to {alias!r}, which {kind} does not list"
+                raise _Refused(name, reason, did_you_mean(alias, listed))
 
     def _add(self, name: str) -> None:
         kind = self._kind(name, _TRANSFORM_KINDS)
@@ -126,8 +126,8 @@ class _Chain:
             self._filters.append(f"not ({own})" if own else "false")
             return
         if self._settings.get(f"{name}.predicate"):
-            said = f"only a Filter can have a predicate here, and this is a {kind}"
-            raise _Refused(f"{name}.predicate", said, _AS_RULE)
+            reason = f"only a Filter can have a predicate here, and this is a {kind}"
+            raise _Refused(f"{name}.predicate", reason, _AS_RULE)
         if kind == "DropHeaders":
             for header in split_list(self._require(f"{name}.headers")):
                 self._set.pop(header, None)
@@ -158,8 +158,8 @@ class _Chain:
         if kind == "HasHeaderKey":
             header = self._require(f"{name}.name")
             if header in self._set or header in self._dropped:
-                said = f"tests for {header!r} after another transform has changed it"
-                raise _Refused(f"{name}.name", said, "Put the Filter before it.")
+                reason = f"tests for {header!r} after another transform has changed it"
+                raise _Refused(f"{name}.name", reason, "Put the Filter before it.")
             return f"map_contains_key(headers, {_literal(header)})"
         pattern = self._require(f"{name}.pattern")
         try:
@@ -167,8 +167,8 @@ class _Chain:
         except ValueError as error:
             raise _Refused(f"{name}.pattern", str(error)) from None
         if self._remote_topic is None:
-            said = "tests the remote topic's name, which here only your own policy knows"
-            raise _Refused(f"{name}.pattern", said, _AS_RULE)
+            reason = "tests the remote topic's name, which here only your own policy knows"
+            raise _Refused(f"{name}.pattern", reason, _AS_RULE)
         whole = rf"\A(?:{pattern})\z"
         return f"{self._remote_topic} rlike {_literal(whole)}"
 
@@ -182,7 +182,7 @@ class _Chain:
         known = (*_OF_TRANSFORM, *kinds[kind])
         for other in self._settings:
             if other.startswith(f"{name}.") and other.removeprefix(f"{name}.") not in known:
-                advice = did_you_mean(other, [f"{name}.{it}" for it in known])
+                advice = did_you_mean(other, [f"{name}.{option}" for option in known])
                 raise _Refused(other, f"is not a setting of {kind}", advice)
         return kind
 

@@ -39,11 +39,11 @@ def read_push_credentials(flow: Flow) -> dict[str, str]:
     """
     if flow.metrics_prometheus_push_credentials_file is None:
         return {}
-    found = _read(flow, _PUSH, flow.metrics_prometheus_push_credentials_file)
-    if found.keys() not in (_TOKEN, _LOGIN):
+    credentials = _read(flow, _PUSH, flow.metrics_prometheus_push_credentials_file)
+    if credentials.keys() not in (_TOKEN, _LOGIN):
         reason = "must have username and password, or token, and nothing else"
         raise ConfigError(str(flow.file), _PUSH, reason)
-    return found
+    return credentials
 
 
 def _read(flow: Flow, key: str, name: str) -> dict[str, str]:

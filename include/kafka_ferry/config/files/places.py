@@ -66,14 +66,14 @@ def locate_problems(file: str, places: Callable[[], KeyPlaces]) -> Iterator[None
         if error.file != file:
             raise
         problems = error.problems or ((error.key, error.reason, error.advice),)
-        there = places()
-        placed = [_locate(Problem(*it), there) for it in problems]
+        key_places = places()
+        placed = [_locate(Problem(*problem), key_places) for problem in problems]
         raise config_error(file, *sorted(placed, key=lambda it: it.line or sys.maxsize)) from None
 
 
 def in_file(problem: Problem, flow: Flow, places: KeyPlaces) -> Problem:
     """A problem of a flow with the line and the name that its key has in the flow's file."""
-    key = next((it for it in _names_of(problem.key, flow) if it in places), problem.key)
+    key = next((name for name in _names_of(problem.key, flow) if name in places), problem.key)
     return _locate(problem._replace(key=key), places)
 
 
@@ -126,13 +126,13 @@ def _mistake(value: str) -> tuple[str, str]:
 
 def properties_twins(content: bytes) -> list[tuple[str, str]]:
     """Each key of a properties file that a later line gives again, with its line, and why it has no effect."""
-    given: dict[str, list[KeyPlace]] = {}
+    places_by_key: dict[str, list[KeyPlace]] = {}
     for key, place in _entries(content):
-        given.setdefault(key, []).append(place)
+        places_by_key.setdefault(key, []).append(place)
     return [
         (f"{key} in line {first.line}", f"line {last.line} gives it again{_as(key, last)}")
-        for key, (*others, last) in given.items()
-        for first in others
+        for key, (*earlier, last) in places_by_key.items()
+        for first in earlier
     ]
 
 
@@ -184,7 +184,9 @@ def _locate(problem: Problem, places: KeyPlaces) -> Problem:
     if is_own and _DEMAND.match(reason) and _may_show(problem.key) and place.value:
         reason += "" if place.value in reason else f", and not {place.value}"
         value = place.value.strip("'")
-        near = did_you_mean(value, [it for it in _listed_values(problem.reason) if it != value])
+        near = did_you_mean(
+            value, [allowed for allowed in _listed_values(problem.reason) if allowed != value]
+        )
         if near and "Did you mean" not in reason:
             return problem._replace(reason=reason, advice=problem.advice or near, line=place.line)
     return problem._replace(reason=reason, line=place.line)

@@ -78,7 +78,9 @@ def _option(generated: Schema) -> Schema:
 def _cluster(description: str | None) -> Schema:
     """A cluster's mapping: its alias, and the properties of all or of one kind of clients."""
     alias = Cluster.model_fields["alias"]
-    pattern = next(found.pattern for found in alias.metadata if hasattr(found, "pattern"))
+    pattern = next(
+        constraint.pattern for constraint in alias.metadata if hasattr(constraint, "pattern")
+    )
     own = {"type": ["object", "null"], "additionalProperties": _JAVA_TEXT}
     shared = {
         name: {**_JAVA_TEXT, "description": f"No effect: {why}."}

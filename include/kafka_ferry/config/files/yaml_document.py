@@ -146,16 +146,18 @@ def _values_below(node: yaml.Node, known: dict[int, int]) -> int:
     """How many values a node has with aliases expanded; refuses duplicate keys and recursion."""
     if isinstance(node, yaml.ScalarNode):
         return 1
-    if (seen := known.get(id(node))) is not None:
-        if not seen:
+    if (known_count := known.get(id(node))) is not None:
+        if not known_count:
             problem = Problem(f"line {node.start_mark.line + 1}", "contains itself, by an alias")
             raise NoDocument(problem)
-        return seen
+        return known_count
     known[id(node)] = 0
     count = 1
     if isinstance(node, yaml.MappingNode):
         _refuse_twins(node)
-        count += sum(_values_below(key, known) + _values_below(it, known) for key, it in node.value)
+        count += sum(
+            _values_below(key, known) + _values_below(value, known) for key, value in node.value
+        )
     else:
         count += sum(_values_below(item, known) for item in node.value)
     if count > _MOST_VALUES:
@@ -166,14 +168,14 @@ def _values_below(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _refuse_twins(node: yaml.MappingNode) -> None:
-    seen: dict[str, int] = {}
+    lines_by_key: dict[str, int] = {}
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.value != "<<":
-            if key.value in seen:
-                reason = f"is given twice, in line {seen[key.value]} too"
+            if key.value in lines_by_key:
+                reason = f"is given twice, in line {lines_by_key[key.value]} too"
                 line = key.start_mark.line + 1
                 raise NoDocument(Problem(key.value, reason, "Keep the right one.", line))
-            seen[key.value] = key.start_mark.line + 1
+            lines_by_key[key.value] = key.start_mark.line + 1
 
 
 def _impossible(kind: Any, root: yaml.Node) -> Problem:

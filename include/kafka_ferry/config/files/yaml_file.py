@@ -74,9 +74,13 @@ def parse_flow(content: bytes, file: str) -> Flow:
         flow = Flow.model_validate({**values, "file": file, "ignored": ignored})
     except ValidationError as error:
         # What a wrong reference or a nested key causes is told once.
-        told = {problem.key for problem in problems}
-        others = (it for it in problems_of(error, _dotted_name) if it.key not in told)
-        raise config_error(file, *problems, *others) from None
+        reported_keys = {problem.key for problem in problems}
+        remaining = (
+            candidate
+            for candidate in problems_of(error, _dotted_name)
+            if candidate.key not in reported_keys
+        )
+        raise config_error(file, *problems, *remaining) from None
     if problems:
         raise config_error(file, *problems)
     return flow
@@ -90,8 +94,8 @@ def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
     """
     data = _mapping(content, file)
     aliases = [_alias(data.get(side)) for side in _SIDES]
-    named = zip(_SIDES, aliases, strict=True)
-    problems = [Problem(f"{side}.alias", "is required") for side, alias in named if not alias]
+    pairs = zip(_SIDES, aliases, strict=True)
+    problems = [Problem(f"{side}.alias", "is required") for side, alias in pairs if not alias]
     if problems:
         raise config_error(file, *problems)
     return tuple(map(str, aliases))
@@ -103,8 +107,8 @@ def _alias(cluster: object) -> object:
 
 def _providers(data: Mapping[object, object], problems: list[Problem]) -> Providers:
     keys = [key for key in data if str(key).startswith(PROVIDERS)]
-    told = {str(key): _java_text(data[key]) or "" for key in keys}
-    return Providers.declare(told, problems, yaml=True)
+    settings = {str(key): _java_text(data[key]) or "" for key in keys}
+    return Providers.declare(settings, problems, yaml=True)
 
 
 def _wrong_references(data: Mapping[object, object], providers: Providers) -> Iterator[Problem]:
@@ -131,7 +135,7 @@ def _wrong_references(data: Mapping[object, object], providers: Providers) -> It
 def _policy_settings(
     data: Mapping[object, object], problems: list[Problem]
 ) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    settings: list[tuple[str, str]] = []
     policy = data.get("replication.policy.class", "DefaultReplicationPolicy")
     for name in sorted(filter(is_policy_setting, map(str, data))):
         text = _java_text(data[name])
@@ -139,8 +143,8 @@ def _policy_settings(
         if wrong or text is None:
             problems.append(wrong or Problem(name, "must be text or a number"))
         else:
-            found.append((name, text))
-    return found
+            settings.append((name, text))
+    return settings
 
 
 def _dotted_name(path: Sequence[str]) -> str:
@@ -235,8 +239,12 @@ def _cluster(
                     Problem(f"{side}.{key}", reason, f"Write {key} at the left margin.")
                 )
             elif isinstance(leaf, Mapping):
-                meant = [(name, it) for name, it in _leaves(key, leaf) if name in CLUSTER_NAMES]
-                properties |= {name: str(it) for name, it in meant}
+                meant = [
+                    (name, leaf_value)
+                    for name, leaf_value in _leaves(key, leaf)
+                    if name in CLUSTER_NAMES
+                ]
+                properties |= {name: str(leaf_value) for name, leaf_value in meant}
                 shown = " and ".join(name for name, _ in meant)
                 advice = f"Write {shown} as one key." if meant else did_you_mean(key, _NESTED)
                 problems.append(Problem(f"{side}.{key}", "must be text or a number", advice))

@@ -53,15 +53,15 @@ class Channel:
         )
 
 
-def _channels(given: object) -> tuple[Channel, ...]:
+def _channels(value: object) -> tuple[Channel, ...]:
     """Reads the channels of a file: a list of mappings, or text such as ``slack:ops, webhook:pager``."""
-    if isinstance(given, str):
-        given = [_from_text(item) for item in split_list(given)]
-    if not isinstance(given, Sequence):
+    if isinstance(value, str):
+        value = [_from_text(item) for item in split_list(value)]
+    if not isinstance(value, Sequence):
         raise ValueError(
             f"must be a list of channels, such as [{{slack: ferry_ops}}], or text: {_TEXT_FORM}"
         )
-    channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in given)
+    channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in value)
     names = [channel.name for channel in channels]
     for name in names:
         if names.count(name) > 1:
@@ -79,45 +79,45 @@ def _from_text(item: str) -> dict[str, Any]:
     return {kind: connection.strip()} | ({about: more.strip()} if more else {})
 
 
-def _channel(given: object) -> Channel:
-    if not isinstance(given, Mapping):
+def _channel(entry: object) -> Channel:
+    if not isinstance(entry, Mapping):
         raise ValueError(f"must be a list of mappings, each with one of {', '.join(KINDS)}")
-    kinds = [kind for kind in KINDS if kind in given]
+    kinds = [kind for kind in KINDS if kind in entry]
     if len(kinds) != 1:
-        near = did_you_mean_each([str(key) for key in given if key not in _KEYS], KINDS)
+        near = did_you_mean_each([str(key) for key in entry if key not in _KEYS], KINDS)
         reason = f"needs in each channel exactly one of {', '.join(KINDS)}"
         form = f"{reason} with the id of an Airflow connection, such as {{slack: ferry_ops}}"
         raise ValueError(f"{reason}. {near}" if near else form)
-    unknown = [str(key) for key in given if key not in _KEYS]
+    unknown = [str(key) for key in entry if key not in _KEYS]
     if unknown:
         raise ValueError(f"has no {', '.join(unknown)}; a channel's keys are {', '.join(_KEYS)}")
     kind = kinds[0]
     return Channel(
         kind,
-        _connection(given[kind]),
-        tuple(_events(given.get("events", EVENTS))),
-        _addresses(kind, given.get("to", ())),
-        _endpoint(kind, given.get("endpoint", "")),
+        _connection(entry[kind]),
+        tuple(_events(entry.get("events", EVENTS))),
+        _addresses(kind, entry.get("to", ())),
+        _endpoint(kind, entry.get("endpoint", "")),
     )
 
 
-def _connection(given: object) -> str:
-    if given is None:
+def _connection(connection_id: object) -> str:
+    if connection_id is None:
         raise ValueError(
             "must name a connection of Airflow by its id; in YAML, '#' begins a comment"
         )
-    if isinstance(given, str) and given.startswith("#"):
+    if isinstance(connection_id, str) and connection_id.startswith("#"):
         raise ValueError(
             "must name a connection of Airflow by its id, and not a channel of Slack: the connection has the channel"
         )
     # Not quoted: a user who gave an address instead may have written a secret there.
-    if not isinstance(given, str) or not regex.fullmatch(_CONNECTION, given):
+    if not isinstance(connection_id, str) or not regex.fullmatch(_CONNECTION, connection_id):
         raise ValueError("must name a connection of Airflow by its id, not an address")
-    return given
+    return connection_id
 
 
-def _events(given: object) -> Iterator[Event]:
-    words = split_list(given) if isinstance(given, str) else given
+def _events(value: object) -> Iterator[Event]:
+    words = split_list(value) if isinstance(value, str) else value
     if not isinstance(words, Sequence) or not words:
         raise ValueError(f"needs as events some of {', '.join(EVENTS)}")
     for word in words:
@@ -126,8 +126,8 @@ def _events(given: object) -> Iterator[Event]:
     yield from (event for event in EVENTS if event in words)
 
 
-def _addresses(kind: Kind, given: object) -> tuple[str, ...]:
-    words = regex.split(r"[\s,]+", given.strip()) if isinstance(given, str) else given
+def _addresses(kind: Kind, value: object) -> tuple[str, ...]:
+    words = regex.split(r"[\s,]+", value.strip()) if isinstance(value, str) else value
     if not isinstance(words, Sequence):
         raise ValueError("needs as `to` a list of e-mail addresses")
     if kind == "email" and not words:
@@ -143,13 +143,13 @@ def _addresses(kind: Kind, given: object) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _endpoint(kind: Kind, given: object) -> str:
-    if given and kind != "webhook":
+def _endpoint(kind: Kind, endpoint: object) -> str:
+    if endpoint and kind != "webhook":
         raise ValueError("has an endpoint only with webhook")
     # The part after a question mark is often a token, which belongs in the connection.
-    if not isinstance(given, str) or not regex.fullmatch(r"[\w./~-]*", given):
+    if not isinstance(endpoint, str) or not regex.fullmatch(r"[\w./~-]*", endpoint):
         raise ValueError("needs as endpoint a path such as /hooks/kafka, without ? and #")
-    return given
+    return endpoint
 
 
 def _as_file(channels: Sequence[Channel]) -> list[dict[str, Any]]:

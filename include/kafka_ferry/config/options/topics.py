@@ -94,14 +94,14 @@ class TopicOptions(Options):
 
     @field_validator("topics_configs", mode="before")
     @classmethod
-    def _names_topics(cls, given: object) -> object:
-        for name, value in given.items() if isinstance(given, Mapping) else ():
+    def _names_topics(cls, values: object) -> object:
+        for name, value in values.items() if isinstance(values, Mapping) else ():
             if config := topic_config_text(name, value):
                 raise ValueError(
                     f"has the config {name} where a topic's name or pattern stands: write "
                     f'{{".*": {{{config}}}}} for all topics'
                 )
-        return given
+        return values
 
     def configs_of(self, topic: str) -> Mapping[str, str]:
         """What ``topics.configs`` says of a topic of the source."""

@@ -111,12 +111,12 @@ class TransformRule(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _knows_its_keys(cls, given: Any) -> Any:
-        for key in given if isinstance(given, Mapping) else ():
+    def _knows_its_keys(cls, data: Any) -> Any:
+        for key in data if isinstance(data, Mapping) else ():
             if key not in cls.model_fields:
                 near = did_you_mean(str(key), cls.model_fields)
                 raise ValueError(f"has no {key!r}. {near or _keys_of(cls.model_fields)}")
-        return given
+        return data
 
     @field_validator("topics")
     @classmethod
@@ -195,9 +195,9 @@ class TransformRule(BaseModel):
     def named_headers(self) -> frozenset[str] | None:
         """The only headers that its expressions use, each as ``headers['name']``; None where they may use any."""
         texts = [text for _, text in self.expressions]
-        named = [found[2] for text in texts for found in _HEADER.finditer(text)]
+        names = [match[2] for text in texts for match in _HEADER.finditer(text)]
         uses = sum(len(_HEADERS.findall(text)) for text in texts)
-        return frozenset(named) if len(named) == uses else None
+        return frozenset(names) if len(names) == uses else None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ class TransformRule(BaseModel):
     def secrets(self) -> frozenset[str]:
         """The names of the secrets that its expressions use."""
         return frozenset(
-            found[2] for _, text in self.expressions for found in _SECRET.finditer(text)
+            match[2] for _, text in self.expressions for match in _SECRET.finditer(text)
         )
 
     def fingerprint(self, code: bytes = b"") -> str:

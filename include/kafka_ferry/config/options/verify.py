@@ -71,17 +71,17 @@ Severities = tuple[tuple[str, Severity], ...]
 """Names of checks, each with its severity."""
 
 
-def _severities(given: object) -> Severities:
+def _severities(value: object) -> Severities:
     """Reads a file's mapping, or text such as ``drift:critical, expired:info``."""
-    if isinstance(given, str):
-        items = (item.partition(":") for item in split_list(given))
+    if isinstance(value, str):
+        items = (item.partition(":") for item in split_list(value))
         pairs: Iterable[tuple[object, object]] = [
             (name.strip(), severity.strip()) for name, _, severity in items
         ]
-    elif isinstance(given, Mapping):
-        pairs = given.items()
-    elif isinstance(given, tuple):
-        pairs = given
+    elif isinstance(value, Mapping):
+        pairs = value.items()
+    elif isinstance(value, tuple):
+        pairs = value
     else:
         raise ValueError("must be a mapping of checks to critical, warning or info")
     chosen = tuple(_check(pairs))
@@ -97,14 +97,14 @@ def _check(pairs: Iterable[tuple[object, object]]) -> Iterator[tuple[str, Severi
         if name not in CHECKS:
             advice = did_you_mean(str(name), CHECKS) or f"They are {', '.join(CHECKS)}."
             raise ValueError(f"names {name!r}, which is not a check. {advice}")
-        found = next((known for known in _SEVERITIES if known == severity), None)
-        if found is None:
+        level = next((known for known in _SEVERITIES if known == severity), None)
+        if level is None:
             raise ValueError(f"gives {name!r} {severity!r}: must be critical, warning or info")
-        if name in ALWAYS_CRITICAL and found != "critical":
+        if name in ALWAYS_CRITICAL and level != "critical":
             raise ValueError(
                 f"gives {name!r} {severity!r}: what was not looked at is never verified"
             )
-        yield str(name), found
+        yield str(name), level
 
 
 def _schema() -> GetPydanticSchema:

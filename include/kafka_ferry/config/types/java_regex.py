@@ -78,10 +78,10 @@ class _Translator(Tokens):
         self._size = self._unrolled = 0
 
     def whole(self) -> str:
-        found = self._alternatives()
+        translated = self._alternatives()
         if self.more:
             raise JavaSyntaxError("unmatched closing ')'")
-        return found
+        return translated
 
     # --- structure -------------------------------------------------------------------------------
 
@@ -203,27 +203,27 @@ class _Translator(Tokens):
         number = self._groups
         if name:
             self._names[name] = number
-        found = self._within(f"(?P<g{number}>")
+        group = self._within(f"(?P<g{number}>")
         self._closed.add(number)
-        return found
+        return group
 
     def _look_around(self, opening: str) -> str:
         self._refuse_behind("a look-around")
         self._behind = opening.startswith("<")
-        found = self._within(f"(?{opening}")
+        group = self._within(f"(?{opening}")
         self._behind = False
-        return found
+        return group
 
     def _within(self, opening: str) -> str:
         """The rest of a group; flags that are set in it end with it."""
         flags, self._depth = self._flags, self._depth + 1
         if self._depth > _DEEPEST:
             raise NotTranslated(f"more than {_DEEPEST} groups within each other")
-        found = self._alternatives()
+        inner = self._alternatives()
         if not self.accept(")"):
             raise JavaSyntaxError("unclosed group")
         self._flags, self._depth = flags, self._depth - 1
-        return f"{opening}{found})"
+        return f"{opening}{inner})"
 
     def _flag_group(self) -> tuple[str, bool]:
         flags, on = self._flags, True
@@ -243,9 +243,9 @@ class _Translator(Tokens):
             self._flags = flags
             return "", False
         before, self._flags = self._flags, flags
-        found = self._within("(?:")
+        group = self._within("(?:")
         self._flags = before
-        return found, True
+        return group, True
 
     def _name(self, end: str) -> str:
         name = self.while_in(LETTERS | DIGITS)
@@ -401,5 +401,5 @@ def _range(first: str, last: str) -> str:
 
 
 def _both_cases(first: str, last: str) -> str:
-    others = [char for char in sorted(LETTERS) if first <= char.swapcase() <= last]
-    return _range(first, last) + "".join(others)
+    swapped = [char for char in sorted(LETTERS) if first <= char.swapcase() <= last]
+    return _range(first, last) + "".join(swapped)

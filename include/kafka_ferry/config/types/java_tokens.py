@@ -57,10 +57,10 @@ class Tokens:
 
     def while_in(self, chars: frozenset[str], most: int = 10_000) -> str:
         """Takes what comes next of these characters."""
-        found = ""
-        while len(found) < most and self.peek() in chars:
-            found += self.take()
-        return found
+        text = ""
+        while len(text) < most and self.peek() in chars:
+            text += self.take()
+        return text
 
     def character(self) -> str:
         """The character that stands after a backslash."""
@@ -118,19 +118,19 @@ class Tokens:
 
 def _unquote(pattern: str) -> list[tuple[str, bool]]:
     """The characters, each with whether it is between ``\\Q`` and ``\\E``."""
-    found: list[tuple[str, bool]] = []
+    characters: list[tuple[str, bool]] = []
     at = 0
     while at < len(pattern):
         if pattern.startswith("\\Q", at):
             end = pattern.find("\\E", at + 2)
             end = len(pattern) if end < 0 else end
-            found += ((char, True) for char in pattern[at + 2 : end])
+            characters += ((char, True) for char in pattern[at + 2 : end])
             at = end + 2
         else:
             length = 2 if pattern[at] == "\\" else 1
-            found += ((char, False) for char in pattern[at : at + length])
+            characters += ((char, False) for char in pattern[at : at + length])
             at += length
-    return found
+    return characters
 
 
 def _whole(code: int) -> str:

@@ -95,14 +95,14 @@ class NamePatterns:
     def _quick(self, work: Callable[..., Any], *arguments: Any) -> Any:
         name, began = arguments[-1], time.thread_time()
         try:
-            found = work(*arguments, timeout=_ONE_NAME_S)
+            result = work(*arguments, timeout=_ONE_NAME_S)
         except TimeoutError:
             raise self._slow(name) from None
         took_s = time.thread_time() - began
         self._beyond_s = max(0.0, self._beyond_s + took_s - _EACH_S)
         if self._beyond_s > _BEYOND_S:
             raise self._slow(name)
-        return found
+        return result
 
     def _slow(self, name: str) -> InputError:
         return InputError(
@@ -137,10 +137,10 @@ def compile_patterns(patterns: Sequence[str]) -> NamePatterns:
 
 def _require_light(patterns: Sequence[str]) -> None:
     """Raise ``PatternError`` where patterns take long to compile: a name without an operator takes a fifth."""
-    size = sum(len(it) + 1 for it in patterns)
+    size = sum(len(pattern) + 1 for pattern in patterns)
     if size <= _HEAVIEST:
         return
-    names = sum(len(it) + 1 for it in patterns if _NAME_ALONE.fullmatch(it))
+    names = sum(len(pattern) + 1 for pattern in patterns if _NAME_ALONE.fullmatch(pattern))
     if size - names + names / _NAME_WEIGHT > _HEAVIEST:
         raise PatternError(
             f"the patterns have {size:,} characters together, and take too long to compile: "
@@ -165,7 +165,7 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
     _require_light(patterns)
     for pattern in patterns:
         if _QUOTED.fullmatch(pattern):
-            bare = ", ".join(filter(None, (it.strip("\"' ") for it in patterns)))
+            bare = ", ".join(filter(None, (quoted.strip("\"' ") for quoted in patterns)))
             raise PatternError(
                 f"{pattern!r} holds quotes, which are part of the value here: leave them out, {bare!r}"
                 f"{_escapes(any_text, _QUOTES)}"
@@ -192,8 +192,8 @@ def checked_patterns(patterns: Sequence[str], *, any_text: bool = False) -> None
     compile_patterns(patterns)
 
 
-def _escapes(any_text: bool, said: str) -> str:
-    return f" (in a group's id, {said})" if any_text else ""
+def _escapes(any_text: bool, escape: str) -> str:
+    return f" (in a group's id, {escape})" if any_text else ""
 
 
 def star_expression(pattern: str) -> str:
@@ -205,17 +205,17 @@ def star_expression(pattern: str) -> str:
 def _impossible(pattern: str) -> str:
     """Why an expression can match no topic's name: a character that it demands; "" where it can."""
     literal = _NOT_LITERAL.sub("", pattern)
-    if "|" in literal or "(?" in literal or not (found := _IMPOSSIBLE.search(literal)):
+    if "|" in literal or "(?" in literal or not (match := _IMPOSSIBLE.search(literal)):
         return ""
-    reason = f"holds {found[0]!r}, as no topic's name does"
-    if found[0] == "!":
+    reason = f"holds {match[0]!r}, as no topic's name does"
+    if match[0] == "!":
         return f"{reason}: what is to be left out stands in the option's exclude list, {pattern.strip('!')!r}"
-    if found[0] == "%":
+    if match[0] == "%":
         return f"{reason}: any text is '.*', {pattern.replace('%', '.*')!r}"
-    if found[0] == ";":
-        names = [it.strip() for it in pattern.split(";")]
+    if match[0] == ";":
+        names = [name.strip() for name in pattern.split(";")]
         return f"{reason}: put a comma between names, {', '.join(filter(None, names))!r}"
-    if found[0] == "/" and (bare := pattern.strip("/")) and "/" not in bare:
+    if match[0] == "/" and (bare := pattern.strip("/")) and "/" not in bare:
         return f"{reason}: an expression stands without slashes, {bare!r}"
     return reason
 

@@ -33,8 +33,8 @@ class PerTopic(Generic[_T]):
 
     def of(self, topic: str) -> _T:
         """The topic's value."""
-        said = self.explicit_value(topic)
-        return self.default if said is None else said
+        explicit = self.explicit_value(topic)
+        return self.default if explicit is None else explicit
 
     def explicit_value(self, topic: str) -> _T | None:
         """The topic's value, None where the file does not say any."""
@@ -65,14 +65,14 @@ def per_topic(
         values: the JSON Schema of a value, for editors.
     """
 
-    def validate(given: object) -> PerTopic[_T]:
-        if isinstance(given, PerTopic):
-            return given
-        if isinstance(given, Mapping):
-            return PerTopic(default, tuple(_rules(given.items(), read)))
-        if isinstance(given, str) and ":" in given and not _reads(read, given):
-            return PerTopic(default, tuple(_rules(_pairs(given), read)))
-        return PerTopic(default, ((EVERY, read(given)),))
+    def validate(value: object) -> PerTopic[_T]:
+        if isinstance(value, PerTopic):
+            return value
+        if isinstance(value, Mapping):
+            return PerTopic(default, tuple(_rules(value.items(), read)))
+        if isinstance(value, str) and ":" in value and not _reads(read, value):
+            return PerTopic(default, tuple(_rules(_pairs(value), read)))
+        return PerTopic(default, ((EVERY, read(value)),))
 
     schema = core_schema.no_info_plain_validator_function(
         validate,
@@ -112,10 +112,10 @@ def _rules(
             raise ValueError(f"{pattern!r} {demand}") from None
 
 
-def _reads(read: Callable[[object], object], given: str) -> bool:
+def _reads(read: Callable[[object], object], text: str) -> bool:
     """Whether a text is a value, such as a time, and no list of patterns with values."""
     try:
-        read(given)
+        read(text)
     except ValueError:
         return False
     return True

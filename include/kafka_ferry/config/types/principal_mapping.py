@@ -48,9 +48,9 @@ class _Rule:
         kind, colon, name = self.pattern.sub(self._replace, principal).partition(":")
         return f"{kind}{colon}{self.case(name)}"
 
-    def _replace(self, found: Any) -> str:
+    def _replace(self, match: Any) -> str:
         return "".join(
-            piece if isinstance(piece, str) else found[piece] or "" for piece in self.pieces
+            piece if isinstance(piece, str) else match[piece] or "" for piece in self.pieces
         )
 
 
@@ -90,23 +90,23 @@ def principal_rules(texts: tuple[str, ...]) -> PrincipalRules:
 
 def split_rules(text: str) -> tuple[str, ...]:
     """The rules in a text; a comma inside of a rule's slashes separates nothing."""
-    rules = (found["rule"] for found in _SPLITTER.finditer(text.strip()))
+    rules = (match["rule"] for match in _SPLITTER.finditer(text.strip()))
     return tuple(rule for rule in rules if rule)
 
 
 def _parse(text: str) -> _Rule | None:
     """The rule that ``text`` writes, None for ``DEFAULT``."""
-    found = _PARSER.fullmatch(text)
-    if found is None:
+    match = _PARSER.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a rule: it {_FORM}")
-    if found["pattern"] is None:
+    if match["pattern"] is None:
         return None
     try:
-        pattern = compile_patterns([found["pattern"]])
+        pattern = compile_patterns([match["pattern"]])
     except PatternError as error:
         raise ValueError(str(error)) from None
-    pieces = tuple(_pieces(found["replacement"], pattern.groups, text))
-    return _Rule(pattern, pieces, _CASES[found["case"]])
+    pieces = tuple(_pieces(match["replacement"], pattern.groups, text))
+    return _Rule(pattern, pieces, _CASES[match["case"]])
 
 
 def _pieces(replacement: str, groups: int, rule: str) -> Iterable[str | int]:

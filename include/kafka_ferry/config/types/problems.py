@@ -44,15 +44,18 @@ def no_text(key: str, value: str) -> Problem | None:
 
 def config_error(file: str, *problems: Problem) -> ConfigError:
     """One error that lists all the problems; its ``key`` is the first one's."""
-    first, *others = listed = tuple(dict.fromkeys(problems))
-    if not others:
+    first, *rest = listed = tuple(dict.fromkeys(problems))
+    if not rest:
         clause = _clause(first)
         return ConfigError(
             file, first.key, clause, advice=first.advice, line=first.line, problems=listed
         )
     lines = [
         _sentence(first),
-        *(f"{place_text(file, it.line)}: {it.key}: {_sentence(it)}" for it in others),
+        *(
+            f"{place_text(file, problem.line)}: {problem.key}: {_sentence(problem)}"
+            for problem in rest
+        ),
     ]
     reason = "\n".join(map(one_line, lines))
     return ConfigError(file, first.key, reason, line=first.line, problems=listed)
@@ -108,16 +111,16 @@ def problems_of(error: ValidationError, key_of: Callable[[Sequence[str]], str]) 
         error: what validating a flow raised.
         key_of: the key in the file for a path such as ``("source", "bootstrap.servers")``.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for detail in error.errors(include_url=False, include_input=False):
         path = [str(step) for step in detail["loc"]]
         if detail["type"] == CLIENT_PROPERTIES:
             above = path[:-1] if path[-1:] == ["properties"] else path
             for name, reason, advice, _ in detail["ctx"]["problems"]:
-                found.append(Problem(key_of([*above, name]), reason, advice))
+                problems.append(Problem(key_of([*above, name]), reason, advice))
         else:
-            found.append(Problem(key_of(path), _reason(detail)))
-    return found
+            problems.append(Problem(key_of(path), _reason(detail)))
+    return problems
 
 
 # By pydantic's type of error, with the names of its context.

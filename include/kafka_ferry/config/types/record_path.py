@@ -37,11 +37,11 @@ def read_path(text: str) -> RecordPath:
     Raises:
         ValueError: it is not such a text.
     """
-    if found := _HEADER.fullmatch(text.strip()):
-        return RecordPath("headers", (found[1],))
-    if found := _FIELD.fullmatch(text.strip()):
-        names = tuple(name.strip("`") for name in _NAMES.findall(found[2]))
-        return RecordPath("key" if found[1] == "key" else "value", names)
+    if match := _HEADER.fullmatch(text.strip()):
+        return RecordPath("headers", (match[1],))
+    if match := _FIELD.fullmatch(text.strip()):
+        names = tuple(name.strip("`") for name in _NAMES.findall(match[2]))
+        return RecordPath("key" if match[1] == "key" else "value", names)
     is_name = "." not in text and _FIELD.fullmatch(f"value.{text}")
     meant = f". Did you mean value.{text}?" if is_name else ""
     raise ValueError(

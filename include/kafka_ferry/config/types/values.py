@@ -149,14 +149,14 @@ class TopicNames(Mapping[str, str]):
         return {"anyOf": [names, {"type": "string"}]}
 
     @classmethod
-    def _read(cls, given: object) -> TopicNames:
-        if isinstance(given, str):
-            pairs = [item.partition(":") for item in split_list(given)]
-            given = cls._unique((name.strip(), other.strip()) for name, _, other in pairs)
-        if not isinstance(given, Mapping):
+    def _read(cls, value: object) -> TopicNames:
+        if isinstance(value, str):
+            pairs = [item.partition(":") for item in split_list(value)]
+            value = cls._unique((name.strip(), other.strip()) for name, _, other in pairs)
+        if not isinstance(value, Mapping):
             raise ValueError("must be a mapping of topics to their other names")
         sources: dict[str, str] = {}
-        for name, other in given.items():
+        for name, other in value.items():
             for text in (name, other):
                 if not isinstance(text, str):
                     raise ValueError(f"{text!r} must be a topic's name (in YAML: put it in quotes)")
@@ -171,7 +171,7 @@ class TopicNames(Mapping[str, str]):
                     raise ValueError(f"{text!r} {error}") from None
             if (first := sources.setdefault(other, name)) != name:
                 raise ValueError(f"gives {first!r} and {name!r} the same name {other!r}")
-        return cls(given)
+        return cls(value)
 
     @staticmethod
     def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

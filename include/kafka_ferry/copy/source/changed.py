@@ -79,8 +79,10 @@ class ChangedReader:
                 failure = Failure.of(range_, converted.start, message, transient=False)
                 is_dropped = True
                 break
-            found = {at: text for at, text in became.errors.items() if at not in read.set_aside}
-            errors.add(became.converted, found)
+            error_texts = {
+                at: text for at, text in became.errors.items() if at not in read.set_aside
+            }
+            errors.add(became.converted, error_texts)
         if is_dropped or errors.failure:
             self.drop(range_.source)
         changed = errors.read(failure)

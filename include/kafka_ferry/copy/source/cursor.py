@@ -144,11 +144,11 @@ class Cursor:
             return f"the source's log has leader epoch {epoch} after {self.leader_epoch}"
         return ""
 
-    def learn(self, fetched: Fetched, found: Sequence[ConvertedBatch], max_bytes: int) -> None:
-        """Note how far an answer has reached, whose batches became ``found``."""
-        if found and fetched.records:
+    def learn(self, fetched: Fetched, results: Sequence[ConvertedBatch], max_bytes: int) -> None:
+        """Note how far an answer has reached, whose batches became ``results``."""
+        if results and fetched.records:
             first = int.from_bytes(fetched.records[:_OFFSET_BYTES], "big")
-            largest = max(converted.end - converted.start for converted in found)
+            largest = max(converted.end - converted.start for converted in results)
             self.reach.learn(self.at - first, largest, max_bytes)
 
     def convert(
@@ -162,18 +162,18 @@ class Cursor:
         filters = rules.filters.get(self.range.source, ())
 
         def convert(aborted: AbortFilter) -> tuple[list[ConvertedBatch], str]:
-            found, left = list[ConvertedBatch](), room
+            batches, left = list[ConvertedBatch](), room
             try:
                 for converted in converted_batches(
                     fetched.records, aborted, self.at, self.range.end, topic_limits, filters
                 ):
-                    found.append(converted)
+                    batches.append(converted)
                     left -= converted.batch.header.size if converted.batch else 0
                     if left < 0:
                         break
             except MalformedBatch as error:
-                return found, str(error)
-            return found, ""
+                return batches, str(error)
+            return batches, ""
 
         if not rules.committed:
             return convert(AbortFilter(()))

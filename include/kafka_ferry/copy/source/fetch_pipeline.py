@@ -97,9 +97,9 @@ class PendingRequests:
             del self._by_node[node]
         return taken
 
-    def _why_not_wait(self, asked: SentFetch, now: float) -> str:
-        connection, node = asked.fetch.connection, asked.fetch.node
-        if now - asked.since > connection.timeout:
+    def _why_not_wait(self, sent: SentFetch, now: float) -> str:
+        connection, node = sent.fetch.connection, sent.fetch.node
+        if now - sent.since > connection.timeout:
             return f"{connection.address} did not answer within {connection.timeout:g} s"
         if self._cluster.has_left(node):
             alias = self._cluster.alias

@@ -124,7 +124,7 @@ class RangeFetcher:
     @property
     def round_trip_s(self) -> float:
         """The least time that an answer of a broker took, in seconds; 0 where that is not known."""
-        known = [it for it in self._round_trips.values() if math.isfinite(it)]
+        known = [seconds for seconds in self._round_trips.values() if math.isfinite(seconds)]
         return min(known, default=0.0)
 
     def responses(self, stopped: threading.Event) -> Iterator[list[Read]]:
@@ -157,7 +157,7 @@ class RangeFetcher:
         ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
         by_replica = self._by_replica(most_urgent(ready))
         asked_at = time.monotonic()
-        self._cluster.open({it.node for it in by_replica})
+        self._cluster.open({broker.node for broker in by_replica})
         for replica, cursors in by_replica.items():
             round_trip_s = self._round_trips.get(replica.node, 0.0)
             wanted = self._depth.request_count(round_trip_s, len(by_replica))
@@ -171,7 +171,9 @@ class RangeFetcher:
     def _pause(self) -> float:
         """How long no request can be sent, in seconds."""
         now = time.monotonic()
-        backing_off = (it.not_before - now for it in self._cursors.values() if it.not_before > now)
+        backing_off = (
+            cursor.not_before - now for cursor in self._cursors.values() if cursor.not_before > now
+        )
         return min(backing_off, default=_LONGEST_PAUSE_S)
 
     def _jumps(self) -> list[Read]:
@@ -219,9 +221,9 @@ class RangeFetcher:
         self, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, PartitionLeader]:
         """The leaders that were given, if all have one there; each is taken once."""
-        given = {tp: self._given.pop(tp) for tp in partitions if tp in self._given}
-        if len(given) == len(partitions):
-            return given
+        leaders = {tp: self._given.pop(tp) for tp in partitions if tp in self._given}
+        if len(leaders) == len(partitions):
+            return leaders
         return self._cluster.leaders(partitions)
 
     def _meet(self, cursor: Cursor, leader: PartitionLeader) -> None:
@@ -310,10 +312,12 @@ class RangeFetcher:
                 known = self._cursors.get(fetched.partition)
                 guess = sent.guess(fetched.partition)
                 if known and (guess is None or known.is_continued_by(fetched, guess)):
-                    found = self._judge(known, fetched, sent, room)
-                    known.learn(fetched, found, sent.max_bytes)
-                    reads.append(Read(known.range, found))
-                    room -= sum(it.batch.header.size for it in found if it.batch)
+                    batches = self._judge(known, fetched, sent, room)
+                    known.learn(fetched, batches, sent.max_bytes)
+                    reads.append(Read(known.range, batches))
+                    room -= sum(
+                        converted.batch.header.size for converted in batches if converted.batch
+                    )
         except FerryError as error:
             self._retry_or_raise(_exact(cursors, sent.guessed), error, sent.since)
         return [read for read in reads if read.converted_batches]
@@ -331,28 +335,28 @@ class RangeFetcher:
         Rebuilt batches may grow: once they exceed ``room``, the rest of the answer is fetched again.
         """
         malformed = ""
-        found: list[ConvertedBatch] = []
+        batches: list[ConvertedBatch] = []
         source = cursor.range.source
         if fetched.preferred_replica >= 0:
             self._replicas.note_replica(source, fetched.preferred_replica)
         elif fetched.is_silent and self._replicas.leave(source):
             pass  # The leader is asked next.
         elif fetched.error == OFFSET_OUT_OF_RANGE:
-            found = self._judge_out_of_range(cursor, sent.fetch.node)
+            batches = self._judge_out_of_range(cursor, sent.fetch.node)
         elif fetched.error != NONE:
             self._judge_error(cursor, fetched.error)
         elif fetched.diverged_at is not None:
             self._judge_divergence(cursor, sent.fetch.node)
         elif cursor.at < cursor.range.end:
-            found, malformed = self._judge_batches(cursor, fetched, sent, room)
-        if found:
+            batches, malformed = self._judge_batches(cursor, fetched, sent, room)
+        if batches:
             self._remote_reads.note_recovery(cursor, sent.fetch.node)
-            self._move(cursor, found[-1])
+            self._move(cursor, batches[-1])
         if malformed:
             self._fail(cursor, f"the source sent {malformed}.", transient=False)
         elif cursor.at >= cursor.range.end and fetched.error in (NONE, OFFSET_OUT_OF_RANGE):
             self._cursors.pop(source, None)
-        return tuple(found)
+        return tuple(batches)
 
     def _judge_batches(
         self, cursor: Cursor, fetched: Fetched, sent: SentFetch, room: int
@@ -366,12 +370,12 @@ class RangeFetcher:
             return [], ""
         node, topic_id = sent.fetch.node, cursor.range.topic_id
         look_ahead = partial(fates_after, self._aside, node, source, topic_id=topic_id)
-        found, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
+        batches, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
         if malformed and self._replicas.leave(source):
             malformed = ""
-        elif not found and not malformed and source not in sent.guessed:
-            found = self._judge_silence(cursor, fetched, node)
-        return found, malformed
+        elif not batches and not malformed and source not in sent.guessed:
+            batches = self._judge_silence(cursor, fetched, node)
+        return batches, malformed
 
     def _move(self, cursor: Cursor, last: ConvertedBatch) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True

@@ -85,8 +85,8 @@ class ReturnedRecords:
                     )
                     if copied.preserved:
                         preserved[tp] = copied
-        for tp, found in self._uncommitted_spans(preserved).items():
-            spans[tp] += found
+        for tp, uncommitted in self._uncommitted_spans(preserved).items():
+            spans[tp] += uncommitted
         return {
             tp: Returned(of_partition, partial(_is_by, flow.source, tp))
             for tp, of_partition in spans.items()
@@ -100,15 +100,15 @@ class ReturnedRecords:
         Args:
             last: the last range of each partition, which names the producer that wrote all of them.
         """
-        found: dict[TopicPartition, list[ReturnedSpan]] = {}
+        spans: dict[TopicPartition, list[ReturnedSpan]] = {}
         if not last:
-            return found
+            return spans
         source = self._flow.source
         with connect(source) as cluster:
             for tp, copied in last.items():
                 assert copied.producer is not None
-                found[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))
-        return found
+                spans[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))
+        return spans
 
 
 def _writer_of(copied: CopiedRange, producer_id: int) -> int:
@@ -132,15 +132,15 @@ def _after(
 ) -> list[ReturnedSpan]:
     """The batches of ``producer`` from ``end`` on, up to the first one of another producer."""
     log = partition_log(cluster, partition)
-    found = []
+    spans = []
     for batch in stored_batches(cluster, log, max(end, log.start), log.end):
         header = batch.header
         if header.is_control:
             continue
         if header.producer_id != producer.producer_id or header.is_transactional:
             break
-        found.append(ReturnedSpan(header.base_offset, header.next_offset, header.producer_id))
-    return found
+        spans.append(ReturnedSpan(header.base_offset, header.next_offset, header.producer_id))
+    return spans
 
 
 def opposite_name(flow: Flow) -> str:

@@ -49,8 +49,8 @@ class SourceOpening:
     def leaders(self) -> Mapping[TopicPartition, PartitionLeader]:
         """Wait for it; what it found, which is told once, since later it may no longer be true."""
         self._thread.join()
-        found, self._leaders = self._leaders, {}
-        return found
+        leaders, self._leaders = self._leaders, {}
+        return leaders
 
     def _open(self) -> None:
         if self._partitions:

@@ -53,7 +53,9 @@ def _change_ids(
     topic_limits: TopicLimits,
 ) -> TransformedBatch:
     became = with_target_ids(converted, parts, ids, topic_limits)
-    unknown = {at: f"the schema {found} is not known" for at, found in became.unknown.items()}
+    unknown = {
+        at: f"the schema {schema_id} is not known" for at, schema_id in became.unknown.items()
+    }
     return TransformedBatch(became.converted, unknown)
 
 
@@ -74,20 +76,24 @@ class MissingSchemas:
         self._mirror: SchemaMirror | None = None
         self.mirrored: list[MirroredSchema] = []
 
-    def resolve(self, found: int | str) -> int | str | None:
+    def resolve(self, schema_id: int | str) -> int | str | None:
         """The target's id of a schema; None if it cannot be mirrored, or only its GUID is known.
 
         Raises:
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
-        if isinstance(found, str):
+        if isinstance(schema_id, str):
             return None
         mirror = self._mirror or self._connect()
-        for at in mirror.source.places(found):
-            if there := mirror.at_target(at):
-                log.info("The schema %d of the source is %d on the target", found, there.target_id)
-                self.mirrored.append(there)
-                return there.target_id
+        for at in mirror.source.places(schema_id):
+            if counterpart := mirror.at_target(at):
+                log.info(
+                    "The schema %d of the source is %d on the target",
+                    schema_id,
+                    counterpart.target_id,
+                )
+                self.mirrored.append(counterpart)
+                return counterpart.target_id
         for problem in mirror.problems:
             log.warning("%s", problem)
         return None

@@ -50,10 +50,10 @@ Formats = Callable[[TransformRule], Mapping[str, FieldFormat]]
 
 def rules_of(flow: Flow, ranges: Iterable[Range], formats: Formats) -> dict[str, NumberedRule]:
     """The rules in Spark SQL for the topics of ``ranges``, by topic; without those that have none."""
-    found = {topic: flow.transform_of(topic) for topic in {range_.topic for range_ in ranges}}
+    rules = {topic: flow.transform_of(topic) for topic in {range_.topic for range_ in ranges}}
     return {
         topic: NumberedRule(flow.transform.index(rule), Changer(rule, formats(rule)))
-        for topic, rule in found.items()
+        for topic, rule in rules.items()
         if rule and not rule.function
     }
 

@@ -55,11 +55,13 @@ class Backfilled:
     def __init__(self, flow: Flow, run: str, ranges: Sequence[Range]) -> None:
         self._flow, self._run = flow, run
         self._asked = {
-            range_.source: (range_, found) for range_ in ranges if (found := range_.backfill)
+            range_.source: (range_, range_backfill)
+            for range_ in ranges
+            if (range_backfill := range_.backfill)
         }
-        _, asked = self._asked[ranges[0].source]
-        self.window = Window(asked.since, asked.until)
-        self._since = min(asked.ledger_since for _, asked in self._asked.values())
+        _, backfill = self._asked[ranges[0].source]
+        self.window = Window(backfill.since, backfill.until)
+        self._since = min(backfill.ledger_since for _, backfill in self._asked.values())
         self._entries: dict[TopicPartition, list[tuple[CopyingEntry, CopiedRange]]] = {}
 
     def read(self, ids: Mapping[str, str]) -> None:
@@ -102,13 +104,15 @@ class Backfilled:
         return {range_.source: self._window(range_.source) for range_ in ranges}
 
     def _window(self, source: TopicPartition) -> TimeWindow:
-        _, asked = self._asked[source]
+        _, backfill = self._asked[source]
         since_planned = (
             SettledSpan(copied.start, copied.end, *_times(entry))
             for entry, copied in self._entries.get(source, ())
         )
-        planned = (SettledSpan(it.start, it.end, it.since, it.until) for it in asked.settled)
-        return TimeWindow(asked.since, asked.until, (*planned, *since_planned))
+        planned = (
+            SettledSpan(span.start, span.end, span.since, span.until) for span in backfill.settled
+        )
+        return TimeWindow(backfill.since, backfill.until, (*planned, *since_planned))
 
     @staticmethod
     def _is_there(range_: Range, copied: CopiedRange, ids: Mapping[str, str]) -> bool:

@@ -101,7 +101,7 @@ class LedgerRecovery:
     ) -> Iterator[CopiedRange]:
         """The ranges that went into the current topics of the partitions' names, in the ledger's order."""
         require_settled(self._flow.target, self._ledger.topic)
-        found: dict[TopicPartition, list[CopiedRange]] = {}
+        incarnations: dict[TopicPartition, list[CopiedRange]] = {}
         for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
             if not isinstance(entry, CopyingEntry):
                 continue
@@ -111,9 +111,9 @@ class LedgerRecovery:
             for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)
                 if entry.flow == self._flow.name and tp in partitions:
-                    incarnation = found.setdefault(tp, [])
+                    incarnation = incarnations.setdefault(tp, [])
                     if incarnation and incarnation[-1].remote_topic_id != copied.remote_topic_id:
                         incarnation.clear()
                     incarnation.append(copied)
-        for incarnation in found.values():
+        for incarnation in incarnations.values():
             yield from incarnation

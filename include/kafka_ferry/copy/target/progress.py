@@ -59,8 +59,8 @@ def positions_of(
 ) -> dict[TopicPartition, Position]:
     """The positions that a flow's group has committed."""
     return {
-        tp: position_of(found.offset, found.metadata, found.leader_epoch)
-        for tp, found in committed.items()
+        tp: position_of(entry.offset, entry.metadata, entry.leader_epoch)
+        for tp, entry in committed.items()
     }
 
 
@@ -85,11 +85,13 @@ class GroupProgress:
     ) -> dict[TopicPartition, Position]:
         """See ``Progress``: what the group has, and the ledger's where the group lost it."""
         del verdicts
-        found = positions_of(committed)
+        positions = positions_of(committed)
         # The group may have been deleted since the run began.
-        forgotten = {tp: topic_ids[tp] for tp in (ranges.keys() & topic_ids.keys()) - found.keys()}
+        forgotten = {
+            tp: topic_ids[tp] for tp in (ranges.keys() & topic_ids.keys()) - positions.keys()
+        }
         recovery = self._settings.recovery
-        return found | (recovery.positions(cluster, forgotten) if recovery else {})
+        return positions | (recovery.positions(cluster, forgotten) if recovery else {})
 
     def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> TransactionEntry:
         """See ``Progress``."""

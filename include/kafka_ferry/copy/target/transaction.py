@@ -285,9 +285,9 @@ class Transaction:
             StartOver: if the transaction cannot be committed, such as where a topic is another by now.
         """
         self.pump()
-        asked = ask_for_topics(self.data, self.queues)
+        by_connection = ask_for_topics(self.data, self.queues)
         self._pipeline.receive_all()
-        check_topics(asked, self.queues, self.verdicts)
+        check_topics(by_connection, self.queues, self.verdicts)
         self._settle()
 
     def _settle(self) -> None:

@@ -37,10 +37,10 @@ def align_spread(
     Raises:
         Misaligned: records that it has copied are missing, or there are foreign ones.
     """
-    there = _Counts(np.concatenate([target.digests for target in targets]))
+    counts = _Counts(np.concatenate([target.digests for target in targets]))
     every = np.concatenate([source.digests for source in sources.values()])
     # Other mirrors write some records twice; but each of them was at an offset of its own.
-    unknown = int((~np.isin(there.digests, every)).sum())
+    unknown = int((~np.isin(counts.digests, every)).sum())
     if unknown > sum(source.start for source in sources.values()):
         raise Misaligned(f"{unknown} of its records are not the source's")
     deleted = sum(target.start for target in targets)
@@ -48,7 +48,7 @@ def align_spread(
         position = positions.get(number)
         before = source.below(position or 0)
         copied = source.only(np.arange(len(source)) < before)
-        missing = there.take(copied.digests)
+        missing = counts.take(copied.digests)
         missing = missing[~copied.aborted[missing]]
         deleted -= len(missing)
         if deleted < 0:
@@ -57,21 +57,21 @@ def align_spread(
                 f"{len(missing)} of the source's records are not there, the first at offset "
                 f"{copied.offsets[missing[0]]}"
             )
-    found = {}
+    alignments = {}
     for number, source in sources.items():
-        alignment = _after(source, positions.get(number), there, compacted=compacted)
+        alignment = _after(source, positions.get(number), counts, compacted=compacted)
         if alignment:
-            found[number] = alignment
-    return found
+            alignments[number] = alignment
+    return alignments
 
 
 def _after(
-    source: LogRecords, position: int | None, there: _Counts, *, compacted: bool
+    source: LogRecords, position: int | None, counts: _Counts, *, compacted: bool
 ) -> Alignment | None:
     """Where to continue after the position; None if nothing says that anything was copied."""
     at = source.below(position or 0)
     after = source.digests[at:]
-    missing = there.take(after)
+    missing = counts.take(after)
     more = 0 if compacted else int(missing[0]) if len(missing) else len(after)
     if position is None and not more:
         return None
@@ -79,7 +79,7 @@ def _after(
     end = max(position or 0, int(source.offsets[last]) + 1) if last >= 0 else position or 0
     epoch = int(source.leader_epochs[last]) if last >= 0 else -1
     doubled = len(after) - more - len(missing)
-    is_compared = len(there.digests) > 0
+    is_compared = len(counts.digests) > 0
     return Alignment(end, end, doubled=doubled, leader_epoch=epoch, is_compared=is_compared)
 
 

@@ -93,8 +93,8 @@ class Walk:
             return None
         at = int(known.argmax())
         # Other mirrors write some records twice; but each of them was at an offset of its own.
-        others = len(np.unique(self._target.digests[:at]))
-        if others > self._source.start and not self._compacted:
+        distinct = len(np.unique(self._target.digests[:at]))
+        if distinct > self._source.start and not self._compacted:
             raise self._strange(0)
         self._unknown += at
         return at
@@ -240,7 +240,7 @@ class Walk:
         records = sum(segment.records for segment in segments)
         everything = self._all
         inside = slice(everything.below(start), everything.below(end))
-        there = inside.stop - inside.start
+        total = inside.stop - inside.start
         aborted = 0
         if len(everything) != len(source):
             aborted = int(everything.aborted[inside].sum())
@@ -251,7 +251,7 @@ class Walk:
             records=records,
             doubled=self._found - records,
             unknown=self._unknown,
-            skipped=there - records,
+            skipped=total - records,
             aborted=aborted,
             unkeyed=self._unkeyed,
             leader_epoch=int(everything.leader_epochs[inside.stop - 1]) if inside.stop else -1,
@@ -270,21 +270,21 @@ class Walk:
         ours, theirs = self._source, self._target
         if not (self._compacted and len(ours.keys) and len(theirs.keys)):
             return None
-        there = newest_of_keys(theirs.keys)
+        newest = newest_of_keys(theirs.keys)
         # A cleaner removes records without a key, whatever follows.
-        there = there[theirs.keys[there] != NO_KEY]
+        newest = newest[theirs.keys[newest] != NO_KEY]
         committed = np.flatnonzero(~ours.aborted)
         here = committed[newest_of_keys(ours.keys[committed])]
         # The newest committed one on the source of the same key, -1 where it has none.
-        places = np.full(len(there), -1, np.int64)
+        places = np.full(len(newest), -1, np.int64)
         _, i, j = np.intersect1d(
-            theirs.keys[there], ours.keys[here], assume_unique=True, return_indices=True
+            theirs.keys[newest], ours.keys[here], assume_unique=True, return_indices=True
         )
         places[i] = here[j]
         # What comes later is missing there, or is still to be copied.
-        there, places = (it[places < self._reached[there]] for it in (there, places))
-        copied = self._places[there]
-        self._require_known(there[(copied < 0) & (places < 0)])
+        newest, places = (array[places < self._reached[newest]] for array in (newest, places))
+        copied = self._places[newest]
+        self._require_known(newest[(copied < 0) & (places < 0)])
         is_aborted = (copied >= 0) & ours.aborted[copied]
         outdated = (places >= 0) & ((copied < places) | is_aborted)
         if not outdated.any():
@@ -292,22 +292,22 @@ class Walk:
         again = int(places[outdated].min())
         if self._joined and again < self._first:
             raise Misaligned(
-                f"its record {theirs.offsets[there[outdated][0]]} is older than one of the same key that this flow "
+                f"its record {theirs.offsets[newest[outdated][0]]} is older than one of the same key that this flow "
                 "has copied before it"
             )
         return again
 
-    def _require_known(self, there: Offsets) -> None:
+    def _require_known(self, unmatched: Offsets) -> None:
         """Check that the source may no longer have records of the target that are the newest of their keys there.
 
         Args:
-            there: those of whose keys the source has none that the target should have by then.
+            unmatched: those of whose keys the source has none that the target should have by then.
 
         Raises:
             Misaligned: compaction would have removed their tombstones last.
         """
         theirs = self._target
-        strange = np.sort(there[~theirs.tombstones[there]])
+        strange = np.sort(unmatched[~theirs.tombstones[unmatched]])
         # The source has deleted no more than there are offsets before its start, all of them before the others.
         deleted = max(0, self._source.start - self._joined)
         if len(strange) > deleted or (strange >= self._begun).any():
@@ -330,8 +330,8 @@ class Walk:
                 missing, self._unkeyed = missing[has_key], unkeyed
         if len(missing):
             offset = int(source.offsets[missing[0]])
-            said = f"the position of the other mirror is {position}, but " if position else ""
+            prefix = f"the position of the other mirror is {position}, but " if position else ""
             raise Misaligned(
-                f"{said}{len(missing)} of the source's records are not there, the first at offset "
+                f"{prefix}{len(missing)} of the source's records are not there, the first at offset "
                 f"{offset}"
             )

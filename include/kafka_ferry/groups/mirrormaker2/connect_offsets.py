@@ -69,9 +69,9 @@ def partition_of(key: bytes, source_alias: str) -> TopicPartition | None:
         return None
     if not (isinstance(parsed, list) and len(parsed) == 2 and isinstance(parsed[1], dict)):
         return None
-    said = parsed[1]
-    topic, partition = said.get("topic"), said.get("partition")
-    if said.get("cluster") != source_alias or not isinstance(topic, str):
+    fields = parsed[1]
+    topic, partition = fields.get("topic"), fields.get("partition")
+    if fields.get("cluster") != source_alias or not isinstance(topic, str):
         return None
     return TopicPartition(topic, partition) if _is_number(partition, 2**31) else None
 
@@ -89,25 +89,25 @@ def offset_of(value: bytes | None) -> int | None:
     return offset if _is_number(offset, 2**63 - 1) else None
 
 
-def _is_number(said: object, limit: int) -> TypeGuard[int]:
+def _is_number(value: object, limit: int) -> TypeGuard[int]:
     """Whether it is one that Kafka has: from 0, and below ``limit``."""
-    return type(said) is int and 0 <= said < limit
+    return type(value) is int and 0 <= value < limit
 
 
 def newest(offsets: Iterable[ConnectOffset]) -> dict[TopicPartition, ConnectOffset]:
     """The latest one of each source partition, where several connectors have left some."""
-    found: dict[TopicPartition, ConnectOffset] = {}
+    latest: dict[TopicPartition, ConnectOffset] = {}
     for offset in offsets:
-        known = found.get(offset.source)
+        known = latest.get(offset.source)
         if known is None or known.at <= offset.at:
-            found[offset.source] = offset
-    return found
+            latest[offset.source] = offset
+    return latest
 
 
 def key_of(source: TopicPartition, source_alias: str) -> bytes:
     """The key for a source partition, in the order in which Connect writes it."""
-    said = {"cluster": source_alias, "partition": source.partition, "topic": source.topic}
-    return json.dumps([CONNECTOR, said], separators=(",", ":"), ensure_ascii=False).encode()
+    fields = {"cluster": source_alias, "partition": source.partition, "topic": source.topic}
+    return json.dumps([CONNECTOR, fields], separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def value_of(next_offset: int) -> bytes | None:

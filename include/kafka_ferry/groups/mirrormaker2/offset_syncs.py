@@ -23,8 +23,8 @@ from kafka_ferry.groups.translation import OffsetMap
 
 def offset_syncs(route: Route) -> list[OffsetSync]:
     """The offset syncs of a partition, in the order in which they are to be written."""
-    found = dict(_pairs(route.map))
-    return [OffsetSync(route.source, up, found[up]) for up in sorted(found)]
+    pairs = dict(_pairs(route.map))
+    return [OffsetSync(route.source, up, pairs[up]) for up in sorted(pairs)]
 
 
 def _pairs(offsets: OffsetMap) -> Iterator[tuple[int, int]]:
@@ -58,12 +58,12 @@ def _last(offsets: OffsetMap) -> int | None:
 
 def _at(offsets: OffsetMap, wanted: int) -> Iterator[tuple[int, int]]:
     """The first record at or after ``wanted``, if (a) holds for it."""
-    there = offsets.translate(wanted)
-    here = None if there is None else offsets.reverse(there.offset)
-    if there is None or here is None:
+    translation = offsets.translate(wanted)
+    here = None if translation is None else offsets.reverse(translation.offset)
+    if translation is None or here is None:
         return
     answer, following = offsets.translate(here.offset), offsets.translate(here.offset + 1)
     if answer is None or following is None or answer.kind != "exact":
         return
-    if answer.offset == there.offset < following.offset:
-        yield here.offset, there.offset
+    if answer.offset == translation.offset < following.offset:
+        yield here.offset, translation.offset

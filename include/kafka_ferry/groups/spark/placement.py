@@ -87,19 +87,19 @@ class Placing:
 
 def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
     span, offset = route.map, placed.offset
-    found = span.translate(offset, log_start=log.start, log_end=log.end)
-    if found is None:
+    translation = span.translate(offset, log_start=log.start, log_end=log.end)
+    if translation is None:
         return replace(
             placed, doubt="it lies between offsets that are copied, and nothing is known of it"
         )
-    placed = replace(placed, at=found.offset, kind=found.kind)
+    placed = replace(placed, at=translation.offset, kind=translation.kind)
     if offset > span.end:
         return replace(placed, doubt=f"only what is before {span.end} is copied and verified")
     if offset < span.start:
         return replace(placed, doubt=f"the copy begins at {span.start}")
     # Without the log's bounds, "clamped" means that no record was ever copied.
     meant = span.translate(offset)
-    if meant and meant.kind != "clamped" and meant.offset != found.offset:
+    if meant and meant.kind != "clamped" and meant.offset != translation.offset:
         return replace(
             placed,
             doubt=f"its counterpart {meant.offset} is no longer on the target, whose log is "

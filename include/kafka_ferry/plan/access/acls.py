@@ -163,13 +163,13 @@ class _Names:
         self._policy = policy_of(flow)
         self._other_sources = sorted(state.access.other_sources)
         self._known = state.source.names | state.ledger.copied.keys()
-        named = {
+        literal_names = {
             acl.name
             for acl in state.access.source_acls or ()
             if (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name != EVERY
         }
         # A topic's ACLs may exist before the topic does, and after it.
-        self._selected = selection_of(flow, state, self._known | named).names
+        self._selected = selection_of(flow, state, self._known | literal_names).names
         self._copies: dict[str, set[str]] = defaultdict(set)
         earlier = list(_earlier_copies(state))
         self.copies = {remote for _, remote in earlier}
@@ -226,12 +226,12 @@ class _Names:
 
     def resources(self, acls: Iterable[Acl]) -> set[ResourcePair]:
         """The copies, and all else that ``acls`` name and that is called the same on both clusters."""
-        others = {
+        other_resources = {
             ResourcePair(acl.resource_type, acl.name, acl.name)
             for acl in acls
             if acl.resource_type != "TOPIC" and not acl.name.startswith(_OWN)
         }
-        return others | {
+        return other_resources | {
             ResourcePair("TOPIC", topic, remote)
             for topic, remote_names in self._copies.items()
             for remote in remote_names
@@ -243,12 +243,12 @@ def _earlier_copies(state: ClusterState) -> Iterator[tuple[str, str]]:
 
     One that the target does not describe is not gone.
     """
-    there, hidden = state.target.topics, state.target.refused
+    existing, hidden = state.target.topics, state.target.refused
     for topic, remote in state.ledger.copied.items():
-        if remote in there or remote in hidden:
+        if remote in existing or remote in hidden:
             yield topic, remote
     for mark in state.ledger.marks.values():
-        known = there.get(mark.remote_topic)
+        known = existing.get(mark.remote_topic)
         if mark.remote_topic in hidden or (known and known.topic_id == mark.remote_topic_id):
             yield mark.topic, mark.remote_topic
 

@@ -76,21 +76,21 @@ class SourceRights:
         target, excesses = Authorizer(acls), dict[Acl, ExcessRight]()
         known: dict[tuple[frozenset[object], ...], bool] = {}
         for resource in sorted(resources):
-            here = list(target.covering(resource.resource_type, resource.remote))
-            there = list(self._source.covering(resource.resource_type, resource.name))
+            target_acls = list(target.covering(resource.resource_type, resource.remote))
+            source_acls = list(self._source.covering(resource.resource_type, resource.name))
             # Most resources have the ACLs of another one, except for the name.
-            kind = (_without_name(there), _without_name(here))
+            kind = (_without_name(source_acls), _without_name(target_acls))
             if known.get(kind, True):
-                wider = list(self._wider(there, here))
+                wider = list(self._wider(source_acls, target_acls))
                 for acl, principal, operation in wider:
                     excesses.setdefault(acl, ExcessRight(principal, operation, resource))
                 known[kind] = bool(wider)
         return excesses
 
     def _wider(
-        self, there: Collection[Acl], here: Collection[Acl]
+        self, source_acls: Collection[Acl], target_acls: Collection[Acl]
     ) -> Iterator[tuple[Acl, str, str]]:
-        source, target = ResourceRights(there), ResourceRights(here)
+        source, target = ResourceRights(source_acls), ResourceRights(target_acls)
         hosts = sorted(source.hosts | target.hosts | {OTHER})
         principals = source.principals | target.principals | {OTHER}
         principals |= {self._remote[name] for name in source.principals & self._remote.keys()}
@@ -99,7 +99,7 @@ class SourceRights:
             for host in hosts:
                 excess = target.of(principal, host)
                 excess = excess.difference(*(source.of(name, host) for name in called))
-                for acl in here if excess else ():
+                for acl in target_acls if excess else ():
                     if _applies(acl, principal, host) and (more := operations_of(acl) & excess):
                         yield acl, principal, min(more)
 

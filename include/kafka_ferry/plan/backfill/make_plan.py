@@ -131,12 +131,12 @@ def _topic_changes(
     """The remote topics that a backfill needs; those in ``remote`` are the ordinary plan's."""
     return TopicChanges(
         creations=(
-            *(it for it in ordinary.creations if it.remote_topic in remote),
-            *(it for topic in topics if topic.is_work for it in topic.creations),
+            *(change for change in ordinary.creations if change.remote_topic in remote),
+            *(change for topic in topics if topic.is_work for change in topic.creations),
         ),
         growths=(
-            *(it for it in ordinary.growths if it.remote_topic in remote),
-            *(it for topic in topics if topic.is_work for it in topic.growths),
+            *(change for change in ordinary.growths if change.remote_topic in remote),
+            *(change for topic in topics if topic.is_work for change in topic.growths),
         ),
     )
 
@@ -166,7 +166,10 @@ class _Topic:
     ) -> None:
         self._flow, self._state, self._facts, self._window = flow, state, facts, window
         self._choice = choice
-        self._taken = {*state.ledger.copied.values(), *(it.remote_topic for it in ordinary.choices)}
+        self._taken = {
+            *state.ledger.copied.values(),
+            *(entry.remote_topic for entry in ordinary.choices),
+        }
         self._pair = Pair.of(choice.topic, choice.remote_topic, state)
         self._remote_topic = destination(flow, choice.remote_topic)
         self._source = state.source.topics[choice.topic]
@@ -177,7 +180,9 @@ class _Topic:
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
         }
-        refused = {it.partition for it in ordinary.remarks.refused if it.topic == choice.topic}
+        refused = {
+            entry.partition for entry in ordinary.remarks.refused if entry.topic == choice.topic
+        }
         self.ranges = [
             range_
             for number in range(self._source.partitions)
@@ -226,13 +231,13 @@ class _Topic:
                 "--append` copies.",
             )
         elif not self.ranges and not self._after:
-            found = "the source has no record in the window."
+            reason = "the source has no record in the window."
             if self._ends_early:
-                found = (
+                reason = (
                     "the first record that is not older than the window is newer than it by more than "
                     "backfill.disorder.ms. What comes after it was not looked at."
                 )
-            yield Note(topic, f"Nothing to backfill: {found}")
+            yield Note(topic, f"Nothing to backfill: {reason}")
         if self._after:
             yield Note(
                 topic,
@@ -280,7 +285,7 @@ class _Topic:
         if left is None:
             return
         is_cut = 0 < bounds.start == left[0]
-        self._cut += is_cut and not any(it.start < left[0] <= it.end for it in known)
+        self._cut += is_cut and not any(piece.start < left[0] <= piece.end for piece in known)
         target = TopicPartition(self._remote_topic, number)
         yield Range(
             topic=source.topic,

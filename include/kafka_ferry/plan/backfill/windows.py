@@ -54,20 +54,20 @@ class Accounted:
 
 def settled_spans(ranges: Iterable[Accounted]) -> list[Settled]:
     """What ``ranges``, of one partition and in the ledger's order, have settled."""
-    found: list[Settled] = []
+    settled: list[Settled] = []
     for range_ in ranges:
         if range_.is_rewind:
-            found = [
-                Settled(it.start, min(it.end, range_.start), it.since, it.until)
-                for it in found
-                if it.start < range_.start
+            settled = [
+                Settled(piece.start, min(piece.end, range_.start), piece.since, piece.until)
+                for piece in settled
+                if piece.start < range_.start
             ]
         since, until = BEGINNING, FOREVER
         if range_.window:
             since, until = range_.window.since_ms, range_.window.until_ms
         if range_.start < range_.end:
-            found.append(Settled(range_.start, range_.end, since, until))
-    return found
+            settled.append(Settled(range_.start, range_.end, since, until))
+    return settled
 
 
 def within(settled: Iterable[Settled], offsets: Span, window: Window) -> tuple[Settled, ...]:
@@ -103,22 +103,22 @@ def hull(settled: Iterable[Settled], offsets: Span, window: Window) -> Span | No
 def whole_spans(settled: Iterable[Settled], window: Window) -> Iterator[Span]:
     """The offsets that are settled for all of ``window``, of what ``within`` gives; ascending."""
     spans = [
-        (it.start, it.end)
-        for it in settled
-        if it.since <= window.since_ms and window.until_ms <= it.until
+        (piece.start, piece.end)
+        for piece in settled
+        if piece.since <= window.since_ms and window.until_ms <= piece.until
     ]
     return iter(merge_spans(spans))
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """The spans, ascending and disjoint; spans that touch are one."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         elif start < end:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def common(left: Sequence[Span], right: Sequence[Span]) -> int:
@@ -135,9 +135,9 @@ def common(left: Sequence[Span], right: Sequence[Span]) -> int:
 
 
 def _clip(settled: Iterable[Settled], offsets: Span, times: Span) -> Iterator[Settled]:
-    for it in settled:
-        start, end = max(it.start, offsets[0]), min(it.end, offsets[1])
-        since, until = max(it.since, times[0]), min(it.until, times[1])
+    for piece in settled:
+        start, end = max(piece.start, offsets[0]), min(piece.end, offsets[1])
+        since, until = max(piece.since, times[0]), min(piece.until, times[1])
         if start < end and since < until:
             yield Settled(start, end, since, until)
 
@@ -145,8 +145,8 @@ def _clip(settled: Iterable[Settled], offsets: Span, times: Span) -> Iterator[Se
 def _elementary(settled: Iterable[Settled]) -> Iterator[tuple[Span, list[Span]]]:
     """Spans of offsets in which no range begins or ends, each with the timestamps that are settled there."""
     by_times: dict[Span, list[Span]] = defaultdict(list)
-    for it in settled:
-        by_times[it.since, it.until].append((it.start, it.end))
+    for piece in settled:
+        by_times[piece.since, piece.until].append((piece.start, piece.end))
     edges: dict[int, Counter[Span]] = defaultdict(Counter)
     for times, spans in by_times.items():
         # The ledger has a range for each transaction, and most of them join.
@@ -167,6 +167,6 @@ def _join(pieces: Iterable[Settled]) -> Iterator[Settled]:
     joined = [
         Settled(start, end, *key)
         for key, same in groupby(sorted(pieces, key=lambda it: (times(it), it)), key=times)
-        for start, end in merge_spans((it.start, it.end) for it in same)
+        for start, end in merge_spans((piece.start, piece.end) for piece in same)
     ]
     return iter(sorted(joined))

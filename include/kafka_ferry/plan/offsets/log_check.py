@@ -139,32 +139,32 @@ class CopyState:
         name = self.remote_topic
         deletes = bool(self.remote_topic_id)
         if yes:
-            said = f"{name} is given up{' and deleted' if deletes else ''}"
+            text = f"{name} is given up{' and deleted' if deletes else ''}"
         else:
-            said = f"--topic {name} --yes gives it up{' and deletes it' if deletes else ''}"
+            text = f"--topic {name} --yes gives it up{' and deletes it' if deletes else ''}"
         if self.on_source:
-            said += (
+            text += (
                 "; its consumers lose it until the next run has copied to a new topic of that name "
                 f"all that {self.topic} on the source still has."
             )
         else:
-            said += (
+            text += (
                 f". No run can copy it again: the source no longer has {self.topic}, or the flow "
                 "does not mirror it."
             )
         if not self.created:
-            said += (
+            text += (
                 " The flow has not created it: records of other producers in it are deleted too."
             )
         lost = [(part.partition, *part.only_copy) for part in self.partitions if part.only_copy]
         if lost:
             offsets = sum(end - start for _, start, end in lost)
             listed = ", ".join(f"{number} [{start}, {end})" for number, start, end in lost)
-            said += (
+            text += (
                 f" LOST FOR GOOD: up to {offsets:,} offsets that were copied to it, and that the "
                 f"source no longer has, in partition {listed}."
             )
-        return said
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ def log_tail(
 
 
 def partition_state(
-    copy: Copy, number: int, log: LogBounds | None, found: LogTail = NOTHING
+    copy: Copy, number: int, log: LogBounds | None, tail: LogTail = NOTHING
 ) -> PartitionState:
     """The state of a partition.
 
@@ -277,14 +277,14 @@ def partition_state(
         copy: its remote topic.
         number: its number.
         log: its log on the target, None while it has no leader.
-        found: what lies after its position.
+        tail: what lies after its position.
     """
     position = copy.position(number)
     offset = position.offset if position else None
     if log is None:
         return PartitionState(number, offset)
-    state = PartitionState(number, offset, log.start, log.end, found.uncommitted)
-    at, problem = found.offset, found.problem
+    state = PartitionState(number, offset, log.start, log.end, tail.uncommitted)
+    at, problem = tail.offset, tail.problem
     if not copy.preserved or copy.released:
         return state
     if position is None:

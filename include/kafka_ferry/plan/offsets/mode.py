@@ -117,12 +117,12 @@ def _mode_so_far(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
         return None
     kept = "preserved" if preserved else "translated"
     how = "is marked as" if pair.mark else "was copied before with offsets"
-    said = flow.offsets.explicit_value(pair.topic)
-    if said in ("preserved", "translated") and said != kept:
+    explicit = flow.offsets.explicit_value(pair.topic)
+    if explicit in ("preserved", "translated") and explicit != kept:
         advice = f"set offsets: {kept} for {pair.topic}, or mirror it to a new topic."
         return Refusal(
             pair.topic,
-            f"{pair.remote_topic} {how} {kept}, and the flow says offsets: {said}.",
+            f"{pair.remote_topic} {how} {kept}, and the flow says offsets: {explicit}.",
             _ANOTHER.format(advice=advice),
         )
     if not preserved and flow.offsets.of(pair.topic) == kept:

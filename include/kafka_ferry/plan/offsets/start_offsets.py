@@ -36,14 +36,14 @@ class Start:
     log_start: int = -1
 
 
-def start_of(asked: MirrorStart, first: int) -> Start:
+def start_of(mirror_start: MirrorStart, first: int) -> Start:
     """Where the mirror of a partition begins by ``offsets.start``.
 
     Args:
-        asked: the option.
+        mirror_start: the option.
         first: the first offset that is copied.
     """
-    log_start = first if asked == "log-start" else asked
+    log_start = first if mirror_start == "log-start" else mirror_start
     return Start(max(log_start, first), log_start)
 
 
@@ -137,8 +137,8 @@ def start_by_ledger(flow: Flow, pair: Pair, first: int) -> int:
     """
     if not _may_be_cut(flow, pair):
         return 0
-    asked = flow.offsets_start.of(pair.topic)
-    return first if asked == "log-start" else min(asked, first)
+    mirror_start = flow.offsets_start.of(pair.topic)
+    return first if mirror_start == "log-start" else min(mirror_start, first)
 
 
 def _may_be_cut(flow: Flow, pair: Pair) -> bool:

@@ -176,27 +176,27 @@ def _expiry_risks(
     logs: SourceLogs, topic: Topic, ranges: Sequence[Range], pace: Pace
 ) -> Iterator[Risk]:
     """Offsets for which this run is the last chance."""
-    said = (
+    text = (
         f"may be deleted before the next run ({moment_text(pace.next_run, seconds=False)}) if this one does not copy "
         f"them: retention.ms={topic.configs.get('retention.ms')}."
     )
-    yield from _before(logs.expiring, topic, ranges, said, _LONGER)
+    yield from _before(logs.expiring, topic, ranges, text, _LONGER)
 
 
 def _forgotten_deletions(logs: SourceLogs, topic: Topic, ranges: Sequence[Range]) -> Iterator[Risk]:
     """Offsets among which tombstones may be missing, so that the copy keeps what they have deleted."""
-    said = (
+    text = (
         f"are older than delete.retention.ms={_delete_retention_ms(topic)}: if the source's cleaner has removed a "
         "tombstone among them, the copy keeps the key that it deleted."
     )
-    yield from _before(logs.deletions, topic, ranges, said, _KEPT_KEYS)
+    yield from _before(logs.deletions, topic, ranges, text, _KEPT_KEYS)
 
 
 def _before(
     offsets: Mapping[TopicPartition, int],
     topic: Topic,
     ranges: Sequence[Range],
-    said: str,
+    text: str,
     advice: str,
 ) -> Iterator[Risk]:
     """The risk of what ranges have before these offsets, by *source* partition, if there is any."""
@@ -206,7 +206,7 @@ def _before(
     early = {range_: count for range_, count in early.items() if count > 0}
     if early:
         worst = max(early, key=lambda range_: early[range_])
-        of_worst = f"offsets [{worst.start}, {worst.start + early[worst]}) {said}"
+        of_worst = f"offsets [{worst.start}, {worst.start + early[worst]}) {text}"
         total = sum(early.values())
         yield Risk(topic.name, worst.partition, len(early), total, of_worst, advice)
 
@@ -219,8 +219,8 @@ def _too_short(
     consequence = "records may be deleted before any run copies them."
     kept = retention_ms(topic)
     if kept is not None and kept < pace.interval_ms:
-        said = f"retention.ms={kept} is less than {between}: {consequence}"
-        yield Risk(topic.name, 0, topic.partitions, 0, said, _LONGER)
+        text = f"retention.ms={kept} is less than {between}: {consequence}"
+        yield Risk(topic.name, 0, topic.partitions, 0, text, _LONGER)
         return
     short = [
         range_
@@ -230,5 +230,5 @@ def _too_short(
     ]
     if short:
         worst = max(short, key=len)
-        said = f"its log holds less than {between}: {consequence}"
-        yield Risk(topic.name, worst.partition, len(short), 0, said, _LONGER)
+        text = f"its log holds less than {between}: {consequence}"
+        yield Risk(topic.name, worst.partition, len(short), 0, text, _LONGER)

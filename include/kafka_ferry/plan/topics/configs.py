@@ -61,17 +61,17 @@ class Fate(Enum):
     DRIFTED = auto()
 
 
-def fate_of(wanted: str | None, ours: Collection[str | None], found: str | None) -> Fate:
+def fate_of(wanted: str | None, ours: Collection[str | None], actual: str | None) -> Fate:
     """The table above for one config.
 
     Args:
         wanted: what the remote topic should have; None for no value of its own.
         ours: what the flow may have set there; None stands for no value.
-        found: what it has.
+        actual: what it has.
     """
-    if found == wanted:
+    if actual == wanted:
         return Fate.SAME
-    return Fate.CHANGED if found in ours else Fate.DRIFTED
+    return Fate.CHANGED if actual in ours else Fate.DRIFTED
 
 
 def wanted_configs(flow: Flow, source: Topic, *, untiered: bool = False) -> dict[str, str]:
@@ -87,17 +87,17 @@ def wanted_configs(flow: Flow, source: Topic, *, untiered: bool = False) -> dict
     if flow.use_defaults_from == "source":
         names |= source.defaults
     synced = {name: source.configs[name] for name in names if _is_synced(flow, name, tiers)}
-    said = flow.configs_of(source.name)
-    wanted = {**synced, **said}
+    configured = flow.configs_of(source.name)
+    wanted = {**synced, **configured}
     # Brokers refuse a local retention above the whole one; without it, the two are the same.
-    too_long = {name for name in synced.keys() - said.keys() if _is_too_long(name, wanted)}
+    too_long = {name for name in synced.keys() - configured.keys() if _is_too_long(name, wanted)}
     return {name: wanted[name] for name in sorted(wanted.keys() - too_long)}
 
 
 def _is_too_long(name: str, configs: Mapping[str, str]) -> bool:
     """Whether a config is a local retention above the whole topic's; what is no number is left to the brokers."""
     try:
-        local, whole = (int(configs[it]) for it in (name, _WHOLE[name]))
+        local, whole = (int(configs[key]) for key in (name, _WHOLE[name]))
     except (KeyError, ValueError):
         return False
     return local > whole != _UNLIMITED
@@ -121,19 +121,19 @@ def sync_configs(
     key = config_key(remote)
     before = dict(applied.configs.get(key, applied.creations.get(remote.name, {})))
     pending = applied.pending.get(key, {})
-    said = flow.configs_of(source.name)
+    configured = flow.configs_of(source.name)
     tiers = source.is_tiered and not pair.untiered
 
     def is_synced(name: str) -> bool:
-        return name in said or _is_synced(flow, name, tiers)
+        return name in configured or _is_synced(flow, name, tiers)
 
-    there = {name: remote.configs[name] for name in remote.overrides if is_synced(name)}
+    current = {name: remote.configs[name] for name in remote.overrides if is_synced(name)}
     after: dict[str, str | None] = {}
     changes: list[ConfigChange] = []
-    for name in sorted(wanted.keys() | there.keys() | before.keys()):
+    for name in sorted(wanted.keys() | current.keys() | before.keys()):
         if not is_synced(name):
             continue
-        want, has, last = wanted.get(name), there.get(name), before.get(name)
+        want, has, last = wanted.get(name), current.get(name), before.get(name)
         fate = fate_of(want, {last, pending.get(name, last)}, has)
         overwritten = fate is Fate.DRIFTED and flow.on_config_drift == "overwrite"
         if fate is Fate.DRIFTED:

@@ -34,12 +34,12 @@ def origins_of(
     Returns:
         An entry for each topic that any flow copied to, the ids sorted.
     """
-    found: dict[str, set[str]] = {}
+    origins_by_topic: dict[str, set[str]] = {}
     for tp, position in positions:
         topic = topics.get(tp.topic)
         if topic and position.origins and same_topic(position.remote_topic_id, topic.topic_id):
-            found.setdefault(tp.topic, set()).update(position.origins)
-    return {topic: tuple(sorted(origins)) for topic, origins in found.items()}
+            origins_by_topic.setdefault(tp.topic, set()).update(position.origins)
+    return {topic: tuple(sorted(origins)) for topic, origins in origins_by_topic.items()}
 
 
 def origins_beyond(state: ClusterState, pair: Pair) -> tuple[str, ...]:
@@ -71,6 +71,6 @@ def brings_same_records(position: Position, topic: Topic, origins: Collection[st
     return bool(shared) and len(set(origins) | set(position.origins)) > 1
 
 
-def same_topic(known: str, there: str) -> bool:
+def same_topic(known: str, current: str) -> bool:
     """Whether two ids may belong to one topic; brokers before 2.8 have none."""
-    return "" in (known, there) or known == there
+    return "" in (known, current) or known == current

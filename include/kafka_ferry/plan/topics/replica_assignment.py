@@ -64,8 +64,8 @@ def assign_replicas(
 
 def _others_first(racks: Sequence[str], own: str, shift: int) -> list[str]:
     """The racks after ``own`` in turn, begun ``shift`` further on; ``own`` itself is the last."""
-    _, *others = _turn(racks, racks.index(own))
-    return [*(_turn(others, shift) if others else ()), own]
+    _, *other_racks = _turn(racks, racks.index(own))
+    return [*(_turn(other_racks, shift) if other_racks else ()), own]
 
 
 def _turn(items: Sequence[_T], by: int) -> list[_T]:

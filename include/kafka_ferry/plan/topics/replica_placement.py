@@ -89,20 +89,22 @@ def misplacement_of(flow: Flow, racks: Mapping[int, str], pair: Pair) -> Misplac
     placement = flow.placement_of(pair.topic)
     if not placement or pair.remote is None:
         return None
-    there = {
+    racks_by_partition = {
         number: tuple(racks.get(node, _DOWN) or _NO_RACK for node in replicas)
         for number, replicas in enumerate(pair.remote.replicas)
     }
-    elsewhere = {number: of for number, of in there.items() if not _is_placed(of, placement)}
+    elsewhere = {
+        number: of for number, of in racks_by_partition.items() if not _is_placed(of, placement)
+    }
     return Misplacement(pair.topic, pair.remote_topic, placement, elsewhere) if elsewhere else None
 
 
 def _is_placed(racks: tuple[str, ...], placement: Mapping[str, int]) -> bool:
     """Whether replicas are where they should be; those on brokers that are down may be anywhere."""
-    found = Counter(racks)
-    down = found.pop(_DOWN, 0)
+    actual = Counter(racks)
+    down = actual.pop(_DOWN, 0)
     wanted = Counter(placement)
-    return not found - wanted and (wanted - found).total() == down
+    return not actual - wanted and (wanted - actual).total() == down
 
 
 def _problem(

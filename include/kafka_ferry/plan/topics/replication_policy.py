@@ -67,11 +67,11 @@ class ReplicationPolicy(ABC):
 
     def history(self, topic: str) -> Iterator[str]:
         """The name itself, then those that it had upstream, hop by hop."""
-        seen: set[str] = set()
+        visited: set[str] = set()
         name: str | None = topic
-        while name is not None and name not in seen:
+        while name is not None and name not in visited:
             yield name
-            seen.add(name)
+            visited.add(name)
             name = self.upstream_topic(name)
 
     def original_topic(self, topic: str) -> str:
@@ -293,12 +293,12 @@ def _class(flow: Flow) -> type[ReplicationPolicy]:
     # Also what a program does at its end, which would end this process: Airflow's API server, where a page is shown.
     except (Exception, SystemExit) as error:
         raise _wrong(flow, f"{module_name} cannot be imported: {error!r}") from error
-    found = getattr(module, class_name, None)
-    if found is None:
+    policy_class = getattr(module, class_name, None)
+    if policy_class is None:
         raise _wrong(flow, f"{module_name} has no {class_name}")
-    if not isinstance(found, type) or not issubclass(found, ReplicationPolicy):
+    if not isinstance(policy_class, type) or not issubclass(policy_class, ReplicationPolicy):
         raise _wrong(flow, f"{name} is not a replication policy")
-    return found
+    return policy_class
 
 
 def _wrong(flow: Flow, reason: str) -> ConfigError:

@@ -73,8 +73,8 @@ def _alternatives(pattern: str) -> list[str]:
 def _resource_of(pattern: str) -> Resource:
     if _NAME.fullmatch(pattern):
         return Resource(pattern)
-    found = _BEGINNING.match(pattern)
-    beginning = found[0] if found else ""
+    match = _BEGINNING.match(pattern)
+    beginning = match[0] if match else ""
     if "|" in pattern or not beginning:
         return Resource(EVERY)
     name = beginning.replace("\\", "")

@@ -83,8 +83,8 @@ def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | No
     for topic, remote_topic in missing.items():
         pair = Pair.of(topic, remote_topic, state)
         if pair.refused:
-            said = f"the topic is no longer on the source, and its copy {remote_topic} stays."
-            yield Note(topic, f"{said} {pair.refused}")
+            text = f"the topic is no longer on the source, and its copy {remote_topic} stays."
+            yield Note(topic, f"{text} {pair.refused}")
         if pair.invisible:
             # It may have records that are not copied.
             yield from judge_topic(flow, pair)
@@ -94,8 +94,8 @@ def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | No
         why = next((words for keeps, words in _KEEPS if keeps(pair, state)), "")
         if why:
             other = state.other_flows.shared.get(remote_topic, "")
-            said = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
-            yield Note(topic, said + why.format(other=other))
+            text = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
+            yield Note(topic, text + why.format(other=other))
             continue
         since = state.ledger.applied.missed.get(_id(pair), at)
         due = since + flow.retire_after_ms

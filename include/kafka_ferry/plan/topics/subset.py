@@ -37,7 +37,7 @@ _AccessStep = AclChange | Acl | QuotaChange | QuotaEnd | UserChange | Note
 
 def _expressions(patterns: Iterable[str]) -> str:
     """The expressions that are meant by patterns of a shell, in a sentence; "" where there are none."""
-    meant = [repr(whole) for it in patterns if (whole := star_expression(it))]
+    meant = [repr(whole) for pattern in patterns if (whole := star_expression(pattern))]
     return f"Did you mean {', '.join(meant)}?" if meant else ""
 
 
@@ -53,28 +53,28 @@ def narrow(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selec
     names = {name: remote for name, remote in selection.names.items() if wanted.matches(name)}
     refused = [refusal for refusal in selection.refused if wanted.matches(refusal.topic)]
     skipped = [skip for skip in selection.skipped if wanted.matches(skip.topic)]
-    known = [*selection.names, *(it.topic for it in selection.refused)]
-    asked = ", ".join(options.topics[:_NAMES_SHOWN])
+    known = [*selection.names, *(entry.topic for entry in selection.refused)]
+    requested = ", ".join(options.topics[:_NAMES_SHOWN])
     if not names and not refused:
         why = "; ".join(f"{skip.topic} is left out: {skip.reason}" for skip in skipped[:1])
         raise InputError(
-            f"{flow.name} has no topic on {flow.source.alias} that matches {asked}"
+            f"{flow.name} has no topic on {flow.source.alias} that matches {requested}"
             f"{f' ({why})' if why else ''}.",
             advice=_expressions(options.topics)
             or did_you_mean_each(options.topics, known)
             or "Name topics of the flow by their names on the source, or by patterns.",
         )
-    others = len(selection.names) - len(names)
-    told = (
-        f"This run is only for {asked}: {len(names):,} of the flow's topics. The other {others:,}, "
+    remaining = len(selection.names) - len(names)
+    text = (
+        f"This run is only for {requested}: {len(names):,} of the flow's topics. The other {remaining:,}, "
         "deleted topics, client quotas and SCRAM users wait for a run of all topics."
     )
     if vain := [name for name in options.topics if _LITERAL.fullmatch(name) and name not in known]:
         vain = [name for name in vain if not any(map(compile_patterns([name]).fullmatch, known))]
     if vain:
-        told += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."
-        told = f"{told} {did_you_mean_each(vain, known)}".rstrip()
-    return Selection(names, skipped, refused), Note("", told)
+        text += f" None of them matches {', '.join(vain[:_NAMES_SHOWN])}."
+        text = f"{text} {did_you_mean_each(vain, known)}".rstrip()
+    return Selection(names, skipped, refused), Note("", text)
 
 
 def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) -> list[_AccessStep]:
@@ -88,10 +88,14 @@ def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) ->
     changes = {step for step in steps if isinstance(step, AclChange)}
     own = {change for change in changes if _is_on(change.acl, remote)}
     narrowing = [change for change in changes - own if not change.widens]
-    waiting = [it.acl for it in narrowing if it.change == "revoke"]
+    waiting = [acl_change.acl for acl_change in narrowing if acl_change.change == "revoke"]
     own -= needed_denials(own, waiting)
-    widened = [it.acl for it in own if it.widens]
-    own |= {it for it in narrowing if it.change == "grant" and any(map(it.acl.meets, widened))}
+    widened = [acl_change.acl for acl_change in own if acl_change.widens]
+    own |= {
+        acl_change
+        for acl_change in narrowing
+        if acl_change.change == "grant" and any(map(acl_change.acl.meets, widened))
+    }
     return [step for step in steps if isinstance(step, (Note, Acl)) or step in own]
 
 

@@ -68,11 +68,15 @@ def select(
     came_back = [topic for topic in selected if target_id in origins.get(topic, ())]
     back = [topic for topic in came_back if topic not in returned]
     wanted = flow.topic_filter
-    others = [it for it in selected if it in heartbeats.others and not wanted.matches(it)]
-    unasked = [it for it in selected if it in heartbeats.unasked and it not in others]
+    other_heartbeats = [
+        name for name in selected if name in heartbeats.others and not wanted.matches(name)
+    ]
+    unasked = [
+        name for name in selected if name in heartbeats.unasked and name not in other_heartbeats
+    ]
     why = f"records of {flow.target.alias} itself are copied to it (cluster id {target_id})"
     skipped += [Skipped(topic, why) for topic in back]
-    skipped += [Skipped(topic, _NO_HEARTBEATS) for topic in others if topic not in back]
+    skipped += [Skipped(topic, _NO_HEARTBEATS) for topic in other_heartbeats if topic not in back]
     skipped += [Skipped(topic, _HEARTBEATS) for topic in unasked if topic not in back]
     left_out = {skip.topic for skip in skipped}
     remote, refused = _remote_names(flow, [topic for topic in selected if topic not in left_out])
@@ -91,13 +95,13 @@ def selection_of(flow: Flow, state: ClusterState, names: Iterable[str] | None = 
     Raises:
         ConfigError: as ``policy_of``.
     """
-    names, others = state.source.names if names is None else names, state.other_flows
+    names, other_flows = state.source.names if names is None else names, state.other_flows
     return select(
         flow,
         names,
-        others.origins,
+        other_flows.origins,
         state.target.cluster_id,
-        others.returned,
+        other_flows.returned,
         state.source.heartbeats,
     )
 
@@ -152,9 +156,11 @@ def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], 
         sharing[name].append(topic)
     refused = []
     for topic, name in list(names.items()):
-        others = [other for other in sharing[name] if other != topic]
+        other_topics = [other for other in sharing[name] if other != topic]
         reason = _unfit(flow, policy, name) or (
-            f"{name} would be the remote topic of {', '.join(others)} too." if others else ""
+            f"{name} would be the remote topic of {', '.join(other_topics)} too."
+            if other_topics
+            else ""
         )
         if reason:
             del names[topic]

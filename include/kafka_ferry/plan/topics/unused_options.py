@@ -31,12 +31,12 @@ def unused_options(
     """
     for option, pattern in topic_patterns(flow):
         if not any(map(compile_patterns([pattern]).fullmatch, selection.names)):
-            said = f"{option} has {pattern!r}, which none of the flow's topics matches."
-            yield Note("", f"{said}{_similar_topic(flow, option, pattern, selection)}")
+            text = f"{option} has {pattern!r}, which none of the flow's topics matches."
+            yield Note("", f"{text}{_similar_topic(flow, option, pattern, selection)}")
     for name in flow.topics_rename:
         if name not in selection.names:
-            said = f"topics.rename has {name!r}, which is none of the flow's topics."
-            yield Note("", f"{said}{_similar_topic(flow, 'topics.rename', name, selection)}")
+            text = f"topics.rename has {name!r}, which is none of the flow's topics."
+            yield Note("", f"{text}{_similar_topic(flow, 'topics.rename', name, selection)}")
     for skipped in selection.skipped:
         if skipped.topic in flow.topics and skipped.topic not in refused:
             yield Note(skipped.topic, f"topics names it, and it is not copied: {skipped.reason}.")
@@ -63,7 +63,7 @@ def unused_registries(flow: Flow) -> Iterator[Note]:
     if flow.sync_schemas != "none":
         return
     reads_formats = any(rule.registry_formats for rule in flow.transform)
-    unused = [it.alias for it in (flow.source, flow.target) if it.has_registry]
+    unused = [cluster.alias for cluster in (flow.source, flow.target) if cluster.has_registry]
     if reads_formats and flow.source.alias in unused:
         unused.remove(flow.source.alias)
     if unused and "sync_schemas" not in flow.model_fields_set:

@@ -180,7 +180,7 @@ class Audit:
         known = {
             number: self._known_outcome(number, pair) for number, pair in enumerate(plan.pairs)
         }
-        left = sum(it.pair.offsets for it in known.values() if not _is_done(it))
+        left = sum(outcome.pair.offsets for outcome in known.values() if not _is_done(outcome))
         with self._comparison(plan.terms, spark, left) as comparison:
             work = _Work(comparison, self.folder, known, progress)
             work.compare_pairs()
@@ -249,8 +249,10 @@ class _Here:
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
         until = time.monotonic() + seconds
         return [
-            self.comparison.go_on(it, until - time.monotonic()) if time.monotonic() < until else it
-            for it in outcomes
+            self.comparison.go_on(outcome, until - time.monotonic())
+            if time.monotonic() < until
+            else outcome
+            for outcome in outcomes
         ]
 
     def locate(self, pairs: Sequence[AuditPair], wanted: Hashes) -> list[Integers]:
@@ -292,18 +294,18 @@ class _Work:
 
     def by_topic(self) -> list[list[PairOutcome]]:
         """The outcomes of each pair of topics."""
-        found: dict[tuple[str, str], list[PairOutcome]] = defaultdict(list)
+        outcomes_by_topics: dict[tuple[str, str], list[PairOutcome]] = defaultdict(list)
         for outcome in self.outcomes.values():
-            found[outcome.pair.topic, outcome.pair.remote_topic].append(outcome)
-        return list(found.values())
+            outcomes_by_topics[outcome.pair.topic, outcome.pair.remote_topic].append(outcome)
+        return list(outcomes_by_topics.values())
 
     def topic(self, outcomes: Sequence[PairOutcome]) -> list[PartitionAudit]:
         """The results of a topic, after its other partitions were searched."""
         pairs = [outcome.pair for outcome in outcomes]
         if any(outcome.lost for outcome in outcomes):
             began = time.monotonic()
-            (found,) = self.comparison.without_order([pairs])
-            return results_without_order(pairs, found, time.monotonic() - began)
+            (unordered,) = self.comparison.without_order([pairs])
+            return results_without_order(pairs, unordered, time.monotonic() - began)
         left = elsewhere(outcomes)
         readable = [outcome.pair for outcome in outcomes if not outcome.failure]
         if len(readable) > 1 and 0 < len(left.unknown) <= _MOST_LOCATED:

@@ -99,9 +99,9 @@ def forget_old(flow: Flow) -> None:
     audits = audits_of(flow)
     days, many = flow.reports_keep_days, flow.reports_keep_runs
     try:
-        found = run_files(audits.changes(), last=REPORT_DATA)
+        files_by_run = run_files(audits.changes(), last=REPORT_DATA)
         before = None if days < 0 else now_ms() - days * DAY_MS
-        for name in outdated_runs(found, before=before, keep=None if many < 0 else many):
+        for name in outdated_runs(files_by_run, before=before, keep=None if many < 0 else many):
             audits.delete_folder(name)
     except OSError as error:
         log.warning("Old audits of %s could not be deleted: %s", flow.name, error)

@@ -44,9 +44,9 @@ def write_to(folder: Path, report: AuditReport) -> None:
         ConfigError: they cannot be written.
     """
     try:
-        there = StateFolder(str(folder))
-        write_outputs(there, report)
-        there.write(REPORT_DATA, report.to_json())
+        state_folder = StateFolder(str(folder))
+        write_outputs(state_folder, report)
+        state_folder.write(REPORT_DATA, report.to_json())
     except OSError as error:
         raise ConfigError(
             "the command line", "--output", f"{folder} cannot be written to: {error}."

@@ -113,13 +113,13 @@ def planned_audit(
 
 def _key(of: list[str], topics: AuditedTopics, terms: AuditTerms, lag_ms: int) -> str:
     """Stands for what is audited and how: clusters, topics by their ids, terms."""
-    told = {
+    key_parts = {
         "of": of,
         "topics": [[*map(_identity, pair)] for pair in topics.pairs],
         "terms": asdict(replace(terms, recent=None, bytes_per_s=0)),
         "lag": lag_ms,
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(key_parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _identity(topic: Topic) -> list[str | int]:
@@ -148,7 +148,9 @@ def _unfit(ours: Topic, remote: Topic, terms: AuditTerms) -> str:
     return _NO_TIMES if remote.stamps_append_time else ""
 
 
-def _pairs(ours: Topic, remote: Topic, here: Extents, there: Extents) -> list[AuditPair]:
+def _pairs(
+    ours: Topic, remote: Topic, source_extents: Extents, target_extents: Extents
+) -> list[AuditPair]:
     gone = LogExtent(gone=True)
     is_compacted = ours.is_compacted or remote.is_compacted
     return [
@@ -156,8 +158,8 @@ def _pairs(ours: Topic, remote: Topic, here: Extents, there: Extents) -> list[Au
             topic=ours.name,
             partition=number,
             remote_topic=remote.name,
-            source=here.get(TopicPartition(ours.name, number), gone),
-            target=there.get(TopicPartition(remote.name, number), gone),
+            source=source_extents.get(TopicPartition(ours.name, number), gone),
+            target=target_extents.get(TopicPartition(remote.name, number), gone),
             by="keys" if is_compacted else "order",
             times=not remote.stamps_append_time,
             source_compacts=ours.is_compacted,
@@ -178,18 +180,18 @@ def _extents(
         if missing and topic.name not in unread:
             listed = ", ".join(map(str, missing[:5]))
             unread[topic.name] = f"{control.alias} has no leader for its partitions {listed}."
-    found = {tp: LogExtent(log.start, log.start, log.end) for tp, log in bounds.items()}
+    extents = {tp: LogExtent(log.start, log.start, log.end) for tp, log in bounds.items()}
     if terms.since_ms is None:
-        return found, unread
+        return extents, unread
     with connect(cluster) as wire:
 
         def look_up() -> dict[TopicPartition, int | None]:
-            nodes = {tp: leader.node for tp, leader in wire.recent_leaders(found).items()}
+            nodes = {tp: leader.node for tp, leader in wire.recent_leaders(extents).items()}
             with wire.forgetting():
-                return offsets_at(wire, nodes, dict.fromkeys(found, terms.since_ms or 0))
+                return offsets_at(wire, nodes, dict.fromkeys(extents, terms.since_ms or 0))
 
-        offsets = retry(look_up) if found else {}
-    return {tp: _window(extent, offsets.get(tp)) for tp, extent in found.items()}, unread
+        offsets = retry(look_up) if extents else {}
+    return {tp: _window(extent, offsets.get(tp)) for tp, extent in extents.items()}, unread
 
 
 def _window(extent: LogExtent, offset: int | None) -> LogExtent:
@@ -207,13 +209,13 @@ def _bounds(
     except FerryError:
         # One that may not be described stops the others.
         pass
-    found: dict[TopicPartition, LogBounds] = {}
+    bounds: dict[TopicPartition, LogBounds] = {}
     unread: dict[str, str] = {}
     for topic in topics:
         try:
-            found |= control.log_bounds([topic], isolation)
+            bounds |= control.log_bounds([topic], isolation)
         except ClusterUnreachable:
             raise
         except FerryError as error:
             unread[topic.name] = str(error)
-    return found, unread
+    return bounds, unread

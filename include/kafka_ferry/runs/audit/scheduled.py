@@ -83,8 +83,8 @@ class ScheduledAudit:
     @staticmethod
     def _summary(report: AuditReport) -> list[str]:
         findings = islice(report.findings, _MOST_TOLD)
-        told = [f"{finding.kind}: {finding.sentence}" for finding in findings]
-        return told or list(islice(report.statements, _MOST_TOLD))
+        sentences = [f"{finding.kind}: {finding.sentence}" for finding in findings]
+        return sentences or list(islice(report.statements, _MOST_TOLD))
 
 
 def _tell(compared: int, offsets: int) -> None:

@@ -61,33 +61,33 @@ def audited_topics(
         ConfigError: a pattern is not valid.
         FerryError: no topic is left, or a cluster cannot be read.
     """
-    given = dict(names or {})
-    by_policy = None if given and not patterns else _by_policy(flow, source, target, patterns)
-    chosen = {**(by_policy.names if by_policy else {}), **given}
+    mapped = dict(names or {})
+    by_policy = None if mapped and not patterns else _by_policy(flow, source, target, patterns)
+    chosen = {**(by_policy.names if by_policy else {}), **mapped}
     if not chosen:
         raise _none_matches(flow, patterns, by_policy, source.topic_names())
     ours, refused = source.readable_topics(chosen)
     theirs, refused_there = target.readable_topics(set(chosen.values()))
-    found = AuditedTopics([])
+    audited = AuditedTopics([])
     if by_policy:
-        found.left_out.extend(it for it in by_policy.skipped if it.topic not in given)
-        found.skipped.extend(
-            SkippedTopic(it.topic, "", it.reason)
-            for it in by_policy.refused
-            if it.topic not in given
+        audited.left_out.extend(entry for entry in by_policy.skipped if entry.topic not in mapped)
+        audited.skipped.extend(
+            SkippedTopic(entry.topic, "", entry.reason)
+            for entry in by_policy.refused
+            if entry.topic not in mapped
         )
     for name, remote in sorted(chosen.items()):
         if error := refused.get(name) or refused_there.get(remote):
-            found.skipped.append(SkippedTopic(name, remote, str(error)))
+            audited.skipped.append(SkippedTopic(name, remote, str(error)))
         elif name in ours and remote in theirs:
-            found.pairs.append((ours[name], theirs[remote]))
-        elif paired_only and name not in given:
-            found.without_counterpart.append(name)
+            audited.pairs.append((ours[name], theirs[remote]))
+        elif paired_only and name not in mapped:
+            audited.without_counterpart.append(name)
         else:
             alias, lacking = (target.alias, remote) if name in ours else (source.alias, name)
             reason = f"{alias} has no topic {lacking}."
-            found.skipped.append(SkippedTopic(name, remote, reason))
-    return found
+            audited.skipped.append(SkippedTopic(name, remote, reason))
+    return audited
 
 
 def _none_matches(
@@ -96,11 +96,13 @@ def _none_matches(
     by_policy: Selection | None,
     names: Collection[str],
 ) -> InputError:
-    asked = ", ".join(patterns) or "the topics of the flow"
-    left_out = [f"{it.topic}: {it.reason}" for it in by_policy.skipped] if by_policy else []
+    listed = ", ".join(patterns) or "the topics of the flow"
+    left_out = (
+        [f"{skipped.topic}: {skipped.reason}" for skipped in by_policy.skipped] if by_policy else []
+    )
     near = did_you_mean_each(patterns, names)
     return InputError(
-        f"{flow.source.alias} has no topic that matches {asked}.",
+        f"{flow.source.alias} has no topic that matches {listed}.",
         advice=near
         or "; ".join(
             ["Name topics by their names on the source, by patterns, or by --map", *left_out]
@@ -119,13 +121,13 @@ def _by_policy(
     upstream, target_id = find_upstream(flow, source, names, topics), target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
     beats = heartbeat_topics(flow, topics, wanted=(*flow.topics, *patterns))
-    found = select(flow, selected, upstream.origins, target_id, returned, beats)
+    selection = select(flow, selected, upstream.origins, target_id, returned, beats)
 
     def is_wanted(topic: str) -> bool:
         return wanted is None or wanted.matches(topic)
 
     return Selection(
-        {topic: remote for topic, remote in found.names.items() if is_wanted(topic)},
-        [it for it in found.skipped if is_wanted(it.topic)],
-        [it for it in found.refused if is_wanted(it.topic)],
+        {topic: remote for topic, remote in selection.names.items() if is_wanted(topic)},
+        [entry for entry in selection.skipped if is_wanted(entry.topic)],
+        [entry for entry in selection.refused if is_wanted(entry.topic)],
     )

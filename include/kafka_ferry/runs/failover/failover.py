@@ -104,10 +104,10 @@ def failover(
             )
         copied_to = {} if silence else copied_ends(flow, ledger)
         notes += tuple(_of_other_sources(flow, moves))
-        found = outlook(
+        result = outlook(
             flow, ledger, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes
         )
-        return replace(found, source_answers=not silence)
+        return replace(result, source_answers=not silence)
 
 
 def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMoves:
@@ -116,7 +116,9 @@ def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMo
         names = [group.name for group in source.groups()]
         lacking = [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
         known = (
-            {it.group.name for it in known_groups(flow, ledger, lacking).groups} if lacking else ()
+            {move.group.name for move in known_groups(flow, ledger, lacking).groups}
+            if lacking
+            else ()
         )
         missing = tuple(str(source.no_such_group(name)) for name in lacking if name not in known)
     return replace(moves, failures=(*moves.failures, *missing))
@@ -131,11 +133,11 @@ def _of_other_sources(flow: Flow, moves: GroupMoves) -> Iterator[str]:
     if flow.on_foreign_records != "adopt" or not topics:
         return
     try:
-        others = other_flows_into(flow, ClusterControl(flow.target), topics)
+        other_flows = other_flows_into(flow, ClusterControl(flow.target), topics)
     except AccessDenied as error:
         yield f"Which other flows copy to {', '.join(sorted(topics))} is unknown. {error}"
         return
-    for topic, other in sorted(others.items()):
+    for topic, other in sorted(other_flows.items()):
         yield (
             f"{other} copies to {topic} too. Of its records, a group gets those after its offset, whatever it has "
             "read of them on their source: compare before it starts."
@@ -212,7 +214,9 @@ def outlook(
         states = target.describe(names)
         known = [state for state in states.values() if not isinstance(state, FerryError)]
         committed = target.committed_offsets([state for state in known if state.state != "Dead"])
-    unknown = [it for it in (*states.values(), *committed.values()) if isinstance(it, FerryError)]
+    unknown = [
+        error for error in (*states.values(), *committed.values()) if isinstance(error, FerryError)
+    ]
     topics = {one.target.topic for _, one in moves.partitions() if one.target}
     control = ClusterControl(flow.target)
     readable, _ = control.readable_topics(topics)
@@ -262,14 +266,14 @@ def _still_hidden(
 
 def _why_silent(flow: Flow) -> str:
     """Why the source cannot say what its groups have committed, "" where it can."""
-    seen = seen_groups(flow).source_cluster_id
+    known_cluster_id = seen_groups(flow).source_cluster_id
     try:
         with retry_for(_SOURCE_RETRY_S):
             now = ClusterControl(flow.source).cluster_id()
     except (ClusterUnreachable, AccessDenied) as error:
         return f"does not answer: {error.message.rstrip('.')}."
-    if seen and not may_remove(flow, seen, now):
-        return f"is the cluster {now}, and the groups are of the cluster {seen}: it was not asked."
+    if known_cluster_id and not may_remove(flow, known_cluster_id, now):
+        return f"is the cluster {now}, and the groups are of the cluster {known_cluster_id}: it was not asked."
     return ""
 
 
@@ -297,15 +301,15 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
         for one in group.partitions
         if one.target and one.offset is not None
     }
-    found: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
+    records_by_place: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
     with connect(target) as cluster, retry_for(_SOURCE_RETRY_S):
         for place in list(places)[:_RECORDS_LOOKED_AT]:
-            found[place] = _first(cluster, *place)
+            records_by_place[place] = _first(cluster, *place)
 
     def fill(one: PartitionOutlook) -> PartitionOutlook:
         if one.target is None or one.offset is None:
             return one
-        return replace(one, first=found.get((one.target, one.offset)))
+        return replace(one, first=records_by_place.get((one.target, one.offset)))
 
     return tuple(replace(group, partitions=tuple(map(fill, group.partitions))) for group in groups)
 

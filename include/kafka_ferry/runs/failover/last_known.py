@@ -53,19 +53,19 @@ def add_lost_offsets(
     lost = tuple(move for name, move in gone.items() if name in now)
     known = translate_known(flow, ledger, GroupMoves(0, lost)) if lost else GroupMoves(0)
     topics = {one.target.topic for _, one in known.partitions() if one.target}
-    there = ClusterControl(flow.target).topic_ids(topics) if topics else {}
+    existing = ClusterControl(flow.target).topic_ids(topics) if topics else {}
     for move in known.groups:
         held = [
             _hold(flow, one, move)
             for one in move.partitions
-            if one.target and one.target.topic in there
+            if one.target and one.target.topic in existing
         ]
         name = move.group.name
         now[name] = _together(now[name], replace(move, partitions=tuple(held)))
     notes = moves.notes
-    if others := sorted(gone.keys() - now.keys()):
+    if not_moved := sorted(gone.keys() - now.keys()):
         notes += (
-            f"Gone from {flow.source.alias} since a run has seen them, and not moved: {first_of(others, _SHOWN)}. "
+            f"Gone from {flow.source.alias} since a run has seen them, and not moved: {first_of(not_moved, _SHOWN)}. "
             "With `--source-down --group NAME` one is moved as it was seen.",
         )
     return replace(moves, groups=tuple(now[name] for name in sorted(now)), notes=notes)
@@ -152,17 +152,19 @@ def _from_ledger(
     topics: Mapping[str, str] = {
         mark.remote_topic_id: mark.topic for mark in ledger.marks().values()
     }
-    found: dict[str, list[PartitionMove]] = defaultdict(list)
-    others = {name: some for name, some in ledger.synced_groups().items() if name not in known}
-    for name, partitions in others.items():
+    moves_by_group: dict[str, list[PartitionMove]] = defaultdict(list)
+    offsets_by_group = {
+        name: some for name, some in ledger.synced_groups().items() if name not in known
+    }
+    for name, partitions in offsets_by_group.items():
         for (topic_id, number), synced in sorted(partitions.items()):
             if topic_id in topics and synced.source >= 0:
                 tp = TopicPartition(topics[topic_id], number)
-                found[name].append(PartitionMove(tp, Committed(synced.source)))
+                moves_by_group[name].append(PartitionMove(tp, Committed(synced.source)))
     with GroupControl(target) as control:
-        states = control.describe(found.keys())
+        states = control.describe(moves_by_group.keys())
     # A run commits nothing for a group whose type differs on the two clusters.
     groups = {
         name: state if isinstance(state, Group) else Group(name) for name, state in states.items()
     }
-    return {name: GroupMove(groups[name], tuple(moves)) for name, moves in found.items()}
+    return {name: GroupMove(groups[name], tuple(moves)) for name, moves in moves_by_group.items()}

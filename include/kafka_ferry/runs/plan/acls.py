@@ -37,24 +37,24 @@ def discover_access(flow: Flow, source_cluster_id: str) -> Access:
         ClusterUnreachable: if one of them does not answer, or the source is another cluster by now.
     """
     looking = _Looking(flow, source_cluster_id)
-    found = Access()
+    access = Access()
     if flow.sync_topic_acls_enabled:
         rules = looking.at_both("ACLs", ("DESCRIBE", "ALTER"), AccessControl.acls)
-        found = replace(found, source_acls=rules[0], target_acls=rules[1])
+        access = replace(access, source_acls=rules[0], target_acls=rules[1])
         names = frozenset(ClusterControl(flow.target).topic_names())
-        others = _other_sources(flow, names)
-        found = replace(found, target_topics=names, other_sources=others)
+        other_sources = _other_sources(flow, names)
+        access = replace(access, target_topics=names, other_sources=other_sources)
     if flow.sync_client_quotas_enabled:
         quotas = looking.at_both(
             "client quotas", ("DESCRIBE_CONFIGS", "ALTER_CONFIGS"), AccessControl.quotas
         )
-        found = replace(found, source_quotas=quotas[0], target_quotas=quotas[1])
+        access = replace(access, source_quotas=quotas[0], target_quotas=quotas[1])
     if flow.sync_scram_users_enabled:
         users = looking.at_both("SCRAM users", ("DESCRIBE", "ALTER"), AccessControl.users)
-        found = replace(found, source_users=users[0], target_users=users[1])
+        access = replace(access, source_users=users[0], target_users=users[1])
         if users[0] and users[1] is not None and not users[0].keys() <= users[1].keys():
-            found = replace(found, passwords=looking.for_passwords())
-    return replace(found, notes=tuple(looking.notes))
+            access = replace(access, passwords=looking.for_passwords())
+    return replace(access, notes=tuple(looking.notes))
 
 
 def _other_sources(flow: Flow, names: Iterable[str]) -> frozenset[str]:
@@ -81,11 +81,11 @@ class _Looking:
             rights: what syncing it needs on the source's cluster and on the target's.
             look: reads it.
         """
-        seen = []
+        acls = []
         for cluster, right in zip((self.flow.source, self.flow.target), rights, strict=True):
             try:
                 with AccessControl(cluster) as access:
-                    seen.append(look(access))
+                    acls.append(look(access))
                     if cluster == self.flow.source:
                         self._require_same(access)
             except FerryError as error:
@@ -93,7 +93,7 @@ class _Looking:
                     raise
                 self.notes.append(_why_not(cluster.alias, what, right, error))
                 return None, None
-        return seen[0], seen[1]
+        return acls[0], acls[1]
 
     def _require_same(self, source: AccessControl) -> None:
         """What these connections did not see is missing on the cluster that they lead to."""

@@ -59,7 +59,7 @@ def _facts(
         too_young = min(window.until_ms + flow.backfill_disorder_ms, _FURTHEST_MS)
         lasts = first_offsets(flow, dict.fromkeys(firsts, too_young))
     separate = _separate_topics(flow, state)
-    there = {topic.topic_id for topic in (*state.target.topics.values(), *separate.values())}
+    topic_ids = {topic.topic_id for topic in (*state.target.topics.values(), *separate.values())}
     known = backfilled_ids(ledger, separate) if state.positions.ledger_end else frozenset()
     target = ClusterControl(flow.target)
     strange = [topic for topic in separate.values() if topic.topic_id not in known]
@@ -70,7 +70,7 @@ def _facts(
             ledger,
             state,
             firsts,
-            there - state.ledger.released,
+            topic_ids - state.ledger.released,
             selection_of(flow, state).names,
         ),
         separate=separate,
@@ -93,7 +93,7 @@ def _settled_spans(
     ledger: LedgerTable,
     state: ClusterState,
     firsts: Mapping[TopicPartition, int],
-    there: set[str],
+    topic_ids: set[str],
     remote_names: Mapping[str, str],
 ) -> dict[TopicPartition, list[Settled]]:
     """What the ledger knows of the partitions in ``firsts``, in their remote topics of today, as far as these exist."""
@@ -103,7 +103,7 @@ def _settled_spans(
     copied = {tp.topic for tp in firsts} & remote_names.keys()
     places = {name: places_of(remote_names[name]) for name in copied}
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
-    for span in spans_into(ledger, ids, there, after=min(firsts.values())):
+    for span in spans_into(ledger, ids, topic_ids, after=min(firsts.values())):
         if span.source not in firsts:
             continue
         if span.remote_topic in places.get(span.topic, ()):

@@ -242,11 +242,11 @@ def _with_remote_topics(
     # The marks have the names of topics that the flow copies to others by now: ACLs still limit who reads those.
     names = {*remote_names.values(), *state.ledger.copied.values(), *state.ledger.marks}
     own_ledger = {ledger_topic(flow.source.alias)} if state.positions.ledger_end else set()
-    there, refused = _readable_topics(flow, target, names | own_ledger)
+    remote_topics, refused = _readable_topics(flow, target, names | own_ledger)
     for name in own_ledger:
         # Without the right to see its configs nothing is said of them.
         refused.pop(name, None)
-        if (topic := there.pop(name, None)) and (why := expiry_of_ledger(topic)):
+        if (topic := remote_topics.pop(name, None)) and (why := expiry_of_ledger(topic)):
             state = replace(state, unknown=(*state.unknown, why))
     # In a topic with preserved offsets, the writer checks the records.
     kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
@@ -254,9 +254,11 @@ def _with_remote_topics(
     own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
     own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
     topics = [
-        there[name]
+        remote_topics[name]
         for name in remote_names.values()
-        if name in there and name not in own and (name, there[name].topic_id) not in kept
+        if name in remote_topics
+        and name not in own
+        and (name, remote_topics[name].topic_id) not in kept
     ]
     positions = state.positions
     foreign, unreadable = _foreign(flow, target, without_position(topics, positions.known))
@@ -265,27 +267,27 @@ def _with_remote_topics(
         positions = replace(known_positions(flow, target, ledger), hidden=positions.hidden)
         foreign &= {topic.name for topic in without_position(topics, positions.known)}
     mismatches = (
-        log_mismatches(flow, target, ledger, there.values()) if positions.ledger_end else {}
+        log_mismatches(flow, target, ledger, remote_topics.values()) if positions.ledger_end else {}
     )
     if positions.ledger_end:
-        hidden = positions.hidden | hidden_ends(flow, target, ledger, there.values())
+        hidden = positions.hidden | hidden_ends(flow, target, ledger, remote_topics.values())
         positions = replace(positions, hidden=hidden)
     sources = ((topic, remote_names[name]) for name, topic in state.source.topics.items())
     is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
     # One replica fits everywhere, and where no topic is to be created nothing is asked.
     is_placed |= any(
-        remote not in there and flow.replicas_of(topic) > 1
+        remote not in remote_topics and flow.replicas_of(topic) > 1
         for topic, remote in remote_names.items()
     )
     remote = replace(
         state.target,
-        topics=there,
+        topics=remote_topics,
         foreign=foreign,
         unreadable=unreadable,
         mismatches=mismatches,
         refused={name: str(error) for name, error in refused.items()},
         racks=target.racks() if is_placed else {},
-        untiered=untiered_topics(flow, target, sources, there),
+        untiered=untiered_topics(flow, target, sources, remote_topics),
     )
     return replace(state, target=remote, positions=positions)
 
@@ -343,10 +345,10 @@ def _foreign(
 
 def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic]) -> frozenset[str]:
     """Which of ``topics``, none of them known to the flow, hold records, or cannot be read."""
-    asked = list(topics)
-    if not asked:
+    names = list(topics)
+    if not names:
         return frozenset()
-    foreign, unreadable = _foreign(flow, target, asked)
+    foreign, unreadable = _foreign(flow, target, names)
     return foreign | unreadable.keys()
 
 

@@ -109,10 +109,10 @@ def _by_last_records(
             copies = retry(lambda: partition_logs(target, (it.target for it in last)))
             found = []
             for it in last:
-                there = _record(source, logs[it.source], it.offset)
-                copy = there and _record(target, copies[it.target], it.target_offset)
+                record = _record(source, logs[it.source], it.offset)
+                copy = record and _record(target, copies[it.target], it.target_offset)
                 # What either log no longer holds says nothing.
-                if copy and there != copy:
+                if copy and record != copy:
                     found.append(it.source)
     except (FerryError, MalformedBatch) as error:
         return [], (
@@ -146,12 +146,14 @@ def _is_of(position: Position | None, partition: CopiedPartition) -> bool:
     )
 
 
-def _record(cluster: WireCluster, there: PartitionLog, offset: int) -> tuple[int, Content] | None:
+def _record(cluster: WireCluster, log: PartitionLog, offset: int) -> tuple[int, Content] | None:
     """A record's timestamp and content; a marker's if that is what lies there, None without either."""
-    batch = batch_at(cluster, there, offset)
+    batch = batch_at(cluster, log, offset)
     if batch is None:
         return None
     if batch.header.is_control:
         return _MARKER
     records: Iterable[tuple[int, int, bytes, bytes]] = read_records(batch)
-    return next(((it[1], read_content(it[3])) for it in records if it[0] == offset), None)
+    return next(
+        ((record[1], read_content(record[3])) for record in records if record[0] == offset), None
+    )

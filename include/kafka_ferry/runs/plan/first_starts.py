@@ -54,7 +54,7 @@ def topic_starts(
         return TopicStarts()
     begun, before = rule_starts(ledger)
     starts: dict[TopicPartition, int] = {}
-    asked: dict[FirstStart, list[TopicPartition]] = defaultdict(list)
+    partitions_by_start: dict[FirstStart, list[TopicPartition]] = defaultdict(list)
     for pair in pairs:
         text = flow.topics_start.explicit_value(pair.topic)
         if not text or not pair.source:
@@ -69,9 +69,9 @@ def topic_starts(
                 starts[source] = earlier
             # Nothing that came after the topic was begun is left out.
             elif start.kind != "latest" or not pair.positions:
-                asked[start].append(source)
+                partitions_by_start[start].append(source)
     refused: dict[str, str] = {}
-    for start, partitions in asked.items():
+    for start, partitions in partitions_by_start.items():
         try:
             starts |= _offsets(flow, start, {tp: bounds[tp] for tp in partitions})
         except FerryError as error:
@@ -141,11 +141,11 @@ def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topic
 
         def ask() -> Mapping[TopicPartition, int | None]:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}
-            found = offsets_at(cluster, nodes, times)
-            if moving := times.keys() - found.keys():
+            offsets = offsets_at(cluster, nodes, times)
+            if moving := times.keys() - offsets.keys():
                 # Treated as a partition without such records, it would be left out silently.
                 raise ClusterUnreachable(f"{min(moving)} on {flow.source.alias} has no leader.")
-            return found
+            return offsets
 
         offsets = retry(ask)
     return {tp: offset for tp, offset in offsets.items() if offset is not None}
@@ -178,12 +178,12 @@ def _of_group(
     flow: Flow, name: str, firsts: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     with GroupControl(flow.source) as control:
-        found = control.committed_offsets([Group(name)])[name]
-    if isinstance(found, FerryError):
-        raise found
-    if not found:
+        offsets = control.committed_offsets([Group(name)])[name]
+    if isinstance(offsets, FerryError):
+        raise offsets
+    if not offsets:
         raise FerryError(f"The group {name} on {flow.source.alias} has no positions.")
-    return {tp: found[tp].offset for tp in firsts if tp in found}
+    return {tp: offsets[tp].offset for tp in firsts if tp in offsets}
 
 
 def _of_file(
@@ -193,12 +193,12 @@ def _of_file(
     topics = _read(flow, path)
     if missing := sorted({tp.topic for tp in firsts} - topics.keys()):
         raise ConfigError(str(flow.file), _OPTION, f"{path} has no topic {missing[0]}")
-    found = {}
+    offsets = {}
     for tp in firsts:
         offset = topics[tp.topic].get(tp.partition)
         if offset is not None:
-            found[tp] = offset
-    return found
+            offsets[tp] = offset
+    return offsets
 
 
 def _read(flow: Flow, path: Path) -> dict[str, dict[int, int]]:

@@ -37,10 +37,10 @@ def with_sizes(
     waiting = [source for pair in pairs for source in uncopied_partitions(pair, logs)]
     if not waiting:
         return logs, ()
-    asked = questions(flow, logs, pairs, now_ms())
+    questions_of = questions(flow, logs, pairs, now_ms())
     tiered = {pair.topic for pair in pairs if pair.source and pair.source.is_tiered}
     with connect(flow.source) as cluster:
-        return retry(lambda: _ask(cluster, logs, waiting, asked, tiered))
+        return retry(lambda: _ask(cluster, logs, waiting, questions_of, tiered))
 
 
 def _ask(
@@ -84,10 +84,11 @@ def _ask(
     return logs, (*unknown, *_unknown_notes(refused))
 
 
-def _first_since(found: LookedUp, logs: SourceLogs) -> dict[TopicPartition, int]:
+def _first_since(looked_up: LookedUp, logs: SourceLogs) -> dict[TopicPartition, int]:
     """The first offset of a time or later, the log's end where all records are older."""
     return {
-        tp: entry.offset if entry else logs.bounds[tp].end for tp, entry in found.entries.items()
+        tp: entry.offset if entry else logs.bounds[tp].end
+        for tp, entry in looked_up.entries.items()
     }
 
 
@@ -95,5 +96,5 @@ def _unknown_notes(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str
     """A sentence for each topic whose brokers do not say when records were written."""
     for _, of_topic in groupby(sorted(refused), attrgetter("topic")):
         partitions = list(of_topic)
-        named = ", ".join(map(str, partitions))
-        yield f"The age of the records of {named} is not known. {refused[partitions[0]]}"
+        names = ", ".join(map(str, partitions))
+        yield f"The age of the records of {names} is not known. {refused[partitions[0]]}"

@@ -20,10 +20,10 @@ def note_moved_checkpoint(run: RunContext, plan: Plan) -> Plan:
     notes = tuple(
         Note(
             "",
-            f"Spark's checkpoint was at {it.moved_from} before: it begins again at {it.uri}. Nothing is lost by that, "
-            "since positions are on the target.",
+            f"Spark's checkpoint was at {checkpoint.moved_from} before: it begins again at {checkpoint.uri}. "
+            "Nothing is lost by that, since positions are on the target.",
         )
-        for it in map(QueryCheckpoint, map(run.state.folder, names))
-        if it.moved_from
+        for checkpoint in map(QueryCheckpoint, map(run.state.folder, names))
+        if checkpoint.moved_from
     )
     return replace(plan, remarks=replace(plan.remarks, notes=(*plan.remarks.notes, *notes)))

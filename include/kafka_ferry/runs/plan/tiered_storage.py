@@ -19,7 +19,7 @@ def untiered_topics(
     flow: Flow,
     target: ClusterControl,
     topics: Iterable[tuple[Topic, str]],
-    there: Mapping[str, Topic],
+    remote_topics: Mapping[str, Topic],
 ) -> frozenset[str]:
     """The remote topics for which the target refuses ``remote.storage.enable``; nothing is changed.
 
@@ -29,23 +29,23 @@ def untiered_topics(
         flow: the flow.
         target: the target.
         topics: the source's topics, each with the name of its remote topic.
-        there: the remote topics that exist.
+        remote_topics: the remote topics that exist.
     """
-    asked = list(_pairs_without_tiers(flow, topics, there))
-    if not asked:
+    pairs = list(_pairs_without_tiers(flow, topics, remote_topics))
+    if not pairs:
         return frozenset()
     refused = target.alter_configs(
         {
             name: [ConfigChange(source.name, name, REMOTE_STORAGE, "true", None)]
-            for source, name in asked
-            if name in there
+            for source, name in pairs
+            if name in remote_topics
         },
         validate_only=True,
     ) | target.create_topics(
         [
             Creation(name, 1, flow.replicas_of(source.name), {REMOTE_STORAGE: "true"})
-            for source, name in asked
-            if name not in there
+            for source, name in pairs
+            if name not in remote_topics
         ],
         validate_only=True,
     )
@@ -53,7 +53,7 @@ def untiered_topics(
 
 
 def _pairs_without_tiers(
-    flow: Flow, topics: Iterable[tuple[Topic, str]], there: Mapping[str, Topic]
+    flow: Flow, topics: Iterable[tuple[Topic, str]], remote_topics: Mapping[str, Topic]
 ) -> Iterator[tuple[Topic, str]]:
     """The pairs where only the source's topic is tiered, so that the remote one would become so."""
     for source, name in topics:
@@ -62,7 +62,7 @@ def _pairs_without_tiers(
             and REMOTE_STORAGE in wanted_configs(flow, source)
             and REMOTE_STORAGE not in flow.configs_of(source.name)
         )
-        remote = there.get(name)
+        remote = remote_topics.get(name)
         if is_to_be and not (remote and (remote.is_tiered or not flow.sync_topic_configs_enabled)):
             yield source, name
 

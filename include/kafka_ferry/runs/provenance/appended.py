@@ -43,14 +43,14 @@ def appended_counts(finding: Finding, spans: Iterable[CopiedSpan]) -> Counter[st
         finding: records that are out of order.
         spans: the copied ranges of its partition, by the ledger.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     first, shift = finding.source_offset, finding.target_offset - finding.source_offset
     for span in spans:
         for segment in span.segments:
             part = segment.within(first, first + finding.records)
             if part and part.target - part.source == shift:
-                found[span.run] += part.records
-    return found
+                counts[span.run] += part.records
+    return counts
 
 
 def _with_count(part: PartitionAudit, spans: Sequence[CopiedSpan]) -> PartitionAudit:
@@ -64,6 +64,6 @@ def _with_count(part: PartitionAudit, spans: Sequence[CopiedSpan]) -> PartitionA
     }
     return replace(
         part,
-        findings=tuple(it for it in part.findings if it not in appended),
+        findings=tuple(other for other in part.findings if other not in appended),
         appended=sum(finding.records for finding in appended),
     )

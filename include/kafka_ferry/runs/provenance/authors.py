@@ -53,20 +53,20 @@ def require_own_writers(
         VerificationFailed: naming the records of others.
         FerryError: if the target does not answer.
     """
-    asked = [entry for entry in ranges if entry.ledger_offset >= proved]
+    unproved = [entry for entry in ranges if entry.ledger_offset >= proved]
 
     def earlier() -> set[int]:
-        return {it.producer_id for it in run.ledger.ranges_in_topic(0, proved)}
+        return {range_.producer_id for range_ in run.ledger.ranges_in_topic(0, proved)}
 
-    others = ranges_of_others(run.flow.target, run.flow.name, asked, earlier)
-    if others:
-        kept = {it.key for it in are_true(others)}
-        others = [it for it in others if it.key not in kept]
-    if others:
+    foreign = ranges_of_others(run.flow.target, run.flow.name, unproved, earlier)
+    if foreign:
+        kept = {range_.key for range_ in are_true(foreign)}
+        foreign = [range_ for range_ in foreign if range_.key not in kept]
+    if foreign:
         topic, alias = ledger_topic(run.flow.source.alias), run.flow.target.alias
         raise VerificationFailed(
             f"{topic} on {alias} has records of copied ranges that no writer of {run.flow.name} has written:",
-            details=[_name_of(entry) for entry in others],
+            details=[_name_of(entry) for entry in foreign],
             advice="Find out who has WRITE on that topic and on a transactional id, and revoke it. Nothing says that "
             "these offsets were copied: `ferry repair --topic` gives a copy up, so that it is made again. A range "
             "without records, of a run that was stopped for longer than transactional.id.expiration.ms, may be the "
@@ -124,7 +124,7 @@ def _names(flow: str, ranges: Iterable[LedgerRange]) -> list[str]:
     writers = {(entry.writer, entry.copied.preserved) for entry in ranges}
     # A range that was taken over from another mirror is written under the first writer's, whatever its offsets.
     writers |= {(writer, False) for writer, _ in writers}
-    return [transactional_id(flow, it, preserved=kept) for it, kept in sorted(writers)]
+    return [transactional_id(flow, number, preserved=kept) for number, kept in sorted(writers)]
 
 
 def _has_data(cluster: WireCluster, entry: LedgerRange) -> bool:

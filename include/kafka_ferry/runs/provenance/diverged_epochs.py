@@ -37,15 +37,17 @@ def diverged_epochs(
     Raises:
         FerryError: if the source does not say where its epochs end.
     """
-    epochs = {tp: it.leader_epoch for tp, it in copied.items() if it.leader_epoch >= 0}
+    epochs = {
+        tp: reached.leader_epoch for tp, reached in copied.items() if reached.leader_epoch >= 0
+    }
     if not epochs:
         return {}
     with connect(source) as cluster:
         ends = retry(lambda: epoch_ends(cluster, epochs))
-        found = {}
-        for tp, there in ends.items():
+        diverged = {}
+        for tp, epoch_end in ends.items():
             position = copied[tp]
-            if there.epoch == position.leader_epoch and there.end >= position.offset:
+            if epoch_end.epoch == position.leader_epoch and epoch_end.end >= position.offset:
                 continue
             target = TopicPartition(remote_names[tp.topic], tp.partition)
 
@@ -53,5 +55,5 @@ def diverged_epochs(
                 return retry(lambda: epoch_ends(cluster, {tp: epoch})).get(tp)
 
             end = branch_end(ledger.epochs(target, position), end_of)
-            found[tp] = -1 if end is None else min(end, position.offset)
-    return found
+            diverged[tp] = -1 if end is None else min(end, position.offset)
+    return diverged

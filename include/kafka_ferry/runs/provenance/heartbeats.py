@@ -44,15 +44,15 @@ def heartbeat_topics(
         ConfigError: as ``policy_of``.
     """
     policy = policy_of(flow)
-    named = [
+    candidates = [
         topic
         for name, topic in topics.items()
         if name not in copied and policy.is_heartbeats_topic(name)
     ]
-    if not named:
+    if not candidates:
         return NO_HEARTBEATS
     with connect(flow.source) as cluster:
-        beats = {topic.name: _beats(cluster, topic) for topic in named}
+        beats = {topic.name: _beats(cluster, topic) for topic in candidates}
     if wanted is None:
         wanted = beats if flow.heartbeats_replication_enabled else flow.topics
     return HeartbeatTopics(

@@ -85,10 +85,10 @@ def log_ends_and_leaderless(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> tuple[dict[TopicPartition, LogEnds], frozenset[TopicPartition]]:
     """``log_ends``, and the partitions that it leaves out."""
-    ends, asked = _known_ends(flow, ledger, topics)
-    logs = target.log_bounds(asked, "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
-    found = {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
-    return found, frozenset(ends.keys() - found.keys())
+    ends, known_topics = _known_ends(flow, ledger, topics)
+    logs = target.log_bounds(known_topics, "read_uncommitted", wait_s=flow.partition_wait_ms / 1000)
+    ends_by_partition = {tp: LogEnds(ends[tp], log) for tp, log in logs.items() if tp in ends}
+    return ends_by_partition, frozenset(ends.keys() - ends_by_partition.keys())
 
 
 def hidden_ends(
@@ -107,11 +107,13 @@ def hidden_ends(
     Raises:
         FerryError: if the target does not answer.
     """
-    ends, asked = _known_ends(flow, ledger, topics)
-    shown = target.log_bounds(asked)
+    ends, known_topics = _known_ends(flow, ledger, topics)
+    shown = target.log_bounds(known_topics)
     short = {tp for tp, log in shown.items() if tp in ends and log.end < ends[tp].offset}
     names = {tp.topic for tp in short}
-    written = target.log_bounds([it for it in asked if it.name in names], "read_uncommitted")
+    written = target.log_bounds(
+        [topic for topic in known_topics if topic.name in names], "read_uncommitted"
+    )
     return frozenset(tp for tp in short & written.keys() if written[tp].end >= ends[tp].offset)
 
 

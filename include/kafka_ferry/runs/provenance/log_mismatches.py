@@ -66,17 +66,17 @@ def log_mismatches(
     Raises:
         FerryError: if the target does not answer.
     """
-    found = _find_mismatches(flow, target, ledger, topics)
+    mismatches = _find_mismatches(flow, target, ledger, topics)
     for pause_s in _PAUSES_S:
-        if not found:
+        if not mismatches:
             break
         time.sleep(pause_s)
         ledger.project(flow.target, ledger_topic(flow.source.alias))
         again = _find_mismatches(
-            flow, target, ledger, [it for it in topics if it.name in _topics(found)]
+            flow, target, ledger, [topic for topic in topics if topic.name in _topics(mismatches)]
         )
-        found = {tp: again[tp] for tp in found.keys() & again.keys()}
-    return found
+        mismatches = {tp: again[tp] for tp in mismatches.keys() & again.keys()}
+    return mismatches
 
 
 def lost_ends(
@@ -126,10 +126,12 @@ def beyond_source(
         FerryError: if the source does not answer.
     """
     topics: dict[str, Topic] = {}
-    found: dict[TopicPartition, TopicPartition] = {}
+    sources_by_target: dict[TopicPartition, TopicPartition] = {}
     for pair in pairs:
         for number, position in pair.positions.items():
-            source, target = (TopicPartition(it, number) for it in (pair.topic, pair.remote_topic))
+            source, target = (
+                TopicPartition(topic, number) for topic in (pair.topic, pair.remote_topic)
+            )
             log_there, remote_log = bounds.get(source), remote_bounds.get(target)
             is_filled = position.producer is not None and fill_end(position) < 0
             if (
@@ -139,20 +141,20 @@ def beyond_source(
                 and remote_log
                 and remote_log.end > log_there.end
             ):
-                topics[pair.topic], found[target] = pair.source, source
+                topics[pair.topic], sources_by_target[target] = pair.source, source
     # A new leader of the source may know less of its log for a moment; and another run may have copied meanwhile.
     for pause_s in _PAUSES_S:
-        if not found:
+        if not sources_by_target:
             break
         time.sleep(pause_s)
-        asked = [topics[name] for name in _topics(found.values())]
-        now = ClusterControl(flow.source).log_bounds(asked, flow.isolation_level)
-        found = {
+        source_topics = [topics[name] for name in _topics(sources_by_target.values())]
+        now = ClusterControl(flow.source).log_bounds(source_topics, flow.isolation_level)
+        sources_by_target = {
             target: source
-            for target, source in found.items()
+            for target, source in sources_by_target.items()
             if source in now and remote_bounds[target].end > now[source].end
         }
-    return frozenset(found)
+    return frozenset(sources_by_target)
 
 
 def _topics(partitions: Collection[TopicPartition]) -> set[str]:
@@ -163,7 +165,7 @@ def _find_mismatches(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> dict[TopicPartition, LogMismatch]:
     ends = log_ends(flow, target, ledger, topics)
-    found = {
+    mismatches = {
         tp: LogMismatch(end.ledger_end.offset, end.log.end)
         for tp, end in ends.items()
         if end.is_cut
@@ -179,22 +181,22 @@ def _find_mismatches(
         with connect(flow.target) as cluster:
             for tp in replaced_ends(cluster, ledger, kept):
                 end = kept[tp]
-                found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, is_replaced=True)
-    if ends.keys() <= found.keys():
-        return found
+                mismatches[tp] = LogMismatch(end.ledger_end.offset, end.log.end, is_replaced=True)
+    if ends.keys() <= mismatches.keys():
+        return mismatches
     with connect(flow.target) as cluster:
         own = _own_producers(cluster, flow, ledger)
         replaced = _replaced_ends(cluster, ledger, ends, own)
         for tp, is_aborted in replaced.items():
             at, end_there = ends[tp].ledger_end.offset, ends[tp].log.end
-            found[tp] = LogMismatch(at, end_there, is_replaced=True, is_aborted=is_aborted)
+            mismatches[tp] = LogMismatch(at, end_there, is_replaced=True, is_aborted=is_aborted)
         for tp in loud.keys() - replaced.keys():
             end = loud[tp]
             first = max(end.ledger_end.offset, end.log.start)
             at = _first_of(cluster, flow.name, tp, first, own)
             if at >= 0:
-                found[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
-    return found
+                mismatches[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
+    return mismatches
 
 
 def _replaced_ends(
@@ -218,10 +220,14 @@ def _replaced_ends(
         and end.ledger_end.is_own
         and end.log.start < end.ledger_end.offset < end.log.end
     }
-    asked = [*loud, *(_unmarked_ends(cluster, ledger, marked, own) if marked else ())]
-    looked_at = {tp: _replaced_by(cluster, ledger, tp, ends[tp], own) for tp in asked}
+    suspects = [*loud, *(_unmarked_ends(cluster, ledger, marked, own) if marked else ())]
+    looked_at = {tp: _replaced_by(cluster, ledger, tp, ends[tp], own) for tp in suspects}
     replaced = {tp: by == "aborted" for tp, by in looked_at.items() if by}
-    kept = {tp: it.ledger_end for tp, it in ends.items() if it.log.start < it.ledger_end.offset}
+    kept = {
+        tp: log_end.ledger_end
+        for tp, log_end in ends.items()
+        if log_end.log.start < log_end.ledger_end.offset
+    }
     return replaced | dict.fromkeys(cut_since_takeover(cluster, kept), False)
 
 
@@ -237,13 +243,15 @@ def cut_since_takeover(
         ends: the ledger's ends that have not expired; those of the flow's own records are passed over.
     """
     taken = {
-        tp: it.remote_epoch for tp, it in ends.items() if not it.is_own and it.remote_epoch >= 0
+        tp: end.remote_epoch for tp, end in ends.items() if not end.is_own and end.remote_epoch >= 0
     }
     if not taken:
         return set()
-    found = retry(lambda: epoch_ends(cluster, taken))
+    now = retry(lambda: epoch_ends(cluster, taken))
     return {
-        tp for tp, there in found.items() if there.epoch != taken[tp] or there.end < ends[tp].offset
+        tp
+        for tp, epoch_end in now.items()
+        if epoch_end.epoch != taken[tp] or epoch_end.end < ends[tp].offset
     }
 
 
@@ -341,7 +349,9 @@ def own_among(flow: Flow, ledger: LedgerTable, producers: Collection[int]) -> fr
         if own is None:
             return frozenset()
         return frozenset(
-            it for it in producers if retry(partial(_is_own, cluster, flow.name, it, own))
+            producer
+            for producer in producers
+            if retry(partial(_is_own, cluster, flow.name, producer, own))
         )
 
 

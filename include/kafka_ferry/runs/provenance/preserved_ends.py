@@ -80,13 +80,13 @@ def after_positions(
         for tp, position in read_positions(flow.target, flow.name).items()
         if tp.topic in kept and position.remote_topic_id in ("", kept[tp.topic].topic_id)
     }
-    found = {
+    after = {
         tp: LedgerEnd(positions.get(tp, 0))
         for tp, it in logs.items()
         if it.end > max(it.start, positions.get(tp, 0))
     }
     every = (TopicPartition(it.name, at) for it in kept.values() for at in range(it.partitions))
-    return found, frozenset(every) - logs.keys()
+    return after, frozenset(every) - logs.keys()
 
 
 def replaced_ends(
@@ -144,7 +144,7 @@ def _whole(
     """The partitions to which their own producers have written all that the ledger has, as their leaders know."""
     with cluster.forgetting():
         leaders = cluster.recent_leaders(own)
-        nodes = by_node({tp: it.node for tp, it in leaders.items() if it.node >= 0})
+        nodes = by_node({tp: leader.node for tp, leader in leaders.items() if leader.node >= 0})
         cluster.open(nodes)
         answers = [
             question.ask()
@@ -153,8 +153,8 @@ def _whole(
         ]
     return {
         tp
-        for found in answers
-        for tp, states in found.items()
+        for answer in answers
+        for tp, states in answer.items()
         if any(is_past(own[tp], state.producer_id, state.last_sequence) for state in states)
     }
 

@@ -58,8 +58,8 @@ def with_rivals(
     rivals: dict[str, str] = {}
     try:
         for name in sorted(map(flow_of, filter(is_position_group, target.all_group_names()))):
-            others = read_positions(flow.target, name) if name != flow.name else {}
-            for tp, position in others.items():
+            positions = read_positions(flow.target, name) if name != flow.name else {}
+            for tp, position in positions.items():
                 source = sources.get(tp.topic)
                 is_here = source and same_topic(
                     position.remote_topic_id, state.target.topics[tp.topic].topic_id

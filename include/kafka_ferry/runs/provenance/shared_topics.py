@@ -68,27 +68,27 @@ def with_others(
         known: the ledger offsets at which the flow's own ledger makes ``claims``: its claims at
             other offsets are of other runs of the flow, some of them newer.
     """
-    found = dict(recounts)
-    shared = {tp: claims[tp] for tp in with_strangers(found, claims)}
+    results = dict(recounts)
+    shared = {tp: claims[tp] for tp in with_strangers(results, claims)}
     if not shared:
-        return found
+        return results
     target = ClusterControl(flow.target)
     ledgers = [name for name in target.topic_names() if is_ledger_topic(name)]
     # What other flows copy meanwhile is after these ends, and is proved by them.
     ends = target.log_bounds([topics[name] for name in {tp.topic for tp in shared}])
     for _ in range(_TRIES):
-        others = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS, known)
-        asked = {
-            tp: [*shared[tp], *others[tp], everything_after(ends[tp].end)]
-            for tp in shared.keys() & others.keys() & ends.keys()
+        other_claims = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS, known)
+        combined = {
+            tp: [*shared[tp], *other_claims[tp], everything_after(ends[tp].end)]
+            for tp in shared.keys() & other_claims.keys() & ends.keys()
         }
-        for tp, again in recount(asked).items():
-            found[tp] = without_others(again, asked[tp], len(shared[tp]))
-        shared = {tp: claims[tp] for tp in with_strangers(found, shared)}
-        if not shared or not asked:
+        for tp, again in recount(combined).items():
+            results[tp] = without_others(again, combined[tp], len(shared[tp]))
+        shared = {tp: claims[tp] for tp in with_strangers(results, shared)}
+        if not shared or not combined:
             break
         time.sleep(_PAUSE_S)
-    return found
+    return results
 
 
 def _claims_of_others(
@@ -110,7 +110,7 @@ def _claims_of_others(
         is_here = tp in firsts and copied.remote_topic_id == topics[tp.topic].topic_id
         if is_here and any(it.target >= firsts[tp] for it in copied.segments):
             by_flow[name].append(entry)
-    others: dict[TopicPartition, list[RangeClaim]] = defaultdict(list)
+    claims_by_partition: dict[TopicPartition, list[RangeClaim]] = defaultdict(list)
     for name, entries in by_flow.items():
         strangers = {it.producer_id for it in ranges_of_others(flow.target, name, entries)}
         for entry in entries:
@@ -124,8 +124,8 @@ def _claims_of_others(
                 continue
             copied = entry.copied
             segments = tuple(it for it in copied.segments if it.target >= firsts[entry.target])
-            others[entry.target].append(RangeClaim(segments, copied.start, copied.end))
-    return others
+            claims_by_partition[entry.target].append(RangeClaim(segments, copied.start, copied.end))
+    return claims_by_partition
 
 
 def _ranges_of_others(
@@ -158,7 +158,7 @@ def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(partitions).items()}
             return look_up(cluster, nodes, dict.fromkeys(partitions, since))
 
-        found = retry(ask)
-    starts = {tp.topic: entry.offset for tp, entry in found.entries.items() if entry}
+        lookup = retry(ask)
+    starts = {tp.topic: entry.offset for tp, entry in lookup.entries.items() if entry}
     # Reading the whole ledger gives the same, and its reader reports damage.
-    return starts | dict.fromkeys((tp.topic for tp in found.refused), 0)
+    return starts | dict.fromkeys((tp.topic for tp in lookup.refused), 0)

@@ -111,31 +111,34 @@ def _confirm(
     Returns:
         The trusted positions, and doubts about them, a sentence each.
     """
-    told = {tp: position for tp, position in committed.items() if position.origins}
-    told = {tp: position for tp, position in told.items() if tp.topic in topics}
-    if not told:
+    claimed = {tp: position for tp, position in committed.items() if position.origins}
+    claimed = {tp: position for tp, position in claimed.items() if tp.topic in topics}
+    if not claimed:
         return committed, []
     ledger_name = ledger_topic(name.partition("->")[0])
     ledger = _upstream_ledger(flow, name)
     try:
         if not ClusterControl(flow.source).topic_ids([ledger_name]):
-            found = dict[TopicPartition, Position]()
+            confirmed = dict[TopicPartition, Position]()
         else:
             ledger.project(flow.source, ledger_name)
-            found = _as_in_ledger(ledger, told, topics)
-            if any(tp not in found or found[tp].offset < at.offset for tp, at in told.items()):
+            confirmed = _as_in_ledger(ledger, claimed, topics)
+            if any(
+                tp not in confirmed or confirmed[tp].offset < at.offset
+                for tp, at in claimed.items()
+            ):
                 # A transaction's marker may reach the ledger later than the group.
                 require_settled(flow.source, ledger_name)
                 ledger.project(flow.source, ledger_name)
-                found = _as_in_ledger(ledger, told, topics)
-            found = _drop_passed(flow, ledger, found, topics)
+                confirmed = _as_in_ledger(ledger, claimed, topics)
+            confirmed = _drop_passed(flow, ledger, confirmed, topics)
     except (AccessDenied, LedgerError) as error:
         return committed, [
             f"What the group {position_group(name)} says of where topics came from is believed, since "
             f"its ledger cannot be read: {error}"
         ]
-    doubtful = told.keys() - found.keys()
-    believed = {tp: found.get(tp, at) for tp, at in committed.items() if tp not in doubtful}
+    doubtful = claimed.keys() - confirmed.keys()
+    believed = {tp: confirmed.get(tp, at) for tp, at in committed.items() if tp not in doubtful}
     strange = sorted({tp.topic for tp in doubtful})
     if not strange:
         return believed, []
@@ -156,37 +159,37 @@ def _upstream_ledger(flow: Flow, name: str) -> LedgerTable:
 
 def _as_in_ledger(
     ledger: LedgerTable,
-    told: Mapping[TopicPartition, Position],
+    claimed: Mapping[TopicPartition, Position],
     topics: Mapping[str, Topic],
 ) -> dict[TopicPartition, Position]:
-    """Of ``told``, what the ledger knows, with the origins that it has."""
+    """Of ``claimed``, what the ledger knows, with the origins that it has."""
     written, marks = ledger.positions(), ledger.marks()
-    found = {}
-    for tp, position in told.items():
-        row, mark, there = written.get(tp), marks.get(tp.topic), topics[tp.topic].topic_id
-        if row and same_topic(row.remote_topic_id, there):
-            found[tp] = replace(position, origins=row.origins)
-        elif mark and same_topic(mark.remote_topic_id, there):
+    confirmed = {}
+    for tp, position in claimed.items():
+        row, mark, topic_id = written.get(tp), marks.get(tp.topic), topics[tp.topic].topic_id
+        if row and same_topic(row.remote_topic_id, topic_id):
+            confirmed[tp] = replace(position, origins=row.origins)
+        elif mark and same_topic(mark.remote_topic_id, topic_id):
             # A topic is marked before anything is copied to it.
-            found[tp] = position
-    return found
+            confirmed[tp] = position
+    return confirmed
 
 
 def _drop_passed(
     flow: Flow,
     ledger: LedgerTable,
-    found: Mapping[TopicPartition, Position],
+    confirmed: Mapping[TopicPartition, Position],
     topics: Mapping[str, Topic],
 ) -> dict[TopicPartition, Position]:
-    """``found``, without the origins of topics that came from the source and to which nothing was copied back.
+    """``confirmed``, without the origins of topics that came from the source and to which nothing was copied back.
 
     The opposite flow with ``on.returned.records: leave-out`` has a position where it has left out all records. Any
     other flow has none in a topic that came from the source, and one into an empty topic tells where that is from.
     """
     written = {tp.topic for tp in ledger.target_ends(topics.values())}
-    passed = {tp for tp in found if tp.topic not in written}
+    passed = {tp for tp in confirmed if tp.topic not in written}
     own = ClusterControl(flow.source).cluster_id() if passed else ""
     return {
         tp: replace(at, origins=()) if tp in passed and own in at.origins else at
-        for tp, at in found.items()
+        for tp, at in confirmed.items()
     }

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 def certify(
-    run: RunContext, plan: Plan, report: RunReport, found: Reconciliation
+    run: RunContext, plan: Plan, report: RunReport, reconciliation: Reconciliation
 ) -> Certificate | None:
     """Issue the certificate of a run and store it on the target and in the state folder.
 
@@ -58,7 +58,7 @@ def certify(
         run: the run.
         plan: its plan.
         report: its report, with the verdict.
-        found: what its verification has found, which the report is made from.
+        reconciliation: what its verification has found, which the report is made from.
 
     Returns:
         The certificate; None where the flow wants none, or where the run has proved nothing.
@@ -73,7 +73,7 @@ def certify(
         return None
     if not report.proof.ranges:
         return None
-    _require_unchanged(run, plan, found)
+    _require_unchanged(run, plan, reconciliation)
     lines = [as_line(_range(row)) for row in report.proof.ranges]
     key, root = signing_key(run.flow), merkle_root(lines)
     public = key.public_key() if key else None
@@ -101,11 +101,13 @@ def certify(
     return certificate
 
 
-def _require_unchanged(run: RunContext, plan: Plan, found: Reconciliation) -> None:
+def _require_unchanged(run: RunContext, plan: Plan, reconciliation: Reconciliation) -> None:
     """Check that what is about to be signed is what the step ``verify`` has left."""
     known = recorded_digests(run, plan.ledger_end)
-    files = signed_files(run, plan, found)
-    if changed := [name for name, it in files.items() if known.get(name) != digest_of(it)]:
+    files = signed_files(run, plan, reconciliation)
+    if changed := [
+        name for name, content in files.items() if known.get(name) != digest_of(content)
+    ]:
         raise CertificateError(
             f"{run.flow.name}, run {run.run_id}: {', '.join(changed)} in {run.folder.files.location} is not what the "
             "step verify has left, so no certificate is issued",
@@ -185,7 +187,10 @@ def _header(
             **_transforms(run, rows),
             **_schema_ids(plan),
         },
-        checks={it.key or it.name: _outcome(it) for it in expectations},
+        checks={
+            expectation.key or expectation.name: _outcome(expectation)
+            for expectation in expectations
+        },
         ranges=len(rows),
         source_offsets=sum(row.source_offsets for row in rows),
         records=sum(row.recount.target_records for row in rows),
@@ -237,8 +242,10 @@ def _transforms(run: RunContext, rows: Sequence[RangeRow]) -> dict[str, str]:
 
 def _schema_ids(plan: Plan) -> dict[str, str]:
     """By topic, which parts of its records get the ids of schemas on the target, with the fingerprint of how."""
-    found = {it.topic: it.schema_ids for it in plan.schemas.translated_ids}
-    return {"sync.schemas": _text(found)} if found else {}
+    ids_by_topic = {
+        translated.topic: translated.schema_ids for translated in plan.schemas.translated_ids
+    }
+    return {"sync.schemas": _text(ids_by_topic)} if ids_by_topic else {}
 
 
 def _text(value: Any) -> str:
@@ -250,19 +257,19 @@ def _outcome(result: ExpectationResult) -> str:
 
 
 def _reasons(row: RangeRow) -> dict[str, int]:
-    named = {str(reason): count for reason, count in row.ledger.reasons.items() if count}
+    reasons = {str(reason): count for reason, count in row.ledger.reasons.items() if count}
     other = {"other": row.ledger.other_reasons} if row.ledger.other_reasons else {}
-    return dict(sorted((named | other).items()))
+    return dict(sorted((reasons | other).items()))
 
 
 def _range(row: RangeRow) -> dict[str, Any]:
     """The fields of a range's line."""
-    ledger, found = row.ledger, row.recount
+    ledger, recount = row.ledger, row.recount
     absent = {
-        "expired": found.expired,
-        "compacted": found.target_compacted,
-        "gone": found.gone,
-        "accepted": found.accepted_missing,
+        "expired": recount.expired,
+        "compacted": recount.target_compacted,
+        "gone": recount.gone,
+        "accepted": recount.accepted_missing,
     }
     return {
         "topic": row.topic,
@@ -275,10 +282,10 @@ def _range(row: RangeRow) -> dict[str, Any]:
         "end": row.end,
         "copied": ledger.copied,
         "reasons": _reasons(row),
-        "read_back": found.target_records,
+        "read_back": recount.target_records,
         "absent": {why: count for why, count in absent.items() if count},
         "digest": ledger.digest_sent,
-        "compared": found.digest_comparable,
+        "compared": recount.digest_comparable,
         "ledger_offset": ledger.ledger_offset,
         "run": ledger.run,
         **({"evaluated_again": row.rule.evaluated} if row.rule.evaluated else {}),

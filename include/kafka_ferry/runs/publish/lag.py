@@ -213,8 +213,8 @@ def _rows(
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
         position, mark = positions.known.get(remote), marks.get(remote.topic)
         until = complete.get(str(remote)) or None
-        there = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
-        gone = _find_gone(position, ids[tp.topic], there)
+        remote_id = None if remote.topic in deleted else remote_ids.get(remote.topic, "")
+        gone = _find_gone(position, ids[tp.topic], remote_id)
         if gone == "source recreated" and mark and mark.topic != tp.topic:
             gone = "names changed"
         # A topic whose partitions are all empty has a position in one of them too.
@@ -287,14 +287,14 @@ def _astray(
     flow: Flow, copied: Mapping[str, str], selection: Selection
 ) -> Iterator[tuple[str, FerryError]]:
     """An error for each topic that was copied, and that the next run refuses for where its records come from."""
-    found = (lost_by_origin(flow, copied, skip) for skip in selection.skipped)
-    for refusal in (*filter(None, found), *selection.refused):
+    refusals = (lost_by_origin(flow, copied, skip) for skip in selection.skipped)
+    for refusal in (*filter(None, refusals), *selection.refused):
         yield refusal.topic, InputError(f"{refusal.topic}: {refusal.reason}", advice=refusal.advice)
 
 
 def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> list[Lag]:
     """``rows`` with what is in remote storage; only partitions of tiered topics are asked for."""
-    waiting = [TopicPartition(it.topic, it.partition) for it in rows if it.lag]
+    waiting = [TopicPartition(row.topic, row.partition) for row in rows if row.lag]
     tiered = [tp for tp in waiting if topics[tp.topic].is_tiered]
     if not tiered:
         return rows
@@ -304,13 +304,13 @@ def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> li
         starts = local_starts(cluster, nodes)
     return [
         replace(
-            it,
+            row,
             remote=min(
-                it.lag or 0,
-                max(0, starts.get(TopicPartition(it.topic, it.partition), 0) - it.first),
+                row.lag or 0,
+                max(0, starts.get(TopicPartition(row.topic, row.partition), 0) - row.first),
             ),
         )
-        for it in rows
+        for row in rows
     ]
 
 

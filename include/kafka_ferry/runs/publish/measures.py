@@ -120,7 +120,10 @@ def _copying_seconds(outcomes: Iterable[Outcome]) -> float:
 
 def _waits(outcomes: Iterable[Outcome]) -> Waits:
     """What all tasks waited for: each is named by all of its outcomes."""
-    tasks = {(it.range.writer, it.began_at, it.ended_at): it.waits for it in outcomes}
+    tasks = {
+        (outcome.range.writer, outcome.began_at, outcome.ended_at): outcome.waits
+        for outcome in outcomes
+    }
     return sum(tasks.values(), NO_WAITS)
 
 

@@ -114,24 +114,24 @@ class Notices:
             FerryError: a file in the state folder is not valid.
         """
         stored = self._folder.files.read(_TOLD)
-        if stored and (told := SentNotice.from_json(stored)).ending == ending:
-            return told
-        told = SentNotice(ending, self._compose(tasks))
-        self._save(told)
-        return told
+        if stored and (notice := SentNotice.from_json(stored)).ending == ending:
+            return notice
+        notice = SentNotice(ending, self._compose(tasks))
+        self._save(notice)
+        return notice
 
-    def mark(self, told: SentNotice, channel: str) -> SentNotice:
+    def mark(self, notice: SentNotice, channel: str) -> SentNotice:
         """Record that a channel has got the message."""
-        told = replace(told, channels=(*told.channels, channel))
-        self._save(told)
-        return told
+        notice = replace(notice, channels=(*notice.channels, channel))
+        self._save(notice)
+        return notice
 
     def steps_ended(self) -> tuple[str, ...]:
         """The steps that have ended so far, in their order."""
         return tuple(step for step in _ORDER if self._folder.step_record(step))
 
-    def _save(self, told: SentNotice) -> None:
-        self._folder.files.write(_TOLD, told.to_json())
+    def _save(self, notice: SentNotice) -> None:
+        self._folder.files.write(_TOLD, notice.to_json())
 
     def _compose(self, tasks: Mapping[str, str]) -> Notice:
         standing = self._standing_state()
@@ -149,8 +149,8 @@ class Notices:
             whole = self._is_whole()
             facts += [*losses(report), *differences(report, standing.seen, whole=whole)]
         if good and report:
-            made_good = [it for it in standing.open if self._makes_good(it)]
-            facts += [recovery(it.run for it in made_good)] if made_good else []
+            made_good = [problem for problem in standing.open if self._makes_good(problem)]
+            facts += [recovery(problem.run for problem in made_good)] if made_good else []
         self._remember(standing, report, bad=bad, good=good)
         return Notice(
             self.flow.name, self.run, now_ms(), sorted_facts(facts), published=report is not None
@@ -203,5 +203,5 @@ class Notices:
             ends += [StepEnd(record.part, record) for record in bad]
             if not bad and tasks.get(step) == _OWN_FAULT:
                 ends.append(StepEnd(StepPart(step)))
-        others = (task for task, state in tasks.items() if state == _OWN_FAULT)
-        return (*ends, *(StepEnd(StepPart(task)) for task in others if task not in _ORDER))
+        failed_tasks = (task for task, state in tasks.items() if state == _OWN_FAULT)
+        return (*ends, *(StepEnd(StepPart(task)) for task in failed_tasks if task not in _ORDER))

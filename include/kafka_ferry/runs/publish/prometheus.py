@@ -52,9 +52,9 @@ def export_to_prometheus(flow: Flow, report: RunReport) -> list[str]:
 class _Collector:
     """Samples as prometheus-client collects them; they may be collected more than once."""
 
-    def __init__(self, told: Iterable[Sample]) -> None:
+    def __init__(self, samples: Iterable[Sample]) -> None:
         order = {name: at for at, name in enumerate(METRICS)}
-        self._samples = sorted(told, key=lambda sample: order[sample.name])
+        self._samples = sorted(samples, key=lambda sample: order[sample.name])
 
     def collect(self) -> Iterator[Metric]:
         for name, same in groupby(self._samples, key=attrgetter("name")):

@@ -73,10 +73,10 @@ class Pruning:
         header, pruned = certificate.header, certificate.header.pruned
         if pruned is None:
             return []
-        serials = {it for it in self._serials if it <= pruned.through}
+        serials = {serial for serial in self._serials if serial <= pruned.through}
         if "_on_target" in self.__dict__:
-            serials |= {it for it in self._on_target if it <= pruned.through}
-        left = (one for it in sorted(serials) if (one := self._read(it)))
+            serials |= {serial for serial in self._on_target if serial <= pruned.through}
+        left = (one for serial in sorted(serials) if (one := self._read(serial)))
         return [one for one in left if self._is_due(one, header.serial, header.issued_at)]
 
     @cached_property

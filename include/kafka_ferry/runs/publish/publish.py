@@ -60,7 +60,7 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
     plan = folder.plan()
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
-    found = folder.reconciliation() or Reconciliation()
+    reconciliation = folder.reconciliation() or Reconciliation()
     counts = _counts(run, plan)
     report = RunReport(
         flow=flow.name,
@@ -70,8 +70,8 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         times=RunTimes(plan.at, now_ms(), {step: record.seconds for step, record in ended.items()}),
         counts=counts,
         topics=_topics(plan, counts),
-        problems=_problems(plan, ended, found.verdict),
-        proof=_proof(run, found, groups),
+        problems=_problems(plan, ended, reconciliation.verdict),
+        proof=_proof(run, reconciliation, groups),
         groups=groups,
         window=plan.options.window,
         so_far=_so_far(run.ledger),
@@ -85,16 +85,18 @@ def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
         report = replace(report, measures=replace(measures, missing=missing))
         _write(folder, report)
     if flow.certificates_enabled:
-        report = _certify(run, plan, report, found)
+        report = _certify(run, plan, report, reconciliation)
     folder.remember(summarise(report, plan.options))
     return report
 
 
-def _certify(run: RunContext, plan: Plan, report: RunReport, found: Reconciliation) -> RunReport:
+def _certify(
+    run: RunContext, plan: Plan, report: RunReport, reconciliation: Reconciliation
+) -> RunReport:
     """The report with the run's certificate, if the run has proved anything."""
     from kafka_ferry.runs.publish.certify import certify  # noqa: PLC0415  (cryptography)
 
-    certificate = certify(run, plan, report, found)
+    certificate = certify(run, plan, report, reconciliation)
     if certificate is None:
         return report
     proof = replace(report.proof, certificate=certificate.header.serial)
@@ -180,12 +182,16 @@ def _problems(plan: Plan, ended: Mapping[str, StepRecord], verdict: Verdict | No
     )
 
 
-def _proof(run: RunContext, found: Reconciliation, groups: GroupMoves | None) -> RunProof:
+def _proof(run: RunContext, reconciliation: Reconciliation, groups: GroupMoves | None) -> RunProof:
     last = last_proof(run.ledger)
-    verdict = found.verdict and with_groups(run, found.verdict, groups)
+    verdict = reconciliation.verdict and with_groups(run, reconciliation.verdict, groups)
     proved = (last.run, last.at) if last else ("", 0)
     return RunProof(
-        found.ranges, found.partitions, verdict, *proved, oldest_proof=found.oldest_proof
+        reconciliation.ranges,
+        reconciliation.partitions,
+        verdict,
+        *proved,
+        oldest_proof=reconciliation.oldest_proof,
     )
 
 
@@ -233,13 +239,15 @@ def _rule_counts(flow: Flow, ranges: Iterable[RangeCounts]) -> Iterator[RuleCoun
                 records=it.records + left_out, changed=counts.pop(CHANGED, 0), left_out=left_out
             )
             by_name[index].update(counts)
-    for index, those in sorted(sums.items()):
-        if those["records"]:
+    for index, counts_of_rule in sorted(sums.items()):
+        if counts_of_rule["records"]:
             is_to_change = flow.transform[index].is_to_change
-            yield RuleCounts(index + 1, **those, changes=is_to_change, by_name=dict(by_name[index]))
+            yield RuleCounts(
+                index + 1, **counts_of_rule, changes=is_to_change, by_name=dict(by_name[index])
+            )
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:
-    they = ("offset was", "it was") if end - start == 1 else ("offsets were", "they were")
-    deleted = f"{end - start:,} {they[0]} deleted on the source before {they[1]} copied."
+    subject = ("offset was", "it was") if end - start == 1 else ("offsets were", "they were")
+    deleted = f"{end - start:,} {subject[0]} deleted on the source before {subject[1]} copied."
     return f"{partition} [{start}, {end}): {deleted}"

@@ -191,12 +191,12 @@ class AppendMissing:
 
     def _prove(self, entries: Sequence[LedgerRange]) -> None:
         for row in self._read_back([entry for entry in entries if entry.copied.records]):
-            found, told = row.recount, row.ledger
-            is_other = found.digest_comparable and found.digest_read != told.digest_sent
-            if found.found != told.copied or is_other:
+            recount, ledger = row.recount, row.ledger
+            is_other = recount.digest_comparable and recount.digest_read != ledger.digest_sent
+            if recount.found != ledger.copied or is_other:
                 raise FerryError(
-                    f"{row.target} does not hold what was appended of {row}: {found.target_records} of "
-                    f"{count(told.copied, 'record')}",
+                    f"{row.target} does not hold what was appended of {row}: {recount.target_records} of "
+                    f"{count(ledger.copied, 'record')}",
                     advice="Find out what happens to the target's log before anything else is done.",
                 )
 
@@ -205,7 +205,7 @@ class AppendMissing:
 
     def _accept(self, entry: LedgerRange, reason: str) -> None:
         """Record that the range is left as it is, and what earlier repairs of it have lost again."""
-        earlier = [it for it in self._earlier_repairs(entry) if it.copied.records]
+        earlier = [repair for repair in self._earlier_repairs(entry) if repair.copied.records]
         rows = self._read_back([entry, *earlier])
         lacking = [
             row
@@ -220,15 +220,15 @@ class AppendMissing:
         copied = entry.copied
         for span in spans_beside(self._run.ledger, entry):
             at = span.ledger_offset
-            for it in self._run.ledger.ranges_within(at, at + 1):
-                is_same = (it.copied.topic, it.copied.partition, it.copied.start) == (
+            for range_ in self._run.ledger.ranges_within(at, at + 1):
+                is_same = (range_.copied.topic, range_.copied.partition, range_.copied.start) == (
                     *(copied.topic, copied.partition),
                     span.start,
                 )
                 if is_same and any(
-                    _has_records_of(copied, segment) for segment in it.copied.segments
+                    _has_records_of(copied, segment) for segment in range_.copied.segments
                 ):
-                    yield it
+                    yield range_
 
     # --- whether it can be
 
@@ -277,32 +277,32 @@ class AppendMissing:
     def _by_content(self, proposal: AppendProposal) -> AppendProposal:
         """The proposal once both logs are read, as far as the ledger says that the range's records are there."""
         entry = proposal.entry
-        others = spans_beside(self._run.ledger, entry)
-        found = read_held(self._flow, entry, [it for span in others for it in span.segments])
-        if found.is_appended and not self._is_accepted(entry):
+        other_segments = spans_beside(self._run.ledger, entry)
+        held = read_held(self._flow, entry, [it for span in other_segments for it in span.segments])
+        if held.is_appended and not self._is_accepted(entry):
             return replace(proposal, consequences=(_ONLY_RECORD,))
-        if refusal := self._refusal_by_content(entry, found):
+        if refusal := self._refusal_by_content(entry, held):
             return replace(proposal, refusal=refusal)
         return replace(
             proposal,
-            range=self._range(entry, found),
-            records=len(found.wanted),
-            unavailable=found.unavailable,
-            consequences=consequences(self._flow, proposal.name, found, self._offsets),
+            range=self._range(entry, held),
+            records=len(held.wanted),
+            unavailable=held.unavailable,
+            consequences=consequences(self._flow, proposal.name, held, self._offsets),
         )
 
     def _is_accepted(self, entry: LedgerRange) -> bool:
         return entry.key in accepted_ranges(self._run.ledger)
 
-    def _refusal_by_content(self, entry: LedgerRange, found: HeldRecords) -> str:
-        if not found.missing:
+    def _refusal_by_content(self, entry: LedgerRange, held: HeldRecords) -> str:
+        if not held.missing:
             return "the target has a record at each of its offsets: nothing is missing."
-        if not found.wanted:
+        if not held.wanted:
             return (
-                f"the source no longer has any of the {count(found.unavailable, 'missing record')}."
+                f"the source no longer has any of the {count(held.unavailable, 'missing record')}."
             )
         remote = self._target.topics([entry.target.topic])[entry.target.topic]
-        if other := found.first_other(compare_times=not remote.stamps_append_time):
+        if other := held.first_other(compare_times=not remote.stamps_append_time):
             return (
                 f"the target's record at offset {other[1]} is another one than the source's at {other[0]}: not only "
                 "are records missing, others were written or changed in their place."
@@ -316,10 +316,10 @@ class AppendMissing:
     def _offsets(self) -> CommittedOffsets:
         return committed_offsets(self._flow)
 
-    def _range(self, entry: LedgerRange, found: HeldRecords) -> Range:
+    def _range(self, entry: LedgerRange, held: HeldRecords) -> Range:
         """What is copied: the missing records, and everything between them counts as settled."""
-        copied, wanted = entry.copied, found.wanted
-        times = [found.here[at][0] for at in wanted]
+        copied, wanted = entry.copied, held.wanted
+        times = [held.here[at][0] for at in wanted]
         start, end = wanted[0], wanted[-1] + 1
         settled = without((start, end), spans_of(wanted))
         return Range(

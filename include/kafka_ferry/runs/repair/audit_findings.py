@@ -47,21 +47,23 @@ def own_proposals(flow: Flow, report: AuditReport, config: str) -> list[AuditPro
         )
     run = RunContext.of(flow, "")
     run.project_ledger()
-    there = target.topic_ids({part.pair.remote_topic for part in report.partitions})
+    remote_ids = target.topic_ids({part.pair.remote_topic for part in report.partitions})
     given_back = {name for name, mark in run.ledger.marks().items() if mark.given_back}
-    own = _copied_topics(run.ledger, there) - given_back
+    own = _copied_topics(run.ledger, remote_ids) - given_back
     return [
-        _by_ledger(flow, it, _spans(run.ledger, it, there[it.remote_topic]), config)
-        if it.is_own
-        else it
-        for it in proposals(report, own, config)
+        _by_ledger(
+            flow, proposal, _spans(run.ledger, proposal, remote_ids[proposal.remote_topic]), config
+        )
+        if proposal.is_own
+        else proposal
+        for proposal in proposals(report, own, config)
     ]
 
 
-def _copied_topics(ledger: LedgerTable, there: Mapping[str, str]) -> set[str]:
+def _copied_topics(ledger: LedgerTable, remote_ids: Mapping[str, str]) -> set[str]:
     """The target's topics that the flow has copied to, of those whose ids are given by name."""
-    known, released = remote_topics(ledger, there), ledger.released_topics()
-    return {name for name, at in there.items() if (name, at) in known and at not in released}
+    known, released = remote_topics(ledger, remote_ids), ledger.released_topics()
+    return {name for name, at in remote_ids.items() if (name, at) in known and at not in released}
 
 
 def _spans(ledger: LedgerTable, proposal: AuditProposal, remote_id: str) -> list[CopiedSpan]:
@@ -79,12 +81,12 @@ def _by_ledger(
     flow: Flow, proposal: AuditProposal, spans: list[CopiedSpan], config: str
 ) -> AuditProposal:
     if proposal.kind == "missing":
-        found = _append_choices(flow, proposal, spans, config)
+        choices = _append_choices(flow, proposal, spans, config)
     elif proposal.kind == "reordered":
-        found = _put_there(proposal, spans)
+        choices = _put_there(proposal, spans)
     else:
         return proposal
-    return replace(proposal, choices=(*found, *proposal.choices))
+    return replace(proposal, choices=(*choices, *proposal.choices))
 
 
 def _append_choices(
@@ -99,16 +101,16 @@ def _append_choices(
         ranges |= dict.fromkeys(
             (TopicPartition(finding.topic, finding.partition), start) for start, _ in lost
         )
-    this = AppendMissing(flow)
+    appending = AppendMissing(flow)
     for source, start in list(ranges)[:_MOST_RANGES]:
         name = f"{source}:{start}"
-        asked = this.proposal(source, start)
-        if asked.refusal:
-            yield Choice("none", (f"{name} cannot be appended: {asked.refusal}",))
+        append_proposal = appending.proposal(source, start)
+        if append_proposal.refusal:
+            yield Choice("none", (f"{name} cannot be appended: {append_proposal.refusal}",))
         else:
             command = f"ferry repair --config {shlex.quote(config)} --append {shlex.quote(name)}"
             commands = (command, f'{command} --reason "..." --yes')
-            yield Choice("append", asked.consequences, commands)
+            yield Choice("append", append_proposal.consequences, commands)
     if (more := len(ranges) - _MOST_RANGES) > 0:
         yield Choice("none", (f"{more:,} more ranges have lost records: repair these first.",))
     if elsewhere:
@@ -124,14 +126,14 @@ def _append_choices(
 def _copied_ranges(finding: Finding, spans: list[CopiedSpan]) -> list[tuple[int, int]]:
     """The ordinary ranges that have copied records of a finding: their starts, and how many of them."""
     first, after = finding.source_offset, finding.source_offset + finding.records
-    found = []
+    ranges = []
     for span in spans:
         if span.window or not _is_of(span, finding):
             continue
-        parts = filter(None, (it.within(first, after) for it in span.segments))
+        parts = filter(None, (segment.within(first, after) for segment in span.segments))
         if records := sum(part.records for part in parts):
-            found.append((span.start, records))
-    return found
+            ranges.append((span.start, records))
+    return ranges
 
 
 def _put_there(proposal: AuditProposal, spans: list[CopiedSpan]) -> Iterator[Choice]:
@@ -141,8 +143,8 @@ def _put_there(proposal: AuditProposal, spans: list[CopiedSpan]) -> Iterator[Cho
     for finding in proposal.findings:
         runs += appended_counts(finding, (span for span in appended if _is_of(span, finding)))
     for run, records in runs.items():
-        said = f"{records:,} of them are where {run} has appended them, as the ledger says."
-        yield Choice("none", (said,))
+        sentence = f"{records:,} of them are where {run} has appended them, as the ledger says."
+        yield Choice("none", (sentence,))
 
 
 def _is_of(span: CopiedSpan, finding: Finding) -> bool:

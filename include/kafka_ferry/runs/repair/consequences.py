@@ -32,37 +32,37 @@ def committed_offsets(flow: Flow) -> CommittedOffsets:
 
 
 def consequences(
-    flow: Flow, name: str, found: HeldRecords, offsets: CommittedOffsets
+    flow: Flow, name: str, held: HeldRecords, offsets: CommittedOffsets
 ) -> tuple[str, ...]:
     """What appending comes to, a sentence each in the order in which it happens.
 
     Args:
         flow: the flow.
         name: the range, such as ``orders-3:120``.
-        found: what both logs hold of it, with at least one record to append.
+        held: what both logs hold of it, with at least one record to append.
         offsets: of the groups on the target.
     """
-    return tuple(filter(None, _sentences(flow, name, found, offsets)))
+    return tuple(filter(None, _sentences(flow, name, held, offsets)))
 
 
 def _sentences(
-    flow: Flow, name: str, found: HeldRecords, offsets: CommittedOffsets
+    flow: Flow, name: str, held: HeldRecords, offsets: CommittedOffsets
 ) -> tuple[str, ...]:
-    (first, last), records = found.places, len(found.wanted)
-    until = found.log_end + records - 1
-    gone = count(found.unavailable, "record")
-    others = count(found.unchecked, "other record")
+    (first, last), records = held.places, len(held.wanted)
+    until = held.log_end + records - 1
+    gone = count(held.unavailable, "record")
+    unchecked = count(held.unchecked, "other record")
     return (
         f"{count(records, 'missing record')} of {name} are fetched from {flow.source.alias} again and appended to "
-        f"{found.target}, from offset {found.log_end} to {until} if nothing else is written meanwhile.",
-        f"{gone} stay missing: the source no longer has them." if found.unavailable else "",
-        f"They come out of order: their places were {first} to {last}, and {count(found.log_end - last - 1, 'offset')} "
+        f"{held.target}, from offset {held.log_end} to {until} if nothing else is written meanwhile.",
+        f"{gone} stay missing: the source no longer has them." if held.unavailable else "",
+        f"They come out of order: their places were {first} to {last}, and {count(held.log_end - last - 1, 'offset')} "
         "follow there. Among themselves they keep their order.",
-        _groups(found.target, last, offsets),
+        _groups(held.target, last, offsets),
         "The ledger maps their source offsets to the new ones, and records that the old range is left as it is. No "
         "record is on the target twice.",
-        f"{others} of the range cannot be compared: the source no longer has them."
-        if found.unchecked
+        f"{unchecked} of the range cannot be compared: the source no longer has them."
+        if held.unchecked
         else "",
     )
 

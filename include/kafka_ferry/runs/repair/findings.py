@@ -79,16 +79,16 @@ class Findings:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._run = RunContext.of(flow, _last_verified(flow))
-        found = self._run.folder.reconciliation()
-        if found is None:
+        reconciliation = self._run.folder.reconciliation()
+        if reconciliation is None:
             raise FerryError(
                 f"The state folder has no verification of {self._run.run_id}.",
                 advice="Verify again.",
             )
-        checks = decisive("ranges", found.verdict)
+        checks = decisive("ranges", reconciliation.verdict)
         self._rows = {
             _name(row): (row, failed)
-            for row in found.ranges
+            for row in reconciliation.ranges
             if (failed := [check for check in checks if not check.holds(row)])
         }
 
@@ -104,12 +104,12 @@ class Findings:
             FerryError: a cluster cannot be read.
         """
         rebuilding = self._rebuild_texts()
-        found = [
+        findings = [
             (row, _finding(row, failed, rebuilding.get(row.remote_topic, "")))
             for row, failed in self._rows.values()
         ]
-        if not any(finding.missing for _, finding in found):
-            return [finding for _, finding in found]
+        if not any(finding.missing for _, finding in findings):
+            return [finding for _, finding in findings]
         appending = AppendMissing(self._flow)
         return [
             self._with_append(appending, row, finding)
@@ -117,7 +117,7 @@ class Findings:
             else replace(
                 finding, append=f"ferry repair --append {finding.name} says what it means."
             )
-            for number, (row, finding) in enumerate(found)
+            for number, (row, finding) in enumerate(findings)
         ]
 
     def require(self, names: Sequence[str]) -> None:
@@ -164,8 +164,8 @@ class Findings:
         if not finding.missing:
             return finding
         proposal = appending.proposal_at(row.ledger.ledger_offset, row.source, row.start)
-        said = " ".join(proposal.consequences)
-        return replace(finding, append=said, no_append=proposal.refusal)
+        text = " ".join(proposal.consequences)
+        return replace(finding, append=text, no_append=proposal.refusal)
 
     def _rebuild_texts(self) -> dict[str, str]:
         """By remote topic, what copying it again means."""

@@ -82,21 +82,25 @@ class Repair:
         self._is_in_ledger = False
         self.refused: dict[str, FerryError] = {}
 
-    def look(self, named: Collection[str] = ()) -> list[CopyState]:
-        """The state of the remote topics ``named``; changes nothing.
+    def look(self, names: Collection[str] = ()) -> list[CopyState]:
+        """The state of the remote topics ``names``; changes nothing.
 
         Without names, of all whose offsets are preserved, and of those whose logs contradict the ledger.
 
         Raises:
-            FerryError: if one of ``named`` is not a remote topic of the flow, or a cluster cannot
+            FerryError: if one of ``names`` is not a remote topic of the flow, or a cluster cannot
                 be read.
         """
         with step_time(self._flow):
-            copies = self._copies(named)
+            copies = self._copies(names)
             mismatches = self._contradictions(copies)
-            if not named:
+            if not names:
                 mismatched = {tp.topic for tp in mismatches}
-                copies = [it for it in copies if _has_state(it) or it.remote_topic in mismatched]
+                copies = [
+                    candidate
+                    for candidate in copies
+                    if _has_state(candidate) or candidate.remote_topic in mismatched
+                ]
             logs = self._logs(copies)
             positions = read_positions(self._flow.target, self._flow.name)
             # A run may have begun a partition since the positions were read.
@@ -120,8 +124,8 @@ class Repair:
                     advice="Delete it, and run once with on.target.topic.lost: recopy.",
                 )
         self._release(states)
-        there = {state.remote_topic: state.remote_topic_id for state in states}
-        errors = delete_released(self._run, self._target, there)
+        remote_ids = {state.remote_topic: state.remote_topic_id for state in states}
+        errors = delete_released(self._run, self._target, remote_ids)
         for error in errors.values():
             error.advice = (
                 f"{error.advice} Then run repair again: the topic is already given up.".strip()
@@ -131,7 +135,7 @@ class Repair:
 
     # --- looking
 
-    def _copies(self, named: Collection[str]) -> list[Copy]:
+    def _copies(self, chosen_names: Collection[str]) -> list[Copy]:
         """What is known of the remote topics, by name."""
         flow, known = self._flow, self._by_ledger()
         committed = read_positions(flow.target, flow.name)
@@ -149,14 +153,14 @@ class Repair:
         topics |= {policy_of(flow).remote_topic(topic): topic for topic in selected}
         names = {tp.topic for tp in positions} | known.marks.keys() | set(known.copied.values())
         names = (names | leftover) & topics.keys()
-        if unknown := sorted(set(named) - names):
+        if unknown := sorted(set(chosen_names) - names):
             raise InputError(
                 f"{flow.name} has never copied to {', '.join(unknown)}.",
                 advice=did_you_mean_each(unknown, names)
                 or "Name topics by their names on the target.",
             )
-        names = names.intersection(named) if named else names
-        there, refused_there = self._target.readable_topics(names)
+        names = names.intersection(chosen_names) if chosen_names else names
+        remotes, refused_there = self._target.readable_topics(names)
         sources, refused = source.readable_topics({topics[name] for name in names} & set(selected))
         refused_there |= {name: refused[topics[name]] for name in names if topics[name] in refused}
         self.refused = refused_there
@@ -165,10 +169,10 @@ class Repair:
                 topic=topics[name],
                 remote_topic=name,
                 source=sources.get(topics[name]),
-                remote=there.get(name),
+                remote=remotes.get(name),
                 mark=known.marks.get(name),
                 positions={tp.partition: p for tp, p in positions.items() if tp.topic == name},
-                released=name in there and there[name].topic_id in known.released,
+                released=name in remotes and remotes[name].topic_id in known.released,
                 leftover=name in leftover,
             )
             for name in sorted(names - self.refused.keys())
@@ -176,7 +180,7 @@ class Repair:
 
     def _contradictions(self, copies: Iterable[Copy]) -> Mapping[TopicPartition, LogMismatch]:
         """How the logs of copies contradict the ledger, as a plan sees it; it refuses them then."""
-        topics = [it.remote for it in copies if it.remote and not it.released]
+        topics = [copy.remote for copy in copies if copy.remote and not copy.released]
         if not (topics and self._is_in_ledger):
             return {}
         return log_mismatches(self._flow, self._target, self._run.ledger, topics)
@@ -233,8 +237,8 @@ class Repair:
                 TopicPartition(topic, number) for topic in (copy.remote_topic, copy.topic)
             )
             log = logs.get(target)
-            found = self._log_tail(copy, target, log)
-            state = partition_state(copy, number, log, found)
+            tail = self._log_tail(copy, target, log)
+            state = partition_state(copy, number, log, tail)
             if mismatch := mismatches.get(target):
                 at = min(mismatch.log_end, mismatch.ledger_end)
                 state = replace(state, offset=at, problem=f"its log {mismatch.problem}.")

@@ -100,30 +100,34 @@ class HeldRecords:
             yield from ((source + at, target + at) for at in range(records))
 
 
-def read_held(flow: Flow, entry: LedgerRange, others: Iterable[Segment]) -> HeldRecords:
+def read_held(flow: Flow, entry: LedgerRange, other_segments: Iterable[Segment]) -> HeldRecords:
     """Read what both clusters hold of a range.
 
     Args:
         flow: the flow.
         entry: the range; its records are as many as a transaction's, and so are their digests in memory.
-        others: where other ranges have records of the same partition, by the ledger.
+        other_segments: where other ranges have records of the same partition, by the ledger.
 
     Raises:
         FerryError: if a partition cannot be read, or an open transaction hides records of the target's.
     """
     copied = entry.copied
-    again = [part for it in others if (part := it.within(copied.start, copied.end))]
+    again = [part for other in other_segments if (part := other.within(copied.start, copied.end))]
     with connect(flow.target) as cluster:
         log = retry(lambda: partition_log(cluster, entry.target))
         spans = [_span(segment) for segment in (*copied.segments, *again)]
         _require_visible(cluster, log, max((end for _, end in spans), default=0))
-        there = _records(cluster, log, spans, committed=True)
+        target_records = _records(cluster, log, spans, committed=True)
     with connect(flow.source) as cluster:
         source = TopicPartition(copied.topic, copied.partition)
         of_source = retry(lambda: partition_log(cluster, source))
         committed = flow.isolation_level == "read_committed"
-        here = _records(cluster, of_source, [(copied.start, copied.end)], committed=committed)
-    return HeldRecords(entry.target, log.start, log.end, copied.segments, again, there, here)
+        source_records = _records(
+            cluster, of_source, [(copied.start, copied.end)], committed=committed
+        )
+    return HeldRecords(
+        entry.target, log.start, log.end, copied.segments, again, target_records, source_records
+    )
 
 
 def read_lacking(flow: Flow, entry: LedgerRange) -> list[Span]:
@@ -135,8 +139,8 @@ def read_lacking(flow: Flow, entry: LedgerRange) -> list[Span]:
     spans = sorted(map(_span, entry.copied.segments))
     with connect(flow.target) as cluster:
         log = retry(lambda: partition_log(cluster, entry.target))
-        there = _records(cluster, log, spans, committed=not entry.copied.preserved)
-    present = [(-1, log.start), *spans_of(sorted(there))]
+        records = _records(cluster, log, spans, committed=not entry.copied.preserved)
+    present = [(-1, log.start), *spans_of(sorted(records))]
     return [part for span in spans for part in without(span, present)]
 
 
@@ -159,7 +163,7 @@ def _records(
     cluster: WireCluster, log: PartitionLog, spans: Sequence[Span], *, committed: bool
 ) -> dict[int, tuple[int, bytes]]:
     """The records of a log at the offsets of ``spans``."""
-    found: dict[int, tuple[int, bytes]] = {}
+    records: dict[int, tuple[int, bytes]] = {}
     for start, end in _join(spans):
         begin, until = max(start, log.start), min(end, log.end)
         if begin >= until:
@@ -167,8 +171,8 @@ def _records(
         for batch in _batches(cluster, log, begin, until, committed=committed):
             for offset, time, _, content in read_records(batch):
                 if begin <= offset < until:
-                    found[offset] = (time, xxhash.xxh3_128_digest(content))
-    return found
+                    records[offset] = (time, xxhash.xxh3_128_digest(content))
+    return records
 
 
 def _batches(

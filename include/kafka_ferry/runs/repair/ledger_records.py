@@ -87,14 +87,14 @@ class LedgerRecords:
             FerryError: if the target does not answer, or the flow's positions cannot be read.
         """
         entries: list[tuple[int, Entry]] = []
-        found: list[tuple[int, bytes | None, LedgerError]] = []
+        unreadable: list[tuple[int, bytes | None, LedgerError]] = []
         for at, value, entry, _ in ledger_values(self._flow.target, self.topic, 0):
             if isinstance(entry, LedgerError):
-                found.append((at, value, entry))
+                unreadable.append((at, value, entry))
             else:
                 entries.append((at, entry))
         aside = records_set_aside(entry for _, entry in entries)
-        gaps = list(self._gaps(entries)) if found else []
+        gaps = list(self._gaps(entries)) if unreadable else []
         return [
             LedgerRecord(
                 offset=at,
@@ -105,7 +105,7 @@ class LedgerRecords:
                 is_newer=_is_newer(value or b""),
                 is_aside=aside.get(at) == content_digest(value),
             )
-            for at, value, error in found
+            for at, value, error in unreadable
         ]
 
     def set_aside(self, offsets: Collection[int], reason: str) -> list[LedgerRecord]:
@@ -126,7 +126,10 @@ class LedgerRecords:
             flow=self._flow.name,
             run=run_id_now("repair"),
             at=now_ms(),
-            records=tuple(UnreadableRecord(offset=it.offset, digest=it.digest) for it in chosen),
+            records=tuple(
+                UnreadableRecord(offset=unreadable.offset, digest=unreadable.digest)
+                for unreadable in chosen
+            ),
             reason=reason,
         )
         append_entry(self._flow, entry)
@@ -157,7 +160,9 @@ class LedgerRecords:
 def _follows_others(copied: CopiedRange) -> bool:
     """Whether something lay on the target before a partition's first range, which may have been copied too."""
     return (
-        copied.start > 0 and not copied.preserved and any(it.target for it in copied.segments[:1])
+        copied.start > 0
+        and not copied.preserved
+        and any(segment.target for segment in copied.segments[:1])
     )
 
 
@@ -169,8 +174,8 @@ def _sentence(gap: _Gap) -> str:
 
 def _is_newer(value: bytes) -> bool:
     try:
-        found = read_json(value)
+        document = read_json(value)
     except ValueError:
         return False
-    version = found.get("version") if isinstance(found, dict) else None
+    version = document.get("version") if isinstance(document, dict) else None
     return isinstance(version, int) and version > VERSION

@@ -24,15 +24,17 @@ def missing_offsets(
         copied_again: where other ranges of the ledger have records of the same source offsets.
         present: the *target* offsets that have a record or have expired.
     """
-    there = [span for segment in copied_again for span in _sources(segment, present, inside=True)]
+    present_again = [
+        span for segment in copied_again for span in _sources(segment, present, inside=True)
+    ]
     lacking = [span for segment in claims for span in _sources(segment, present, inside=False)]
-    return [span for found in lacking for span in without(found, sorted(there))]
+    return [span for gap in lacking for span in without(gap, sorted(present_again))]
 
 
-def without(span: Span, others: Sequence[Span]) -> list[Span]:
-    """What is left of a span, ascending; ``others`` ascend."""
+def without(span: Span, excluded: Sequence[Span]) -> list[Span]:
+    """What is left of a span, ascending; ``excluded`` ascend."""
     left, at = [], span[0]
-    for start, end in others:
+    for start, end in excluded:
         if end <= at or start >= span[1]:
             continue
         if start > at:
@@ -58,5 +60,5 @@ def _sources(segment: Segment, present: Sequence[Span], *, inside: bool) -> list
     """The source offsets of a segment whose target offsets are among ``present``, or are not."""
     source, target, records = segment
     absent = without((target, target + records), present)
-    found = without((target, target + records), absent) if inside else absent
-    return [(start - target + source, end - target + source) for start, end in found]
+    spans = without((target, target + records), absent) if inside else absent
+    return [(start - target + source, end - target + source) for start, end in spans]

@@ -56,12 +56,12 @@ def _name(serial: int) -> str:
 
 def _read(folder: StateFolder, name: str) -> Certificate:
     at = f"{folder.location}/{name}"
-    found = read_certificate(folder.read(name) or b"", at)
-    place = _name(found.header.serial)
+    certificate = read_certificate(folder.read(name) or b"", at)
+    place = _name(certificate.header.serial)
     if name != place:
         raise CertificateError(
-            f"{at} holds {found.name}, whose place is {place}",
+            f"{at} holds {certificate.name}, whose place is {place}",
             advice="Delete this file, or give it its name back: ferry certificate check reads those on "
             "the target too, and says which one is missing.",
         )
-    return found
+    return certificate

@@ -77,15 +77,15 @@ def run_files(files: Mapping[str, int], last: str = _LAST_STEP) -> dict[str, Run
         files: by path below the runs' folder, when each file changed.
         last: the file that a run writes when it has ended.
     """
-    found: dict[str, RunFiles] = {}
+    files_by_run: dict[str, RunFiles] = {}
     for path, changed_at in files.items():
         name, separator, rest = path.partition("/")
         if separator:
-            known = found.get(name, RunFiles(0, published=False))
-            found[name] = RunFiles(
+            known = files_by_run.get(name, RunFiles(0, published=False))
+            files_by_run[name] = RunFiles(
                 max(known.changed_at, changed_at), known.published or rest == last
             )
-    return found
+    return files_by_run
 
 
 def outdated_runs(

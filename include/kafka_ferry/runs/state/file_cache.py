@@ -46,8 +46,8 @@ class FileCache:
             known = self._made.get(key)
             if known and known[0] == stamp:
                 self._made.move_to_end(key)
-                found: _T = known[1]
-                return found
+                value: _T = known[1]
+                return value
         # Not under the lock: parsing a large file must not block readers of a small one.
         made = make()
         with self._lock:

@@ -102,24 +102,24 @@ def schemas_of_run(run: RunContext, plan: Plan) -> FlowSchemas | None:
     flow = run.flow
     if flow.sync_schemas != "translate-ids":
         return None
-    found = stored_schemas(run.folder.files)
-    if found.digest != plan.schemas.schema_ids_digest:
+    schemas = stored_schemas(run.folder.files)
+    if schemas.digest != plan.schemas.schema_ids_digest:
         raise FerryError(
             f"{flow.name}, run {run.run_id}: the ids of schemas in {run.folder.files.location} are not those that both "
             "registries have given.",
             advice="Nothing was copied by them. A run that has succeeded keeps none. Else find out who writes there; "
             "then clear the task plan.",
         )
-    return found
+    return schemas
 
 
-def record_signed(run: RunContext, plan: Plan, found: Reconciliation) -> None:
+def record_signed(run: RunContext, plan: Plan, reconciliation: Reconciliation) -> None:
     """Record what the step ``verify`` leaves to be signed.
 
     Raises:
         FerryError: the file does not name who had approved the plan when it was carried out.
     """
-    files = signed_files(run, plan, found)
+    files = signed_files(run, plan, reconciliation)
     approved = recorded_digests(run, plan.ledger_end).get(_APPROVED_BY)
     if run.flow.approval != "never" and approved != digest_of(files[_APPROVED_BY]):
         raise FerryError(
@@ -130,11 +130,11 @@ def record_signed(run: RunContext, plan: Plan, found: Reconciliation) -> None:
     record_digests(run, files)
 
 
-def signed_files(run: RunContext, plan: Plan, found: Reconciliation) -> dict[str, str]:
+def signed_files(run: RunContext, plan: Plan, reconciliation: Reconciliation) -> dict[str, str]:
     """By name, what a certificate is made from, as the step ``publish`` has read it."""
     return {
         "plan": plan.to_json(),
-        "reconciliation": found.to_json(),
+        "reconciliation": reconciliation.to_json(),
         _APPROVED_BY: run.folder.approver(),
     }
 

@@ -36,10 +36,10 @@ def read_history(runs: StateFolder) -> list[RunSummary]:
 
 def parse_history(stored: bytes) -> list[RunSummary]:
     """The last lines of a history; lines of other releases are skipped."""
-    found = []
+    summaries = []
     for line in stored.splitlines()[-KEPT:]:
         try:
-            found.append(_LINE.validate_json(line))
+            summaries.append(_LINE.validate_json(line))
         except ValidationError:
             continue
-    return found
+    return summaries

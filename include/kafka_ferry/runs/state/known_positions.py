@@ -39,18 +39,18 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     if not target.topic_ids([topic]):
         unknown = read_positions(flow.target, flow.name)
         return FlowPositions(unknown, unconfirmed=frozenset(unknown))
-    found = _compare(flow, ledger, topic)
-    if found.moved or found.unconfirmed:
+    positions = _compare(flow, ledger, topic)
+    if positions.moved or positions.unconfirmed:
         # The ledger's record of a position may be hidden: then no other client has committed it.
         require_settled(flow.target, topic)
-        found = _compare(flow, ledger, topic)
-    committed, written, moved, end = found
+        positions = _compare(flow, ledger, topic)
+    committed, written, moved, end = positions
     if moved and _is_pending(flow, moved):
         moved = frozenset()
     return FlowPositions(
         known={tp: _merge(committed.get(tp), written.get(tp)) for tp in committed.keys() | written},
         moved={tp: committed[tp].offset for tp in moved},
-        unconfirmed=found.unconfirmed,
+        unconfirmed=positions.unconfirmed,
         ledger_end=end,
     )
 
@@ -141,9 +141,9 @@ def _is_pending(flow: Flow, partitions: Collection[TopicPartition]) -> bool:
 def _merge(committed: Position | None, written: Position | None) -> Position:
     """The ledger's position, with the details that only the group has where the two agree."""
     if committed is None or written is None:
-        found = committed or written
-        assert found is not None
-        return found
+        position = committed or written
+        assert position is not None
+        return position
     if not (is_confirmed(committed, written) and committed.topic_id):
         return written
     origins = written.origins or committed.origins

@@ -110,12 +110,12 @@ class RunFolder:
 
     def forget(self, *steps: str, shard: int | None = None) -> None:
         """Forget how steps, or a shard of them, ended and what they found, since they are about to be repeated."""
-        there = self.files.names()
+        names = self.files.names()
         files = (_record_of, _attempt, recounts_of)
         theirs = {name(StepPart(step, shard)) for step in steps for name in files}
         if shard is None:
             of_shards = tuple(f"{kind}-{step}-" for step in steps for kind in _OF_PARTS)
-            theirs |= {name for name in there if name.startswith(of_shards)}
+            theirs |= {name for name in names if name.startswith(of_shards)}
         if "plan" in steps:
             # The next one is not approved yet.
             theirs.add(_APPROVED_BY)
@@ -125,7 +125,7 @@ class RunFolder:
         if "sync_groups" in steps:
             theirs.add(_GROUPS)
         # In a store, to delete what is not there takes requests too.
-        self.files.delete(theirs.intersection(there))
+        self.files.delete(theirs.intersection(names))
 
     def step_record(self, step: str, shard: int | None = None) -> StepRecord | None:
         """How a step or its shard ended the last time, None if it never did.
@@ -176,9 +176,9 @@ class RunFolder:
         """Who has approved the plan; "" if that was not asked for."""
         return (self.files.read(_APPROVED_BY) or b"").decode()
 
-    def save_reconciliation(self, found: Reconciliation) -> None:
+    def save_reconciliation(self, reconciliation: Reconciliation) -> None:
         """Store what the verification found."""
-        self.files.write(RECONCILIATION, found.to_json())
+        self.files.write(RECONCILIATION, reconciliation.to_json())
 
     def reconciliation(self) -> Reconciliation | None:
         """What the verification found, None if there was none."""
@@ -193,8 +193,8 @@ class RunFolder:
         self.files.write(_GROUPS, moves.to_json())
         if moves.groups:
             earlier = self.groups_seen()
-            seen = replace(moves, gone=lost_since(earlier, moves)) if earlier else moves
-            self._runs.write(GROUPS_SEEN, seen.to_json())
+            with_gone = replace(moves, gone=lost_since(earlier, moves)) if earlier else moves
+            self._runs.write(GROUPS_SEEN, with_gone.to_json())
 
     def groups(self) -> GroupMoves | None:
         """What became of the groups, None if no step has read them."""

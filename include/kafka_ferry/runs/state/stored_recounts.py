@@ -72,7 +72,7 @@ class StoredRecounts:
         self,
         part: StepPart,
         claims: Claims,
-        found: Mapping[TopicPartition, PartitionRecount],
+        recounts: Mapping[TopicPartition, PartitionRecount],
         evaluated: Mapping[RangeKey, RuleEvaluation] = NOTHING_EVALUATED,
     ) -> dict[str, str]:
         """Store what a step or its shard has found for the ledger's claims; replaces its earlier results.
@@ -80,16 +80,16 @@ class StoredRecounts:
         Args:
             part: the step or its shard.
             claims: what was read back.
-            found: what was found.
+            recounts: what was found.
             evaluated: what came of evaluating the rules of some of the ranges again.
 
         Returns:
             The file's content, by its name.
         """
         partitions = tuple(
-            _Recounted(tp, tuple(claims[tp]), of_partition) for tp, of_partition in found.items()
+            _Recounted(tp, tuple(claims[tp]), of_partition) for tp, of_partition in recounts.items()
         )
-        of_rules = tuple(_Evaluated(key, it) for key, it in evaluated.items())
+        of_rules = tuple(_Evaluated(key, evaluation) for key, evaluation in evaluated.items())
         content = _Recounts(now_ms(), partitions, of_rules).to_json()
         self._folder.write(recounts_of(part), content)
         return {recounts_of(part): content}
@@ -97,15 +97,19 @@ class StoredRecounts:
     def of(self, claims: Claims) -> dict[TopicPartition, PartitionRecount]:
         """What was found for these claims, as far as exactly these were read back a short time ago."""
         return {
-            it.partition: it.found
+            part.partition: part.found
             for recounts in self._fresh()
-            for it in recounts.partitions
-            if it.claims == tuple(claims.get(it.partition, ()))
+            for part in recounts.partitions
+            if part.claims == tuple(claims.get(part.partition, ()))
         }
 
     def evaluations(self) -> dict[RangeKey, RuleEvaluation]:
         """By range, what came of evaluating its rule again a short time ago."""
-        return {it.range: it.found for recounts in self._fresh() for it in recounts.evaluated}
+        return {
+            evaluated.range: evaluated.found
+            for recounts in self._fresh()
+            for evaluated in recounts.evaluated
+        }
 
     def forget(self) -> None:
         """Delete what all steps and shards have stored."""

@@ -96,9 +96,11 @@ class _Committer:
             if not isinstance(state := states[move.group.name], FerryError)
             and not why_not(move.group, state, target.alias)
         ]
-        there = target.committed_offsets([state for state in free if state.state != "Dead"])
-        done = [self._decide(move, states[move.group.name], there) for move in groups]
-        offsets = {move.group: given for move in done if (given := self._to_commit(move))}
+        committed_by_group = target.committed_offsets(
+            [state for state in free if state.state != "Dead"]
+        )
+        done = [self._decide(move, states[move.group.name], committed_by_group) for move in groups]
+        offsets = {move.group: to_commit for move in done if (to_commit := self._to_commit(move))}
         refused = target.commit(offsets) if offsets else {}
         done = [self._settle(move, refused) for move in done]
         self._tell_the_ledger(done)
@@ -108,7 +110,7 @@ class _Committer:
         self,
         move: GroupMove,
         state: Group | FerryError,
-        there: Mapping[str, dict[TopicPartition, Committed] | FerryError],
+        committed_by_group: Mapping[str, dict[TopicPartition, Committed] | FerryError],
     ) -> GroupMove:
         name = move.group.name
         if isinstance(state, FerryError):
@@ -116,7 +118,7 @@ class _Committer:
         reason = move.reason or why_not(move.group, state, self._flow.target.alias)
         if reason:
             return left_alone(move, reason)
-        committed = there.get(name, {})
+        committed = committed_by_group.get(name, {})
         if isinstance(committed, FerryError):
             return self._with_failure(move, committed)
         return decide(

@@ -62,7 +62,7 @@ def planned_deletions(run: RunContext, plan: Plan) -> Plan:
     synced = _synced_offsets(flow, run.ledger)
     try:
         with GroupControl(flow.target) as target:
-            found = _find_gone(flow, synced, GroupMoves(plan.at), target)
+            gone = _find_gone(flow, synced, GroupMoves(plan.at), target)
     except FerryError as error:
         if error.transient:
             raise
@@ -70,8 +70,8 @@ def planned_deletions(run: RunContext, plan: Plan) -> Plan:
         return _with_notes(plan, [note])
     due = [
         OffsetDeletion(move.group.name, topic, tuple(at.partition for at in partitions))
-        for move in found.groups
-        for topic, partitions in groupby(found.deletable(move), attrgetter("topic"))
+        for move in gone.groups
+        for topic, partitions in groupby(gone.deletable(move), attrgetter("topic"))
     ]
     names = sorted({deletion.group for deletion in due})
     emptied = plan.removals.emptied
@@ -81,7 +81,7 @@ def planned_deletions(run: RunContext, plan: Plan) -> Plan:
         offset_deletions=tuple(due),
         excesses=(*plan.removals.excesses, *filter(None, [excess])),
     )
-    notes = found.kept.notes(flow, found.source_cluster_id)
+    notes = gone.kept.notes(flow, gone.source_cluster_id)
     return _with_notes(replace(plan, removals=removals), notes)
 
 
@@ -110,10 +110,10 @@ def delete_stale_offsets(
     """
     synced = _synced_offsets(flow, ledger)
     with GroupControl(flow.target) as target:
-        found = _find_gone(flow, synced, moves, target)
-        if not found.groups:
+        gone = _find_gone(flow, synced, moves, target)
+        if not gone.groups:
             return moves
-        done, errors = _delete(target, found.limit_to_plan(plan), found.there)
+        done, errors = _delete(target, gone.limit_to_plan(plan), gone.there)
     keys = {tp: known.key for offsets in synced.values() for tp, known in offsets.items()}
     cleared = chain.from_iterable(_cleared_offsets(move, keys) for move in done)
     for entry in entries_of(
@@ -121,7 +121,7 @@ def delete_stale_offsets(
         flow=flow.name,
         run=plan.run,
         at=now_ms(),
-        source_cluster_id=found.source_cluster_id,
+        source_cluster_id=gone.source_cluster_id,
     ):
         append_entry(flow, entry)
     return replace(
@@ -173,18 +173,18 @@ class _Gone:
 
     def deletable(self, move: GroupMove) -> list[TopicPartition]:
         """The *target* partitions of a group whose offsets can be deleted, as far as there are any."""
-        there = self.there.get(move.group.name, {})
+        committed = self.there.get(move.group.name, {})
         wanted = {one.target for one in move.partitions if one.action == "deleted"}
-        return sorted(there.keys() & wanted) if isinstance(there, Mapping) else []
+        return sorted(committed.keys() & wanted) if isinstance(committed, Mapping) else []
 
     def limit_to_plan(self, plan: Plan) -> list[GroupMove]:
         """The groups; what the plan does not delete is ``held``."""
         planned = {
-            (it.group, TopicPartition(it.remote_topic, number))
-            for it in plan.removals.offset_deletions
-            for number in it.partitions
+            (removal.group, TopicPartition(removal.remote_topic, number))
+            for removal in plan.removals.offset_deletions
+            for number in removal.partitions
         }
-        waits = any(it.kind == "group's offsets" for it in plan.removals.excesses)
+        waits = any(removal.kind == "group's offsets" for removal in plan.removals.excesses)
         why = _NOT_APPROVED if waits else _NEXT_RUN
 
         def decide(move: GroupMove) -> GroupMove:
@@ -202,13 +202,15 @@ def _synced_offsets(flow: Flow, ledger: LedgerTable) -> _Offsets:
     """What runs have committed in topics that still exist, for the groups that the flow moves."""
     names: dict[str, tuple[str, str]] = {}
     copied: dict[str, set[str]] = {}
-    for it in copied_topics(ledger):
-        key = it.remote_topic_id or it.remote_topic
-        names[key] = it.topic, it.remote_topic
-        copied.setdefault(key, set()).add(it.topic_id)
-    readable, _ = ClusterControl(flow.target).readable_topics({it for _, it in names.values()})
+    for remote_topic in copied_topics(ledger):
+        key = remote_topic.remote_topic_id or remote_topic.remote_topic
+        names[key] = remote_topic.topic, remote_topic.remote_topic
+        copied.setdefault(key, set()).add(remote_topic.topic_id)
+    readable, _ = ClusterControl(flow.target).readable_topics(
+        {remote_topic for _, remote_topic in names.values()}
+    )
     ids = {name: topic.topic_id for name, topic in readable.items()}
-    present = {key: named for key, named in names.items() if (ids.get(named[1]) or named[1]) == key}
+    present = {key: pair for key, pair in names.items() if (ids.get(pair[1]) or pair[1]) == key}
     wanted = flow.group_filter
     known: _Offsets = {}
     for group, offsets in ledger.synced_groups().items():
@@ -233,21 +235,29 @@ def _find_gone(flow: Flow, synced: _Offsets, moves: GroupMoves, target: GroupCon
     names = [move.group.name for move in groups]
     states = target.describe(names)
     free = [state for state in states.values() if isinstance(state, Group)]
-    there = target.committed_offsets([state for state in free if state.state != "Dead"])
+    committed_by_group = target.committed_offsets(
+        [state for state in free if state.state != "Dead"]
+    )
     decided = [
-        _decide(move, states[move.group.name], there.get(move.group.name, {}), synced, target)
+        _decide(
+            move,
+            states[move.group.name],
+            committed_by_group.get(move.group.name, {}),
+            synced,
+            target,
+        )
         for move in groups
     ]
-    return _Gone(decided, there, source_cluster_id, kept)
+    return _Gone(decided, committed_by_group, source_cluster_id, kept)
 
 
 def _find_stale(
     flow: Flow, synced: _Offsets, moves: GroupMoves, kept: Kept
 ) -> tuple[list[GroupMove], str]:
     """The groups with something gone, with just these partitions, and the source's cluster id."""
-    there = {move.group.name: {one.source for one in move.partitions} for move in moves.groups}
+    existing = {move.group.name: {one.source for one in move.partitions} for move in moves.groups}
     missing = {
-        group: {known.source for known in offsets.values()} - there.get(group, set())
+        group: {known.source for known in offsets.values()} - existing.get(group, set())
         for group, offsets in synced.items()
     }
     missing = {group: partitions for group, partitions in missing.items() if partitions}
@@ -258,7 +268,7 @@ def _find_stale(
     readable, _ = control.readable_topics(topics)
     topic_ids = {name: topic.topic_id for name, topic in readable.items()}
     # Brokers silently hide the offsets of topics that may not be seen.
-    seen = topic_ids.keys() | control.unknown(topics)
+    not_hidden = topic_ids.keys() | control.unknown(topics)
     with GroupControl(flow.source) as source:
         states = {
             name: state
@@ -280,19 +290,19 @@ def _find_stale(
             for at, known in sorted(synced[name].items())
             if known.source in missing[name]
             and known.source not in still
-            and (state.state == "Dead" or known.source.topic in seen)
+            and (state.state == "Dead" or known.source.topic in not_hidden)
         }
-        others = {
+        other_clusters = {
             known.created_for
             for known in absent.values()
             if not may_remove(flow, known.created_for, source_cluster_id)
         }
-        for cluster in sorted(others)[:1]:
+        for cluster in sorted(other_clusters)[:1]:
             kept.add("group's offsets", name, cluster)
         partitions = tuple(
             _absent(at, known, topic_ids.get(known.source.topic, ""))
             for at, known in absent.items()
-            if known.created_for not in others
+            if known.created_for not in other_clusters
         )
         if partitions:
             gone.append(GroupMove(state, partitions, at=moves.at))
@@ -310,15 +320,15 @@ def _absent(at: TopicPartition, known: _Known, topic_id: str) -> PartitionMove:
 def _decide(
     move: GroupMove,
     state: Group | FerryError,
-    there: Mapping[TopicPartition, Committed] | FerryError,
+    committed: Mapping[TopicPartition, Committed] | FerryError,
     synced: _Offsets,
     target: GroupControl,
 ) -> GroupMove:
     """The group, its partitions ``deleted`` or ``held``."""
     if isinstance(state, FerryError):
         return left_alone(move, str(state))
-    if isinstance(there, FerryError):
-        return left_alone(move, str(there))
+    if isinstance(committed, FerryError):
+        return left_alone(move, str(committed))
     # A group that is gone from the source has no type there.
     reason = why_not(replace(move.group, type=state.type), state, target.alias)
     if reason:
@@ -328,7 +338,7 @@ def _decide(
         assert one.target is not None
         if one.action == "held":
             return one
-        was, last = there.get(one.target), synced[move.group.name][one.target].offset
+        was, last = committed.get(one.target), synced[move.group.name][one.target].offset
         if was is None or was.offset == last.target:
             return replace(one, action="deleted")
         reason = (
@@ -342,12 +352,12 @@ def _decide(
 def _delete(
     target: GroupControl,
     groups: list[GroupMove],
-    there: Mapping[str, Mapping[TopicPartition, Committed] | FerryError],
+    committed_by_group: Mapping[str, Mapping[TopicPartition, Committed] | FerryError],
 ) -> tuple[list[GroupMove], list[FerryError]]:
     """The groups after the deletion, and what was refused."""
     whole, parts = [], {}
     for move in groups:
-        name, committed = move.group.name, there.get(move.group.name, {})
+        name, committed = move.group.name, committed_by_group.get(move.group.name, {})
         wanted = {one.target for one in move.partitions if one.action == "deleted" and one.target}
         left = committed.keys() & wanted if isinstance(committed, Mapping) else set()
         if left and isinstance(committed, Mapping) and not committed.keys() - wanted:
@@ -379,10 +389,10 @@ def _cleared_offsets(
             yield move.group.name, *keys[one.target], _GONE
 
 
-def _merge(groups: tuple[GroupMove, ...], others: list[GroupMove]) -> tuple[GroupMove, ...]:
+def _merge(groups: tuple[GroupMove, ...], additional: list[GroupMove]) -> tuple[GroupMove, ...]:
     """All groups, ordered by name; the partitions of a group in both are merged."""
     merged = {move.group.name: move for move in groups}
-    for move in others:
+    for move in additional:
         name = move.group.name
         if name in merged:
             both = sorted((*merged[name].partitions, *move.partitions), key=lambda one: one.source)

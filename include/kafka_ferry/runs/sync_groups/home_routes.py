@@ -85,17 +85,17 @@ class HomeRoutes:
             last_seen = source.log_bounds(known.values(), "read_uncommitted")
         else:
             ids = ledger.remote_ids()
-        found = routes(
+        opposite_routes = routes(
             ledger, {name: topic.topic_id for name, topic in own_topics.items()}, ids, topics=own
         )
         return cls(
             names,
-            {route.target: route for route in found.values()},
+            {route.target: route for route in opposite_routes.values()},
             last_seen,
             control.log_bounds(own_topics.values(), "read_uncommitted"),
             reason,
             {copy: str(error) for copy, error in refused.items()},
-            _divergence_offsets(flow, ledger, found.values()),
+            _divergence_offsets(flow, ledger, opposite_routes.values()),
         )
 
     def knows(self, topic: str) -> bool:
@@ -131,12 +131,16 @@ _NO_LEDGER = (
 
 
 def _divergence_offsets(
-    flow: Flow, ledger: LedgerTable, found: Collection[Route]
+    flow: Flow, ledger: LedgerTable, opposite_routes: Collection[Route]
 ) -> dict[TopicPartition, int]:
     """Where the target's own logs part from those that the opposite flow has copied."""
     positions = ledger.positions()
-    copied = {it.source: positions[it.target] for it in found if it.target in positions}
-    names = {it.source.topic: it.target.topic for it in found}
+    copied = {
+        route.source: positions[route.target]
+        for route in opposite_routes
+        if route.target in positions
+    }
+    names = {route.source.topic: route.target.topic for route in opposite_routes}
     return diverged_epochs(flow.target, ledger, copied, names)
 
 

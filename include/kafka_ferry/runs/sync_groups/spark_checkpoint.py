@@ -73,7 +73,7 @@ def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> R
         raise CheckpointRefused([f"{new.location}, where it is to be written, is not empty."])
     checkpoint = read_checkpoint(old)
     placing, notes = _placing_of(flow, _topics(checkpoint))
-    found = rewritten(checkpoint, placing, clamp=clamp)
+    translated = rewritten(checkpoint, placing, clamp=clamp)
     if checkpoint.stateful:
         old.folder(STATE).copy_to(new.folder(STATE))
         notes.append("The query's state is copied as it is.")
@@ -82,9 +82,9 @@ def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> R
             [f"the query is running: its checkpoint changed meanwhile. Delete {new.location}."]
         )
     # Batches last: without them, no query could start from an incomplete folder.
-    for name in sorted(found.files, key=lambda name: name.startswith(OFFSETS)):
-        new.write(name, found.files[name])
-    return replace(found, notes=(*notes, *found.notes))
+    for name in sorted(translated.files, key=lambda name: name.startswith(OFFSETS)):
+        new.write(name, translated.files[name])
+    return replace(translated, notes=(*notes, *translated.notes))
 
 
 def read_checkpoint(folder: StateFolder) -> SparkCheckpoint:
@@ -101,12 +101,12 @@ def read_checkpoint(folder: StateFolder) -> SparkCheckpoint:
     }
     begun = [f"{SOURCES}/{name}/0" for name in folder.folder(SOURCES).folders()]
     files = {name: folder.read(name) for name in begun}
-    found = {n: commits.read(str(n)) for n in numbers.planned}
+    contents = {n: commits.read(str(n)) for n in numbers.planned}
     _refuse_own_schemas(folder.folder(STATE))
     return SparkCheckpoint(
         numbers,
         batches,
-        {number: content for number, content in found.items() if content is not None},
+        {number: content for number, content in contents.items() if content is not None},
         {name: initial_offsets(content) for name, content in files.items() if content is not None},
         folder.read(METADATA),
         stateful=not folder.folder(STATE).is_empty(),

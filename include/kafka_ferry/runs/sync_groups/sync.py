@@ -108,17 +108,17 @@ def move_groups(
     Raises:
         FerryError: if a cluster, or its list of topics, cannot be read at all; or if the source is another cluster.
     """
-    found = _read(flow, ledger, only, write=write, home=home)
-    if cluster_id and found.source_cluster_id not in ("", cluster_id):
+    moves = _read(flow, ledger, only, write=write, home=home)
+    if cluster_id and moves.source_cluster_id not in ("", cluster_id):
         # Where brokers give topics no ids, nothing else tells another cluster's topics of the same names.
         raise FerryError(
-            f"{flow.source.alias} is the cluster {found.source_cluster_id}, and was {cluster_id} when the run was "
+            f"{flow.source.alias} is the cluster {moves.source_cluster_id}, and was {cluster_id} when the run was "
             "planned: no group was moved.",
             advice=f"Look at bootstrap.servers of {flow.source.alias}. The next run plans for what is there.",
         )
-    if write and found.groups:
-        found = commit_moves(flow, ledger, found, run=run)
-    return found
+    if write and moves.groups:
+        moves = commit_moves(flow, ledger, moves, run=run)
+    return moves
 
 
 def translate_groups(
@@ -173,14 +173,14 @@ def _read(
             groups, committed, source_cluster_id = [], {}, ""
             errors.append(error)
     for group in groups:
-        found = committed[group.name]
-        if isinstance(found, FerryError):
-            unread.append(GroupMove(group, reason=str(found), at=at))
+        group_offsets = committed[group.name]
+        if isinstance(group_offsets, FerryError):
+            unread.append(GroupMove(group, reason=str(group_offsets), at=at))
             # A broker that is too old for share groups' offsets is not a failure.
-            if not isinstance(found, TooOld):
-                errors.append(found)
+            if not isinstance(group_offsets, TooOld):
+                errors.append(group_offsets)
         else:
-            offsets[group] = found
+            offsets[group] = group_offsets
     known = translate_groups(flow, ledger, offsets) if offsets else ()
     known = tuple(replace(move, at=at) for move in known if move.partitions or only)
     if not home:

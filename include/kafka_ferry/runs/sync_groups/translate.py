@@ -87,40 +87,40 @@ class Translator:
         self._ledger.project(flow.target, name)
         self._remote = self._ledger.topics()
 
-    def offsets(self, asked: Sequence[tuple[TopicPartition, int]]) -> list[TranslatedOffset]:
+    def offsets(self, requested: Sequence[tuple[TopicPartition, int]]) -> list[TranslatedOffset]:
         """The counterparts of offsets, in the order of the request.
 
         Raises:
             FerryError: naming the topics that the flow has never copied.
         """
-        topics = {tp.topic for tp, _ in asked}
+        topics = {tp.topic for tp, _ in requested}
         if unknown := sorted(topics - set(self._known_topics)):
-            here, there = self._flow.source.alias, self._flow.target.alias
+            source_alias, target_alias = self._flow.source.alias, self._flow.target.alias
             way = (
-                f"to {', '.join(unknown)} on {there}"
+                f"to {', '.join(unknown)} on {target_alias}"
                 if self._reverse
-                else (f"{', '.join(unknown)} from {here}")
+                else (f"{', '.join(unknown)} from {source_alias}")
             )
             raise InputError(
                 f"{self._flow.name} has never copied {way}.",
                 advice=did_you_mean_each(unknown, self._known_topics)
-                or f"Name topics by their names on {there if self._reverse else here}.",
+                or f"Name topics by their names on {target_alias if self._reverse else source_alias}.",
             )
         newest, verified = self._ways(topics, None, self._ledger.verified_through())
         answers = []
-        for tp, offset in asked:
-            found, proved = newest.answer(tp, offset), verified.answer(tp, offset)
-            same = found.translated is not None and _places(found) == _places(proved)
-            answers.append(replace(found, is_verified=same))
+        for tp, offset in requested:
+            answer, proved = newest.answer(tp, offset), verified.answer(tp, offset)
+            same = answer.translated is not None and _places(answer) == _places(proved)
+            answers.append(replace(answer, is_verified=same))
         return answers
 
     def groups(self, names: Collection[str]) -> GroupMoves:
         """The groups' committed offsets, and the same on the other cluster, as far as verified."""
         if not self._reverse:
-            found = move_groups(
+            moves = move_groups(
                 self._flow, self._ledger, run="", write=False, only=names, home=True
             )
-            return replace(found, groups=tuple(it for it in found.groups if it.partitions))
+            return replace(moves, groups=tuple(move for move in moves.groups if move.partitions))
         offsets, errors = self._target_offsets(names)
         topics = {tp.topic for some in offsets.values() for tp in some} & set(self._known_topics)
         (ways,) = self._ways(topics, self._ledger.verified_through())
@@ -159,11 +159,11 @@ class Translator:
                 [group for group in groups if group.state != "Dead"]
             )
         by_name = {group.name: group for group in groups}
-        for name, found in committed.items():
-            if isinstance(found, FerryError):
-                errors.append(found)
+        for name, group_offsets in committed.items():
+            if isinstance(group_offsets, FerryError):
+                errors.append(group_offsets)
             else:
-                offsets[by_name[name]] = found
+                offsets[by_name[name]] = group_offsets
         return offsets, errors
 
     def _ways(self, topics: Collection[str], *bounds: int | None) -> Iterator[_Ways]:
@@ -183,7 +183,7 @@ class Translator:
         lost = lost_ends(self._flow, self._target, self._ledger, remote.values())
         opposite = self._opposite()
         for before in bounds:
-            found = routes(
+            routes_by_source = routes(
                 self._ledger,
                 source_ids,
                 {name: topic.topic_id for name, topic in remote.items()},
@@ -192,7 +192,9 @@ class Translator:
                 opposite=opposite,
             )
             yield _Ways(
-                {route.target: route for route in found.values()} if self._reverse else found,
+                {route.target: route for route in routes_by_source.values()}
+                if self._reverse
+                else routes_by_source,
                 logs,
                 self._reverse,
                 {
@@ -216,12 +218,12 @@ def read_source(
     source = ClusterControl(flow.source)
     try:
         with retry_for(min(_SOURCE_RETRY_S, flow.admin_timeout_ms / 1000)):
-            found = source.topics(topics)
-            logs = source.log_bounds(found.values(), flow.isolation_level)
+            topics_by_name = source.topics(topics)
+            logs = source.log_bounds(topics_by_name.values(), flow.isolation_level)
     except (ClusterUnreachable, AccessDenied) as error:
         note = f"{error} So the topics are assumed to be those that were copied last"
         return ledger.topic_ids(), {}, note
-    return {name: topic.topic_id for name, topic in found.items()}, logs, ""
+    return {name: topic.topic_id for name, topic in topics_by_name.items()}, logs, ""
 
 
 @dataclass(frozen=True)
@@ -242,39 +244,39 @@ class _Ways:
     refused: Mapping[str, str]
     lost: Collection[TopicPartition]
 
-    def answer(self, asked: TopicPartition, offset: int) -> TranslatedOffset:
+    def answer(self, tp: TopicPartition, offset: int) -> TranslatedOffset:
         """The counterpart of an offset, or why there is none."""
-        unanswered = TranslatedOffset(asked, offset)
-        route = self.routes.get(asked)
+        unanswered = TranslatedOffset(tp, offset)
+        route = self.routes.get(tp)
         if route is None:
-            return replace(unanswered, reason=self.refused.get(asked.topic, _NOT_COPIED))
-        there = route.source if self.reverse else route.target
-        unanswered = replace(unanswered, counterpart=there)
+            return replace(unanswered, reason=self.refused.get(tp.topic, _NOT_COPIED))
+        counterpart = route.source if self.reverse else route.target
+        unanswered = replace(unanswered, counterpart=counterpart)
         if route.target in self.lost:
             return replace(unanswered, reason=LOST.format(route.target))
-        log = self.logs.get(there)
+        log = self.logs.get(counterpart)
         if log is None and (self.logs or not self.reverse):
             return replace(unanswered, reason=_NO_LOG)
         bounds = {} if log is None else {"log_start": log.start, "log_end": log.end}
         translate = route.map.reverse if self.reverse else route.map.translate
-        found = translate(offset, **bounds)
-        if found is None:
+        translation = translate(offset, **bounds)
+        if translation is None:
             return replace(unanswered, reason=_UNKNOWN)
-        return replace(unanswered, translated=found.offset, kind=found.kind)
+        return replace(unanswered, translated=translation.offset, kind=translation.kind)
 
-    def move(self, asked: TopicPartition, committed: Committed) -> PartitionMove:
+    def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:
         """Translate what a group has committed."""
-        found = self.answer(asked, committed.offset)
+        answer = self.answer(tp, committed.offset)
         return PartitionMove(
-            asked,
+            tp,
             committed,
-            target=found.counterpart,
-            offset=found.translated,
-            kind=found.kind,
-            action="held" if found.translated is None else "shown",
-            reason=found.reason,
+            target=answer.counterpart,
+            offset=answer.translated,
+            kind=answer.kind,
+            action="held" if answer.translated is None else "shown",
+            reason=answer.reason,
         )
 
 
-def _places(found: TranslatedOffset) -> tuple[TopicPartition | None, int | None]:
-    return found.counterpart, found.translated
+def _places(answer: TranslatedOffset) -> tuple[TopicPartition | None, int | None]:
+    return answer.counterpart, answer.translated

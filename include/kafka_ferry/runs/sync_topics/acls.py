@@ -97,12 +97,14 @@ class _Granting:
         if not self.flow.sync_topic_acls_enabled or not (changes or claimed):
             return []
         with AccessControl(self.flow.target) as target:
-            there = target.acls()
-            grants = {it.acl for it in changes if it.change == "grant"} - there
-            revokes = {it.acl for it in changes if it.change == "revoke"} & there & claimed
-            lost = claimed - there - grants
+            existing = target.acls()
+            grants = {change.acl for change in changes if change.change == "grant"} - existing
+            revokes = (
+                {change.acl for change in changes if change.change == "revoke"} & existing & claimed
+            )
+            lost = claimed - existing - grants
             self._record(acls=[*_changes(grants, "grant"), *_changes(lost, "revoke")])
-            gone = [acl for acl in self.planned.relied_on if acl not in there]
+            gone = [acl for acl in self.planned.relied_on if acl not in existing]
             errors = _change_acls(target, grants, revokes, gone)
             target.see_acls(grants - errors.keys(), revokes - errors.keys())
         ended = (grants & errors.keys()) | (revokes - errors.keys())
@@ -112,8 +114,8 @@ class _Granting:
     def change_quotas(self) -> list[str]:
         claimed = self.applied.quotas
         unsure = {what for what, ours in claimed.items() if len(ours) > 1}
-        planned = {(it.entity, it.key): it for it in self.planned.quota_changes}
-        ended = {(it.entity, it.key) for it in self.planned.ended_quotas} & claimed.keys()
+        planned = {(quota.entity, quota.key): quota for quota in self.planned.quota_changes}
+        ended = {(quota.entity, quota.key) for quota in self.planned.ended_quotas} & claimed.keys()
         if self.flow.sync_client_quotas_enabled:
             self._record(
                 quotas=[QuotaChange(*what, None, None) for what in sorted(ended, key=repr)]
@@ -124,22 +126,24 @@ class _Granting:
         with AccessControl(self.flow.target) as target:
             now = target.quotas()
             due = {
-                what: it
-                for what, it in planned.items()
-                if now.get(what) == it.before
-                and (it.value is not None or it.before in claimed.get(what, ()))
+                what: quota
+                for what, quota in planned.items()
+                if now.get(what) == quota.before
+                and (quota.value is not None or quota.before in claimed.get(what, ()))
             }
             self._record(quotas=due.values())
             errors = target.change_quotas(due.values())
-            values = {what: it.value for what, it in due.items() if it not in errors}
+            values = {what: quota.value for what, quota in due.items() if quota not in errors}
             target.see_quotas(values)
         values |= {what: now.get(what) for what in unsure - due.keys()}
-        confirmed = {what: it for what, it in values.items() if what in due or it in claimed[what]}
-        self._record(quotas=[QuotaChange(*what, it, it) for what, it in confirmed.items()])
+        confirmed = {
+            what: quota for what, quota in values.items() if what in due or quota in claimed[what]
+        }
+        self._record(quotas=[QuotaChange(*what, quota, quota) for what, quota in confirmed.items()])
         meanwhile = [
             f"{alias}: another client has changed {quota_name(*what)} since the run was planned."
-            for what, it in planned.items()
-            if what not in due and now.get(what) != it.value
+            for what, quota in planned.items()
+            if what not in due and now.get(what) != quota.value
         ]
         return meanwhile + _sentences(errors, "client quotas", alias)
 
@@ -148,20 +152,24 @@ class _Granting:
         if not self.flow.sync_scram_users_enabled or not (changes or claimed):
             return []
         with AccessControl(self.flow.target) as target:
-            there = target.users().keys()
-            creates = [it for it in changes if it.change == "create" and _key(it) not in there]
-            deletes = [it for it in changes if it.change == "delete"]
-            deletes = [it for it in deletes if _key(it) in there & claimed]
+            existing = target.users().keys()
+            creates = [
+                change
+                for change in changes
+                if change.change == "create" and _key(change) not in existing
+            ]
+            deletes = [change for change in changes if change.change == "delete"]
+            deletes = [change for change in deletes if _key(change) in existing & claimed]
             passwords, sentences = self._passwords(creates)
-            creates = [it for it in creates if it.user in passwords]
-            lost = claimed - there - {_key(it) for it in creates}
+            creates = [change for change in creates if change.user in passwords]
+            lost = claimed - existing - {_key(change) for change in creates}
             self._record(users=[*creates, *(UserChange(*key, 0, "delete") for key in sorted(lost))])
             errors = target.change_users([*creates, *deletes], passwords)
-            made = [it for it in creates if it not in errors]
-            gone = [it for it in deletes if it not in errors]
+            made = [change for change in creates if change not in errors]
+            gone = [change for change in deletes if change not in errors]
             target.see_users(made, gone)
-        gone += [it for it in creates if it in errors]
-        self._record(users=[replace(it, change="delete") for it in gone])
+        gone += [change for change in creates if change in errors]
+        self._record(users=[replace(change, change="delete") for change in gone])
         return sentences + _sentences(errors, "SCRAM users", self.flow.target.alias)
 
     def _passwords(self, creates: Sequence[UserChange]) -> tuple[Mapping[str, str], list[str]]:
@@ -172,7 +180,7 @@ class _Granting:
             passwords = read_passwords(self.flow)
         except ConfigError as error:
             return {}, [str(error)]
-        without = sorted({it.user for it in creates} - passwords.keys())
+        without = sorted({change.user for change in creates} - passwords.keys())
         return passwords, [f"scram.passwords.file has no password for {user}." for user in without]
 
     def _record(
@@ -189,12 +197,12 @@ class _Granting:
             run=self.run,
             source_cluster_id=self.source_cluster_id,
         )
-        for part in batched(acls, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), acls=part))
-        for some in batched(quotas, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), quotas=some))
-        for those in batched(users, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), users=those))
+        for acl_changes in batched(acls, _AT_ONCE):
+            append_entry(self.flow, entry(at=now_ms(), acls=acl_changes))
+        for quota_changes in batched(quotas, _AT_ONCE):
+            append_entry(self.flow, entry(at=now_ms(), quotas=quota_changes))
+        for user_changes in batched(users, _AT_ONCE):
+            append_entry(self.flow, entry(at=now_ms(), users=user_changes))
 
 
 def _change_acls(
@@ -250,11 +258,11 @@ def _key(change: UserChange) -> tuple[str, str]:
 def _sentences(errors: Mapping[_T, FerryError], what: str, alias: str) -> list[str]:
     """Errors as sentences; those about a missing permission as one."""
     denied = [error for error in errors.values() if isinstance(error, AccessDenied)]
-    others = [str(error) for error in errors.values() if not isinstance(error, AccessDenied)]
-    if len(others) > _AT_MOST_TOLD:
-        more = f"{len(others) - _AT_MOST_TOLD:,} more changes of {what} of {alias} failed."
-        others = [*others[:_AT_MOST_TOLD], more]
+    sentences = [str(error) for error in errors.values() if not isinstance(error, AccessDenied)]
+    if len(sentences) > _AT_MOST_TOLD:
+        more = f"{len(sentences) - _AT_MOST_TOLD:,} more changes of {what} of {alias} failed."
+        sentences = [*sentences[:_AT_MOST_TOLD], more]
     if denied:
         count = f"{len(denied):,} changes of {what}" if len(denied) > 1 else f"a change of {what}"
-        others.insert(0, f"{alias} refuses {count}. {denied[0]}")
-    return others
+        sentences.insert(0, f"{alias} refuses {count}. {denied[0]}")
+    return sentences

@@ -100,10 +100,10 @@ def _with_ids(plan: Plan, marks: Mapping[str, Mark]) -> Plan:
 
     def pick_known(ranges: Sequence[Range]) -> tuple[Range, ...]:
         return tuple(
-            replace(it, remote_topic_id=marks[it.remote_topic].remote_topic_id)
-            if it.remote_topic in marks and not it.remote_topic_id
-            else it
-            for it in ranges
+            replace(range_, remote_topic_id=marks[range_.remote_topic].remote_topic_id)
+            if range_.remote_topic in marks and not range_.remote_topic_id
+            else range_
+            for range_ in ranges
         )
 
     return replace(plan, ranges=pick_known(plan.ranges), pins=pick_known(plan.pins))
@@ -198,7 +198,9 @@ def _free(
     """The ids of the remote topics that the plan copies to for the first time, and that the flow has not created."""
     marks = run.ledger.marks()
     created = created | {name for name, mark in marks.items() if mark.created}
-    first = {it.remote_topic for it in plan.ranges if it.start < it.end} & ids.keys() - created
+    first = {
+        range_.remote_topic for range_ in plan.ranges if range_.start < range_.end
+    } & ids.keys() - created
     ends = run.ledger.target_ends(Topic(name, ids[name], 1) for name in first)
     return {ids[name] for name in first - {tp.topic for tp in ends}} - {""}
 
@@ -210,5 +212,8 @@ def _taken_topics(
     if not topic_ids:
         return {}
     marked = run.ledger.mark_times()
-    own = {it: MarkOf(marked[it], run.flow.name) if it in marked else NEVER for it in topic_ids}
+    own = {
+        topic_id: MarkOf(marked[topic_id], run.flow.name) if topic_id in marked else NEVER
+        for topic_id in topic_ids
+    }
     return marks_in_other_ledgers(run.flow, target, own)

@@ -66,8 +66,8 @@ def _see_positions_gone(run: RunContext, remote_topics: Collection[str]) -> None
     """Positions in deleted topics would block copying to the new ones."""
     flow, void = run.flow, run.ledger.released_topics() | {""}
     positions = read_positions(flow.target, flow.name)
-    there = {tp.topic for tp, position in positions.items() if position.remote_topic_id in void}
-    left = sorted(there & set(remote_topics))
+    remaining = {tp.topic for tp, position in positions.items() if position.remote_topic_id in void}
+    left = sorted(remaining & set(remote_topics))
     if left:
         raise _StillThere(
             f"{left[0]} was deleted, and its positions are still there.",

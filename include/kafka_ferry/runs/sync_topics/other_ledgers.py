@@ -89,4 +89,4 @@ def _marks(flow: Flow, ledger: str, topic_ids: Collection[str]) -> dict[str, Mar
         elif isinstance(entry, ReleaseEntry):
             for released in entry.remote_topics:
                 marks.get(released.remote_topic_id, {}).pop(entry.flow, None)
-    return {topic_id: min(found.values()) for topic_id, found in marks.items() if found}
+    return {topic_id: min(by_flow.values()) for topic_id, by_flow in marks.items() if by_flow}

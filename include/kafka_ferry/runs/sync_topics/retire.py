@@ -38,20 +38,23 @@ def with_missing(
     missing = missing_topics(flow, state.source.names, state.ledger.copied, state.ledger.marks)
     if not missing:
         return state
-    there, refused = target.readable_topics(missing.values())
+    existing, refused = target.readable_topics(missing.values())
     unknown = state.unknown
     try:
-        shared = other_flows_into(flow, target, there) if there else {}
+        shared = other_flows_into(flow, target, existing) if existing else {}
     except FerryError as error:
-        shared = dict.fromkeys(there, NOBODY_KNOWS)
-        unknown += (f"Which other flows copy to {', '.join(sorted(there))} is unknown. {error}",)
+        shared = dict.fromkeys(existing, NOBODY_KNOWS)
+        unknown += (f"Which other flows copy to {', '.join(sorted(existing))} is unknown. {error}",)
     return replace(
         state,
         source=replace(state.source, gone=frozenset(source.unknown(missing))),
         target=replace(
             state.target,
-            topics={**state.target.topics, **there},
-            refused={**state.target.refused, **{name: str(it) for name, it in refused.items()}},
+            topics={**state.target.topics, **existing},
+            refused={
+                **state.target.refused,
+                **{name: str(refusal) for name, refusal in refused.items()},
+            },
         ),
         other_flows=replace(state.other_flows, shared=shared),
         unknown=unknown,
@@ -76,17 +79,17 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
     is_wanted = run.flow.on_source_topic_deleted == "retire"
     # Only the ledger says what the flow has created, and as whose copy.
     due = [
-        it
-        for it in planned
+        copy
+        for copy in planned
         if is_wanted
-        and _is_created(marks.get(it.remote_topic), it)
-        and missed.get(it.remote_topic_id, now) + after <= now
+        and _is_created(marks.get(copy.remote_topic), copy)
+        and missed.get(copy.remote_topic_id, now) + after <= now
     ]
     strange = [
-        f"{it.remote_topic}: not deleted, since the flow does not say on.source.topic.deleted: retire, or the ledger "
-        f"does not say that the flow has created it for {it.topic}, or that the source lacked that topic for so long."
-        for it in planned
-        if it not in due
+        f"{copy.remote_topic}: not deleted, since the flow does not say on.source.topic.deleted: retire, or the ledger "
+        f"does not say that the flow has created it for {copy.topic}, or that the source lacked that topic for so long."
+        for copy in planned
+        if copy not in due
     ]
     return [*strange, *(_delete(run, target, plan, due) if due else ())]
 
@@ -106,14 +109,14 @@ def _delete(
     cluster_id = source.cluster_id()
     if cluster_id != plan.source_cluster_id:
         moved = f"since {run.flow.source.alias} is another cluster by now ({cluster_id})."
-        return [f"{it.remote_topic}: not deleted, {moved}" for it in due]
+        return [f"{copy.remote_topic}: not deleted, {moved}" for copy in due]
     gone = source.unknown([retirement.topic for retirement in due])
     back = [
-        f"{it.remote_topic}: not deleted, since {it.topic} is on the source again."
-        for it in due
-        if it.topic not in gone
+        f"{copy.remote_topic}: not deleted, since {copy.topic} is on the source again."
+        for copy in due
+        if copy.topic not in gone
     ]
-    ids = {it.remote_topic: it.remote_topic_id for it in due if it.topic in gone}
+    ids = {copy.remote_topic: copy.remote_topic_id for copy in due if copy.topic in gone}
     released = run.ledger.released_topics()
     topics = [
         ReleasedTopic(remote_topic=name, remote_topic_id=topic_id)
@@ -131,7 +134,7 @@ def _delete(
 def _note_missed(run: RunContext, plan: Plan, known: Mapping[str, int]) -> None:
     """Record in the ledger since when topics are missing, and which are back."""
     flow = run.flow
-    missed = {it.remote_topic_id for it in plan.topics.retirements}
+    missed = {retirement.remote_topic_id for retirement in plan.topics.retirements}
     news = dict.fromkeys(missed - known.keys(), _judged_at())
     news |= dict.fromkeys(known.keys() - missed, 0)
     if news:

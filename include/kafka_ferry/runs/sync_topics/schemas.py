@@ -57,18 +57,18 @@ def planned_schemas(run: RunContext, plan: Plan) -> Plan:
         ConfigError: the registries' client is not installed, or its properties cannot be used.
         ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
     """
-    found = _mirror(run, plan, changes=False)
+    mirrored = _mirror(run, plan, changes=False)
     before = _parts_before(run)
-    rules = _rules(run.flow, plan, found.subjects, before)
-    names = found.mirror.names
+    rules = _rules(run.flow, plan, mirrored.subjects, before)
+    names = mirrored.mirror.names
     changes = SchemaChanges(
-        tuple(SchemaRegistration(at, names.remote(at.subject)) for at in found.mirror.missing),
-        tuple(found.mirror.settings),
-        tuple(TranslatedIds(*it) for it in sorted(rules.items())),
-        _digest(run.flow, found.known),
+        tuple(SchemaRegistration(at, names.remote(at.subject)) for at in mirrored.mirror.missing),
+        tuple(mirrored.mirror.settings),
+        tuple(TranslatedIds(*rule) for rule in sorted(rules.items())),
+        _digest(run.flow, mirrored.known),
     )
-    notes = [Note("", sentence) for sentence in _sentences(found)]
-    notes += _without_subjects(run.flow, rules, found.subjects)
+    notes = [Note("", sentence) for sentence in _sentences(mirrored)]
+    notes += _without_subjects(run.flow, rules, mirrored.subjects)
     return replace(
         plan,
         ranges=_with_rules(plan, rules),
@@ -88,15 +88,17 @@ def mirror_schemas(run: RunContext, plan: Plan) -> tuple[Plan, list[str]]:
     Raises:
         ConfigError, ClusterUnreachable, AccessDenied: as ``planned_schemas``.
     """
-    found = _mirror(run, plan, changes=True)
-    store_schemas(run.state, found.known)
-    if digest := _digest(run.flow, found.known):
+    mirrored = _mirror(run, plan, changes=True)
+    store_schemas(run.state, mirrored.known)
+    if digest := _digest(run.flow, mirrored.known):
         # Another run of the flow may mirror others while this one copies.
-        store_schemas(run.folder.files, found.known)
-    planned = {it.topic: parts_of(it.schema_ids) for it in plan.ranges if it.schema_ids}
-    rules = _rules(run.flow, plan, found.subjects, planned)
+        store_schemas(run.folder.files, mirrored.known)
+    planned = {
+        range_.topic: parts_of(range_.schema_ids) for range_ in plan.ranges if range_.schema_ids
+    }
+    rules = _rules(run.flow, plan, mirrored.subjects, planned)
     schemas = replace(plan.schemas, schema_ids_digest=digest)
-    return replace(plan, ranges=_with_rules(plan, rules), schemas=schemas), found.mirror.problems
+    return replace(plan, ranges=_with_rules(plan, rules), schemas=schemas), mirrored.mirror.problems
 
 
 def keep_late_schemas(run: RunContext) -> None:
@@ -104,9 +106,9 @@ def keep_late_schemas(run: RunContext) -> None:
     if run.flow.sync_schemas != "translate-ids":
         return
     outcomes = OutcomeFiles.read_all(run.folder.files)
-    late = {it.source_id: it for outcome in outcomes for it in outcome.late_schemas}
+    late = {schema.source_id: schema for outcome in outcomes for schema in outcome.late_schemas}
     stored = stored_schemas(run.state)
-    if new := [it for source_id, it in late.items() if source_id not in stored.ids]:
+    if new := [schema for source_id, schema in late.items() if source_id not in stored.ids]:
         store_schemas(run.state, replace(stored, schemas=(*stored.schemas, *new)))
 
 
@@ -134,12 +136,12 @@ def _mirror(run: RunContext, plan: Plan, *, changes: bool) -> _Mirrored:
         now = {it.source_id: it for it in mirror.mirrored.values()}
         before = {it.source_id: it for it in stored.schemas}
         # Records may still have ids whose subjects are gone; what the folder says of them is only a claim.
-        others = [it for source_id, it in before.items() if source_id not in now]
-        kept = tuple(still_mirrored(source, target, others))
+        former = [it for source_id, it in before.items() if source_id not in now]
+        kept = tuple(still_mirrored(source, target, former))
     digests = {it.source_id: it.source_digest for it in stored.schemas}
     replaced = {it for it, digest in mirror.digests.items() if digests.get(it, digest) != digest}
     moved = {it for it in now if it in before and now[it].target_id != before[it].target_id}
-    lost = {it.source_id for it in others} - {it.source_id for it in kept}
+    lost = {it.source_id for it in former} - {it.source_id for it in kept}
     return _Mirrored(
         mirror,
         frozenset(subjects),
@@ -161,7 +163,7 @@ def _without_subjects(
     """Which topics' records are still taken to hold ids although the source has no subject for them any more."""
     for topic, rule in sorted(rules.items()):
         by_subjects = parts_with_ids(flow, topic, subjects)
-        if gone := [f"{topic}-{it}" for it in parts_of(rule) if it not in by_subjects]:
+        if gone := [f"{topic}-{part}" for part in parts_of(rule) if part not in by_subjects]:
             yield Note(
                 topic,
                 f"the source's registry has no subject {' and '.join(gone)} any more. Records still get the target's "
@@ -170,22 +172,22 @@ def _without_subjects(
             )
 
 
-def _sentences(found: _Mirrored) -> Iterator[str]:
-    yield from found.mirror.problems
-    if found.moved:
-        listed = ", ".join(map(str, found.moved))
+def _sentences(mirrored: _Mirrored) -> Iterator[str]:
+    yield from mirrored.mirror.problems
+    if mirrored.moved:
+        listed = ", ".join(map(str, mirrored.moved))
         yield (
             f"The schemas {listed} of the source have other ids on the target than before: records that were "
             "copied before have ids that are not valid there any more. Was the target's registry recreated?"
         )
-    if found.replaced:
-        listed = ", ".join(map(str, found.replaced))
+    if mirrored.replaced:
+        listed = ", ".join(map(str, mirrored.replaced))
         yield (
             f"The ids {listed} are of other schemas in the source's registry than before, and records that are "
             "copied from now on get the ids of those. Was it recreated, or is it another registry?"
         )
-    if found.lost:
-        listed = ", ".join(map(str, found.lost))
+    if mirrored.lost:
+        listed = ", ".join(map(str, mirrored.lost))
         yield (
             f"The source's ids {listed} were mirrored before, and the registries do not both have those schemas "
             "under the same ids any more: records with such an id are looked up again while they are copied."
@@ -193,7 +195,7 @@ def _sentences(found: _Mirrored) -> Iterator[str]:
 
 
 def _with_rules(plan: Plan, rules: Mapping[str, str]) -> tuple[Range, ...]:
-    return tuple(replace(it, schema_ids=rules.get(it.topic, "")) for it in plan.ranges)
+    return tuple(replace(range_, schema_ids=rules.get(range_.topic, "")) for range_ in plan.ranges)
 
 
 def _rules(
@@ -210,10 +212,10 @@ def _rules(
         "target": flow.target.registry_properties()["url"],
         "on.unknown.schema": flow.on_unknown_schema,
     }
-    found = {}
+    rules = {}
     for topic in {range_.topic for range_ in plan.ranges}:
         if parts := parts_with_ids(flow, topic, subjects, before.get(topic, ())):
             text = json.dumps(how | {"parts": parts}, sort_keys=True)
             digest = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
-            found[topic] = f"{'+'.join(parts)} {digest}"
-    return found
+            rules[topic] = f"{'+'.join(parts)} {digest}"
+    return rules

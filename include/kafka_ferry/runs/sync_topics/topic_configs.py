@@ -113,9 +113,13 @@ class ConfigChanges:
                 before[change.remote_topic][change.name] = change.before
         sets = self.changes.set_configs
         self._append(
-            configs={it.remote_topic_id: dict(it.configs) for it in sets},
-            pending={it.remote_topic_id: before.get(it.remote_topic, {}) for it in sets},
-            creations={it.remote_topic: dict(it.configs) for it in self.changes.creations},
+            configs={planned.remote_topic_id: dict(planned.configs) for planned in sets},
+            pending={
+                planned.remote_topic_id: before.get(planned.remote_topic, {}) for planned in sets
+            },
+            creations={
+                planned.remote_topic: dict(planned.configs) for planned in self.changes.creations
+            },
         )
 
     def _new_topics(self) -> set[str]:
@@ -130,12 +134,12 @@ class ConfigChanges:
         """By remote topic's id, the configs that the flow has set there, or was about to, by its ledger."""
         applied = self.run.ledger.applied()
         return {
-            it.remote_topic_id: {
-                *applied.configs.get(it.remote_topic_id, ()),
-                *applied.pending.get(it.remote_topic_id, ()),
-                *applied.creations.get(it.remote_topic, ()),
+            planned.remote_topic_id: {
+                *applied.configs.get(planned.remote_topic_id, ()),
+                *applied.pending.get(planned.remote_topic_id, ()),
+                *applied.creations.get(planned.remote_topic, ()),
             }
-            for it in self.changes.set_configs
+            for planned in self.changes.set_configs
         }
 
     def create(self) -> dict[str, FerryError]:
@@ -144,13 +148,13 @@ class ConfigChanges:
         Returns:
             An error for each that could not be created, or that another client has created meanwhile.
         """
-        new = {it.remote_topic for it in self.changes.creations} - {*self._announced}
+        new = {planned.remote_topic for planned in self.changes.creations} - {*self._announced}
         errors: dict[str, FerryError] = {}
         left = list(self.changes.creations)
         while left:
             failed, again = self.target.create_topics(left, must_be_new=new), []
-            there = [name for name, error in failed.items() if exists_already(error)]
-            for name in topics_of_siblings(self.run, self.plan, there):
+            existing = [name for name, error in failed.items() if exists_already(error)]
+            for name in topics_of_siblings(self.run, self.plan, existing):
                 del failed[name]
             for creation in left:
                 name = creation.remote_topic
@@ -195,19 +199,21 @@ class ConfigChanges:
             An error for each new topic that would not keep the records' times.
         """
         created = {
-            it.remote_topic: it for it in self.changes.creations if it.remote_topic not in without
+            new_topic.remote_topic: new_topic
+            for new_topic in self.changes.creations
+            if new_topic.remote_topic not in without
         }
         expected: dict[str, dict[str, str | None]] = {
             name: dict(creation.configs) for name, creation in created.items()
         }
         for change in self.changes.config_changes:
             expected.setdefault(change.remote_topic, {})[change.name] = change.value
-        self.confirmed = there = self._read_back(expected)
-        errors = self._keep_times(there[name] for name in created if name in there)
+        self.confirmed = confirmed = self._read_back(expected)
+        errors = self._keep_times(confirmed[name] for name in created if name in confirmed)
         configs = {
-            config_key(there[name]): self._settled_configs(name, creation.configs, {})
+            config_key(confirmed[name]): self._settled_configs(name, creation.configs, {})
             for name, creation in created.items()
-            if name in there and config_key(there[name]) not in self._overtaken
+            if name in confirmed and config_key(confirmed[name]) not in self._overtaken
         }
         for sets in self.changes.set_configs:
             if sets.remote_topic in expected:
@@ -256,9 +262,9 @@ class ConfigChanges:
         self.run.project_ledger()
         self._overtaken = self.run.ledger.applied_since(self.plan.ledger_end, but_by=self.plan.run)
         names = {
-            it.remote_topic
-            for it in self.changes.set_configs
-            if it.remote_topic_id in self._overtaken
+            planned.remote_topic
+            for planned in self.changes.set_configs
+            if planned.remote_topic_id in self._overtaken
         }
         for change in self.changes.config_changes:
             if change.remote_topic in names:
@@ -268,10 +274,12 @@ class ConfigChanges:
         self.changes = replace(
             self.changes,
             config_changes=tuple(
-                it for it in self.changes.config_changes if it.remote_topic not in names
+                planned
+                for planned in self.changes.config_changes
+                if planned.remote_topic not in names
             ),
             set_configs=tuple(
-                it for it in self.changes.set_configs if it.remote_topic not in names
+                planned for planned in self.changes.set_configs if planned.remote_topic not in names
             ),
         )
 
@@ -302,11 +310,13 @@ class ConfigChanges:
         self, changes: Mapping[str, Sequence[ConfigChange]]
     ) -> dict[str, list[ConfigChange]]:
         """The changes that are still to be made: a plan may be hours old when it is approved."""
-        there = self.target.topics(changes) if changes else {}
+        topics = self.target.topics(changes) if changes else {}
         left = defaultdict(list)
-        ids = {it.remote_topic: it.remote_topic_id for it in self.changes.set_configs}
+        ids = {
+            planned.remote_topic: planned.remote_topic_id for planned in self.changes.set_configs
+        }
         for name, of_topic in changes.items():
-            topic = there.get(name)
+            topic = topics.get(name)
             if topic is None or config_key(topic) != ids.get(name):
                 for change in of_topic:
                     self._failures[name][change.name] = (
@@ -367,12 +377,12 @@ class ConfigChanges:
             name: str(value.value if isinstance(value, ConfigChange) else value)
             for name, value in values.items()
         }
-        said = self.run.flow.configs_of(self._sources.get(remote_topic, remote_topic))
+        flow_configs = self.run.flow.configs_of(self._sources.get(remote_topic, remote_topic))
         # What is optional is asked for last, so that it is never the reason to refuse what is not.
         suspects = [
             name
             for name, text in texts.items()
-            if (name, text) in self._refused or (is_of_tiers(name) and name not in said)
+            if (name, text) in self._refused or (is_of_tiers(name) and name not in flow_configs)
         ]
         try:
             refused = refused_values(values, refusal, suspects)
@@ -380,9 +390,9 @@ class ConfigChanges:
             return frozenset()
         for name, why in refused.items():
             self._refused.add((name, texts[name]))
-            advice = _CORRECT if name in said else _LEAVE_OUT
+            advice = _CORRECT if name in flow_configs else _LEAVE_OUT
             sentence = f"{remote_topic}: {name} could not be set. {why.message} {advice}"
-            if is_of_tiers(name) and name not in said:
+            if is_of_tiers(name) and name not in flow_configs:
                 self._note(
                     no_tiers(self.run.flow.target.alias)
                     if name == REMOTE_STORAGE
@@ -421,24 +431,24 @@ class ConfigChanges:
 
     def _read_back(self, expected: Mapping[str, Mapping[str, str | None]]) -> dict[str, Topic]:
         """The topics, once the brokers show what was set; configs that still differ are failures."""
-        there: dict[str, Topic] = {}
+        topics: dict[str, Topic] = {}
         unlike: dict[str, dict[str, str]] = {}
         for pause_s in _PAUSES_S if expected else ():
-            there = self.target.topics(expected)
+            topics = self.target.topics(expected)
             expected = {
                 name: configs
                 for name, configs in expected.items()
-                if name not in there or config_key(there[name]) not in self._overtaken
+                if name not in topics or config_key(topics[name]) not in self._overtaken
             }
             unlike = {
-                name: self._unlike(name, there.get(name), expected[name]) for name in expected
+                name: self._unlike(name, topics.get(name), expected[name]) for name in expected
             }
             if not any(unlike.values()):
-                return there
+                return topics
             time.sleep(pause_s)
-        for name in there:
+        for name in topics:
             self._failures[name] |= unlike[name]
-        return there
+        return topics
 
     def _unlike(
         self, remote_topic: str, topic: Topic | None, expected: Mapping[str, str | None]

@@ -145,12 +145,12 @@ def _epochs(flow: Flow, remote_topic: str, targets: Mapping[int, LogRecords]) ->
     }
     try:
         with connect(flow.target) as cluster:
-            found = retry(lambda: epochs_before(cluster, ends)) if ends else {}
+            epochs = retry(lambda: epochs_before(cluster, ends)) if ends else {}
     except FerryError as error:
         # Not every broker that speaks Kafka's protocol has leader epochs.
         log.warning("The leader epochs of %s are not known: %s", remote_topic, error)
         return {}
-    return {tp.partition: epoch for tp, epoch in found.items()}
+    return {tp.partition: epoch for tp, epoch in epochs.items()}
 
 
 def _refuted_offsets(
@@ -179,14 +179,14 @@ def _read_back(
     """
     claims = [RangeClaim.of(range_) for range_ in ranges]
     ((_, recount),) = recount_here(flow.target, [(target, claims, None)])
-    for range_, found in zip(ranges, recount.ranges, strict=True):
-        if found.records != range_.records:
+    for range_, range_recount in zip(ranges, recount.ranges, strict=True):
+        if range_recount.records != range_.records:
             raise FerryError(
-                f"{target} on {flow.target.alias} no longer has what was compared: {found.records} of "
+                f"{target} on {flow.target.alias} no longer has what was compared: {range_recount.records} of "
                 f"{range_.records} records.",
                 advice="Try again.",
             )
-        yield range_.model_copy(update={"digest": found.digest})
+        yield range_.model_copy(update={"digest": range_recount.digest})
 
 
 def mark_owned(flow: Flow, run: str, aligned: Aligned) -> None:
@@ -197,25 +197,25 @@ def mark_owned(flow: Flow, run: str, aligned: Aligned) -> None:
 
 
 def ranges_of(
-    pair: Pair, number: int, found: Alignment, source: LogRecords, target: LogRecords | None
+    pair: Pair, number: int, alignment: Alignment, source: LogRecords, target: LogRecords | None
 ) -> Iterator[CopiedRange]:
     """The ledger's ranges for what was found, each with a limited number of segments.
 
     Args:
         pair: the topic.
         number: the partition.
-        found: the aligned runs.
+        alignment: the aligned runs.
         source: the source's records.
         target: the target's; None where they lie in other partitions.
     """
     assert pair.source
     assert pair.remote
     compared = ((target.first, target.end),) if target and target.first < target.end else ()
-    start = found.start
-    for first in range(0, max(1, len(found.segments)), _MAX_SEGMENTS):
-        segments = found.segments[first : first + _MAX_SEGMENTS]
-        after = found.segments[first + _MAX_SEGMENTS : first + _MAX_SEGMENTS + 1]
-        end = after[0].source if after else found.end
+    start = alignment.start
+    for first in range(0, max(1, len(alignment.segments)), _MAX_SEGMENTS):
+        segments = alignment.segments[first : first + _MAX_SEGMENTS]
+        after = alignment.segments[first + _MAX_SEGMENTS : first + _MAX_SEGMENTS + 1]
+        end = after[0].source if after else alignment.end
         records = sum(segment.records for segment in segments)
         yield CopiedRange(
             topic=pair.topic,
@@ -229,10 +229,10 @@ def ranges_of(
             # Of all batches that were read, their part: they hold duplicates too.
             bytes=target.bytes * records // len(target) if target and records else 0,
             batches=0,
-            reasons=_reasons(found, source, start, end, records),
+            reasons=_reasons(alignment, source, start, end, records),
             segments=tuple(map(Segment._make, segments)),
             digest="",
-            leader_epoch=found.leader_epoch,
+            leader_epoch=alignment.leader_epoch,
             adopted=records,
             # In the last one: what the ledger knows of the log ascends.
             compared=() if after else compared,
@@ -241,12 +241,12 @@ def ranges_of(
 
 
 def _reasons(
-    found: Alignment, source: LogRecords, start: int, end: int, records: int
+    alignment: Alignment, source: LogRecords, start: int, end: int, records: int
 ) -> dict[str, int]:
     markers = source.markers
     control = int(markers.searchsorted(end) - markers.searchsorted(start))
     aborted = 0
-    if found.aborted:
+    if alignment.aborted:
         aborted = int(source.aborted[source.below(start) : source.below(end)].sum())
     left = end - start - records - control - aborted
     counts = {Reason.CONTROL: control, Reason.ABORTED: aborted, Reason.COMPACTED: left}

@@ -94,7 +94,7 @@ class Aligner:
         assert pair.source
         assert pair.remote
         known = self._known_ends(pair)
-        found = dict[int, Alignment]()
+        alignments = dict[int, Alignment]()
         sources, targets = dict[int, LogRecords](), dict[int, LogRecords]()
         for number in range(pair.remote.partitions):
             position = pair.position(number)
@@ -127,8 +127,8 @@ class Aligner:
             except Misaligned as error:
                 raise Misaligned(f"partition {number}: {error}") from None
             if alignment:
-                found[number], sources[number], targets[number] = alignment, source, target
-        return replace(self._alignment_of(pair, found, sources, targets), is_whole=True)
+                alignments[number], sources[number], targets[number] = alignment, source, target
+        return replace(self._alignment_of(pair, alignments, sources, targets), is_whole=True)
 
     def _known_ends(self, pair: Pair) -> dict[int, LedgerEnd]:
         """For each partition of ``pair``, up to where the ledger knows all records of the remote topic."""
@@ -151,14 +151,17 @@ class Aligner:
         Raises:
             Misaligned: it has: the flow would copy that a second time.
         """
-        said, deleted = self._positions.get(source), target.start - reached.offset - reached.is_own
-        if said is None or said <= offset or deleted <= 0:
+        copied, deleted = (
+            self._positions.get(source),
+            target.start - reached.offset - reached.is_own,
+        )
+        if copied is None or copied <= offset or deleted <= 0:
             return
         records = read_log(self._source, source, since=offset)
-        again = int((~records.aborted[: records.below(said)]).sum())
+        again = int((~records.aborted[: records.below(copied)]).sum())
         if again:
             raise Misaligned(
-                f"partition {source.partition}: the position of the other mirror is {said}, this flow's is {offset}, "
+                f"partition {source.partition}: the position of the other mirror is {copied}, this flow's is {offset}, "
                 f"and what was written to the target in between is deleted there: the source still has {again} of "
                 "these records, which would be copied a second time"
             )
@@ -180,26 +183,26 @@ class Aligner:
             self._copies(TopicPartition(pair.remote_topic, number))
             for number in range(pair.remote.partitions)
         ]
-        asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
-        found = align_spread(sources, targets, asked, compacted=_is_compacted(pair))
+        positions = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
+        alignments = align_spread(sources, targets, positions, compacted=_is_compacted(pair))
         for number, target in enumerate(targets):
             if len(target):
                 # Of others' records: what is copied of this partition goes after them, once the source has it.
                 source = sources.setdefault(number, no_records())
-                found.setdefault(number, Alignment(source.start, source.start))
+                alignments.setdefault(number, Alignment(source.start, source.start))
         reason = (
             "its records are in other partitions than on the source, so they cannot be matched."
         )
-        aligned = self._alignment_of(pair, found, sources, dict(enumerate(targets)), reason)
+        aligned = self._alignment_of(pair, alignments, sources, dict(enumerate(targets)), reason)
         return replace(aligned, is_whole=True)
 
     def _is_past(self, pair: Pair) -> bool:
         """Whether the flow is nowhere before the other mirror's positions: that one has copied nothing since."""
         assert pair.source
         for number in range(pair.source.partitions):
-            said = self._positions.get(TopicPartition(pair.topic, number))
+            mirror_position = self._positions.get(TopicPartition(pair.topic, number))
             own = pair.position(number)
-            if said and (own is None or own.offset < said):
+            if mirror_position and (own is None or own.offset < mirror_position):
                 return False
         return True
 
@@ -213,7 +216,7 @@ class Aligner:
     def _alignment_of(
         self,
         pair: Pair,
-        found: Mapping[int, Alignment],
+        alignments: Mapping[int, Alignment],
         sources: Mapping[int, LogRecords],
         targets: Mapping[int, LogRecords],
         reason: str = "",
@@ -228,20 +231,22 @@ class Aligner:
                 doubled=alignment.doubled,
                 unknown=alignment.unknown,
             )
-            for number, alignment in found.items()
+            for number, alignment in alignments.items()
         )
-        if not found and pair.positions:
+        if not alignments and pair.positions:
             reason = "the flow continues in it already."
-        trusted = [number for number, alignment in found.items() if not alignment.is_compared]
-        state: TopicState = "ready" if found else "up to date"
+        trusted = [number for number, alignment in alignments.items() if not alignment.is_compared]
+        state: TopicState = "ready" if alignments else "up to date"
         if trusted:
-            state = "unproved" if len(trusted) == len(found) else "ready"
+            state = "unproved" if len(trusted) == len(alignments) else "ready"
             reason = f"no record is left to compare in {_numbers_text(trusted)}: the position there is only trusted."
-        if unkeyed := {number: it.unkeyed for number, it in found.items() if it.unkeyed}:
+        if unkeyed := {
+            number: result.unkeyed for number, result in alignments.items() if result.unkeyed
+        }:
             state = "unproved"
             reason = f"{reason} {_unkeyed_text(unkeyed)}".lstrip()
         handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
-        return Aligned(pair, handover, found, sources, targets)
+        return Aligned(pair, handover, alignments, sources, targets)
 
 
 def _why_not(pair: Pair) -> str:

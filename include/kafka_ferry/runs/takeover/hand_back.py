@@ -62,40 +62,40 @@ def hand_back(
         _stop_writers(flow, ledger)
     state = discover(flow, ledger)
     known = _stored_offsets(flow, topic)
-    records, told, marks = _handovers(flow, state, known)
+    records, handovers, marks = _handovers(flow, state, known)
     if dry_run:
-        return told
+        return handovers
     if marks:
         # Before MirrorMaker 2 gets positions: otherwise both would copy the same.
         entry = OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
         append_entry(flow, entry)
         # A late task may have begun before it could find that record, and may have moved positions.
         _stop_writers(flow, ledger)
-        records, told, _ = _handovers(flow, discover(flow, ledger), known)
+        records, handovers, _ = _handovers(flow, discover(flow, ledger), known)
     if not records:
-        return told
+        return handovers
     if not known and not _exists(flow, topic):
         creation = Creation(topic, PARTITIONS, flow.replication_factor, _COMPACTED)
         for error in ClusterControl(flow.target).create_topics([creation]).values():
             raise error
     append_records(flow.target, topic, records)
-    return [replace(t, state="given back") if t.state == "ready" else t for t in told]
+    return [replace(t, state="given back") if t.state == "ready" else t for t in handovers]
 
 
 def _handovers(
     flow: Flow, state: ClusterState, known: Mapping[TopicPartition, list[ConnectOffset]]
 ) -> tuple[list[NewRecord], list[TopicHandover], list[Mark]]:
     """The position records of all topics, what becomes of each, and the marks that are still to be written."""
-    records, told, marks = list[NewRecord](), list[TopicHandover](), list[Mark]()
+    records, handovers, marks = list[NewRecord](), list[TopicHandover](), list[Mark]()
     for pair in pairs_of(flow, state):
         if pair.remote is None:
             continue
         handover, of_topic = _hand_back(flow, pair, known)
-        told.append(handover)
+        handovers.append(handover)
         records += of_topic
         if handover.state != "refused" and not (pair.mark and pair.mark.given_back):
             marks.append(pair.own_mark(given_back=True))
-    return records, told, marks
+    return records, handovers, marks
 
 
 def _stop_writers(flow: Flow, ledger: LedgerTable) -> None:
@@ -124,24 +124,26 @@ def _hand_back(
                 pair, "it was recreated on one of the clusters since it was last copied."
             )
         source = TopicPartition(pair.topic, number)
-        there = known.get(source, [])
-        before = newest(there).get(source)
+        stored = known.get(source, [])
+        before = newest(stored).get(source)
         if before and before.next and before.next > position.offset:
             return _refusal(
                 pair,
                 f"MirrorMaker 2 is already at {before.next} in partition {number}, and this flow at "
                 f"{position.offset}. Take it over first (--from mm2).",
             )
-        if all(offset.next == (position.offset or None) for offset in there) and (
-            there or not position.offset
+        if all(offset.next == (position.offset or None) for offset in stored) and (
+            stored or not position.offset
         ):
             continue
         value = value_of(position.offset)
-        keys: list[tuple[bytes, int | None]] = [(o.key, o.partition) for o in there]
+        keys: list[tuple[bytes, int | None]] = [(o.key, o.partition) for o in stored]
         keys = keys or [(key_of(source, flow.source.alias), None)]
         records += [NewRecord(key, value, at) for key, at in keys]
-        said = before.next if before else None
-        partitions.append(PartitionHandover(number, said, position.offset, position.offset))
+        mirror_position = before.next if before else None
+        partitions.append(
+            PartitionHandover(number, mirror_position, position.offset, position.offset)
+        )
     state: TopicState = "ready" if records else "up to date"
     return TopicHandover(pair.topic, pair.remote_topic, state, "", tuple(partitions)), records
 

@@ -46,14 +46,14 @@ def wait_for_members(cluster: Cluster, group: str, mirror: str) -> None:
     deadline = time.monotonic() + _SESSION_S
     with GroupControl(cluster) as groups:
         while True:
-            seen = groups.describe([group])[group]
-            if not isinstance(seen, Group):
-                raise seen
-            if seen.idle:
+            result = groups.describe([group])[group]
+            if not isinstance(result, Group):
+                raise result
+            if result.idle:
                 return
             if time.monotonic() > deadline:
                 raise FerryError(
-                    f"{mirror} still runs: its group {group} on {cluster.alias} is {seen.state}.",
+                    f"{mirror} still runs: its group {group} on {cluster.alias} is {result.state}.",
                     advice="Stop it, and make sure that nothing starts it again.",
                 )
             time.sleep(_PAUSE_S)
@@ -96,5 +96,7 @@ def _heartbeat(flow: Flow, target: ClusterControl) -> int:
         return 0
     key = Heartbeat(flow.source.alias, flow.target.alias, 0).key()
     records, _ = newest_records(flow.target, _HEARTBEATS, topic.partitions)
-    found = [Heartbeat.read(key, r.value).timestamp for r in records if r.key == key and r.value]
-    return max(found, default=0)
+    timestamps = [
+        Heartbeat.read(key, r.value).timestamp for r in records if r.key == key and r.value
+    ]
+    return max(timestamps, default=0)

@@ -60,9 +60,9 @@ class MirroredOffsets:
             return []
         with GroupControl(self._flow.target) as groups:
             committed = groups.committed_offsets(
-                [Group(name) for name in {it.group for it in suspects}]
+                [Group(name) for name in {suspect.group for suspect in suspects}]
             )
-        found = {}
+        refuted = {}
         for checkpoint in suspects:
             offsets = committed[checkpoint.group]
             if isinstance(offsets, FerryError):
@@ -70,8 +70,8 @@ class MirroredOffsets:
             now = offsets.get(checkpoint.target)
             # A consumer that has read anything commits a leader epoch too; MirrorMaker 2 does not.
             if now and now.offset == checkpoint.downstream and now.leader_epoch < 0:
-                found[checkpoint.group, checkpoint.target] = checkpoint
-        return list(found.values())
+                refuted[checkpoint.group, checkpoint.target] = checkpoint
+        return list(refuted.values())
 
     @cached_property
     def _checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -96,6 +96,10 @@ def _read(records: TopicRecords) -> Iterator[Checkpoint]:
 
 
 def _is_refuted(checkpoint: Checkpoint, records: OffsetMap) -> bool:
-    found = records.translate(checkpoint.upstream)
+    translated = records.translate(checkpoint.upstream)
     # A clamped answer says nothing of the records.
-    return found is not None and found.kind != "clamped" and found.offset < checkpoint.downstream
+    return (
+        translated is not None
+        and translated.kind != "clamped"
+        and translated.offset < checkpoint.downstream
+    )

@@ -102,15 +102,15 @@ class MirrorMaker1:
         """
         options = {"--whitelist": self.whitelist, "--blacklist": self.blacklist}
         of_file = _lists_of(source)
-        given = options if any(text is not None for text in options.values()) else of_file
-        places = [place for place, text in given.items() if text is not None]
+        lists = options if any(text is not None for text in options.values()) else of_file
+        places = [place for place, text in lists.items() if text is not None]
         if len(places) != 1:
-            found = (
+            reason = (
                 f"{' and '.join(places)} are given" if places else "no option or file selects any"
             )
             advice = f"Give exactly one of {', '.join({**options, **of_file})}."
-            raise config_error(source.file, Problem("topics", found, advice))
-        if given is options:
+            raise config_error(source.file, Problem("topics", reason, advice))
+        if lists is options:
             return mirrored_topics(self.whitelist, self.blacklist)
         return mirrored_topics(_pattern(source.whitelist), _pattern(source.blacklist))
 

@@ -72,8 +72,8 @@ def read_log(
 
 def _last_stable_offset(cluster: WireCluster, log: PartitionLog) -> int:
     with cluster.forgetting():
-        asked = ask_offsets(cluster, log.leader, {log.partition: LATEST}, READ_COMMITTED)
-        entry = asked.ask()[log.partition]
+        question = ask_offsets(cluster, log.leader, {log.partition: LATEST}, READ_COMMITTED)
+        entry = question.ask()[log.partition]
     if entry.error_code:
         doing = f"Asking where {log.partition} on {cluster.alias} ends"
         raise fault(entry.error_code, doing, Right.topic("READ", log.partition.topic))
@@ -128,9 +128,9 @@ class _Columns:
         self.aborted.extend([is_aborted] * len(records))
         self.epochs.extend([header.leader_epoch] * len(records))
         if with_keys:
-            found = [_key_of(record[3]) for record in records]
-            self.keys.extend([digest(key) for key, _ in found])
-            self.tombstones.extend([is_tombstone for _, is_tombstone in found])
+            keys = [_key_of(record[3]) for record in records]
+            self.keys.extend([digest(key) for key, _ in keys])
+            self.tombstones.extend([is_tombstone for _, is_tombstone in keys])
 
 
 def _key_of(content: bytes) -> tuple[bytes, bool]:

@@ -42,7 +42,7 @@ class _Records:
 
 
 def count_duplicates(
-    ledger: LedgerTable, run: str, ranges: Iterable[LedgerRange], there: Iterable[str]
+    ledger: LedgerTable, run: str, ranges: Iterable[LedgerRange], remote_ids: Iterable[str]
 ) -> dict[TopicPartition, int]:
     """How many records of each *source* partition a run has copied that another range has also copied.
 
@@ -50,26 +50,28 @@ def count_duplicates(
         ledger: the flow's ledger, projected.
         run: the run.
         ranges: its ranges.
-        there: the ids of the remote topics that exist.
+        remote_ids: the ids of the remote topics that exist.
     """
-    wanted_of = {TopicPartition(it.copied.topic, it.copied.partition): it.copied for it in ranges}
+    wanted_of = {
+        TopicPartition(entry.copied.topic, entry.copied.partition): entry.copied for entry in ranges
+    }
     if not wanted_of:
         return {}
     places = {source: places_of(copied.remote_topic) for source, copied in wanted_of.items()}
     ids = {copied.topic_id for copied in wanted_of.values()}
-    found: dict[TopicPartition, _Records] = defaultdict(_Records)
-    for span in spans_into(ledger, ids, there):
+    records_by_source: dict[TopicPartition, _Records] = defaultdict(_Records)
+    for span in spans_into(ledger, ids, remote_ids):
         of_range = wanted_of.get(span.source)
         if of_range is None or of_range.topic_id != span.topic_id:
             continue
-        records = found[span.source]
+        records = records_by_source[span.source]
         if span.rewound_from >= 0:
             records.cut(span.start)
         # A copy under another name has them too, and that is not twice.
         if span.remote_topic in places[span.source]:
             spans = records.own if span.run == run else records.others
-            spans += ((it.source, it.source + it.records) for it in span.segments)
-    return {source: records.twice for source, records in found.items()}
+            spans += ((entry.source, entry.source + entry.records) for entry in span.segments)
+    return {source: records.twice for source, records in records_by_source.items()}
 
 
 def _length(spans: Iterable[Span]) -> int:

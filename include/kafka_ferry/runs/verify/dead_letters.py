@@ -41,29 +41,29 @@ def look_up_letters(flow: Flow, ranges: Iterable[LedgerRange]) -> dict[RangeKey,
         flow: the flow.
         ranges: what is proved for the first time.
     """
-    asked = [entry for entry in ranges if entry.copied.letters]
-    if not asked:
+    with_letters = [entry for entry in ranges if entry.copied.letters]
+    if not with_letters:
         return {}
-    letters = [letter for entry in asked for letter in entry.copied.letters]
+    letters = [letter for entry in with_letters for letter in entry.copied.letters]
     first = min(letter.target for letter in letters)
     end = max(letter.target + letter.records for letter in letters)
     try:
-        start, there = _read(flow, first, end)
+        start, coordinates = _read(flow, first, end)
     except FerryError as error:
         log.warning("%s cannot be read: %s", flow.dead_letter_name, error)
-        return {entry.key: find_letters(entry, 0, {}, str(error)) for entry in asked}
-    return {entry.key: find_letters(entry, start, there) for entry in asked}
+        return {entry.key: find_letters(entry, 0, {}, str(error)) for entry in with_letters}
+    return {entry.key: find_letters(entry, start, coordinates) for entry in with_letters}
 
 
 def find_letters(
-    entry: LedgerRange, start: int, there: Mapping[int, Coordinates], unread: str = ""
+    entry: LedgerRange, start: int, coordinates: Mapping[int, Coordinates], unread: str = ""
 ) -> DeadLetters:
     """What there is of a range's letters.
 
     Args:
         entry: the range.
         start: the first offset of the dead letter topic.
-        there: by offset of the dead letter topic, whose record the letter there is.
+        coordinates: by offset of the dead letter topic, whose record the letter there is.
         unread: why it could not be read; "" if it was.
     """
     copied, missing, deleted = entry.copied, 0, 0
@@ -72,7 +72,7 @@ def find_letters(
             wanted = (copied.topic, str(copied.partition), str(source + number))
             if target + number < start:
                 deleted += 1
-            elif there.get(target + number) != tuple(it.encode() for it in wanted):
+            elif coordinates.get(target + number) != tuple(text.encode() for text in wanted):
                 missing += 1
     return DeadLetters(missing, deleted, unread)
 

@@ -76,8 +76,10 @@ def look_for_due(
     has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
     through = run.project_ledger() if has_ledger else 0
     proved = min(ledger.verified_through(), plan.ledger_end)
-    found = _due_ranges(ledger, plan, proved, through, everything=everything) if has_ledger else []
-    ranges = list(filter(_holds_offsets, found))
+    due_ranges = (
+        _due_ranges(ledger, plan, proved, through, everything=everything) if has_ledger else []
+    )
+    ranges = list(filter(_holds_offsets, due_ranges))
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
     if has_ledger and not plan.options.window:
@@ -87,12 +89,14 @@ def look_for_due(
     seamless, before = [*topics.values()], since
     if plan.options.window:
         shared = {choice.remote_topic for choice in plan.choices}
-        seamless = [it for it in seamless if it.name not in shared]
+        seamless = [topic for topic in seamless if topic.name not in shared]
         # Another run may have proved some of its ranges.
         before = min([since, *(entry.ledger_offset for entry in ranges)])
     ends = ledger_ends(run.flow, ledger, seamless, before=before) if has_ledger else {}
     boundaries = {tp: ends[tp] for tp in {entry.target for entry in ranges} & ends.keys()}
-    return Due(through, proved, since, ranges, topics, refused, boundaries, is_anything=bool(found))
+    return Due(
+        through, proved, since, ranges, topics, refused, boundaries, is_anything=bool(due_ranges)
+    )
 
 
 class Written(NamedTuple):
@@ -117,12 +121,12 @@ def find_written(
     topics = due.topics.values()
     ends, leaderless = log_ends_and_leaderless(flow, target, ledger, topics)
     names = ledger.topics() if plan.remarks.refused else {}
-    said = {(names.get(it.topic), it.partition) for it in plan.remarks.refused}
+    refusals = {(names.get(it.topic), it.partition) for it in plan.remarks.refused}
     refused = frozenset(
         TopicPartition(it.name, number)
         for it in topics
         for number in range(it.partitions)
-        if not said.isdisjoint({(it.name, number), (it.name, None)})
+        if not refusals.isdisjoint({(it.name, number), (it.name, None)})
     )
     unread = {
         tp: why
@@ -132,13 +136,13 @@ def find_written(
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
         # Other flows write there, and prove what they write; or the target's own producers do.
         return Written(unread=unread, refused=refused)
-    after, others = after_positions(flow, target, ledger, topics)
+    after, without_leader = after_positions(flow, target, ledger, topics)
     loud = {tp: end.ledger_end for tp, end in ends.items() if not end.is_quiet} | after
     # A partition that has failed may hold what an attempt has left.
     written |= {it.target for it in plan.ranges if it.preserved and it.start < it.end}
     return Written(
         {tp: end for tp, end in loud.items() if tp not in written},
-        dict.fromkeys(leaderless | others, _NO_LEADER) | unread,
+        dict.fromkeys(leaderless | without_leader, _NO_LEADER) | unread,
         refused,
     )
 
@@ -157,8 +161,8 @@ def _shortened(
         if not short:
             break
         time.sleep(pause_s)
-        asked = [it for it in topics if it.name in {tp.topic for tp in short}]
-        now = log_ends(flow, target, ledger, asked)
+        short_topics = [topic for topic in topics if topic.name in {tp.topic for tp in short}]
+        now = log_ends(flow, target, ledger, short_topics)
         short = {tp: now[tp] for tp in short if tp in now and now[tp].lacks_end}
     kept = preserved_ends(flow, target, ledger, topics)
     short |= {tp: end for tp, end in kept.items() if end.is_cut}
@@ -179,9 +183,9 @@ def _due_ranges(
     """
     if plan.options.window:
         # The other ranges are for the flow's own runs, which may be copying at this moment.
-        known = [it.ledger_offset for it in ledger.ranges(since=since, of_run=plan.run)]
-        found = ledger.ranges_in_topic(min([since, *known]), through)
-        return [entry for entry in found if entry.run == plan.run and entry.window]
+        known = [range_.ledger_offset for range_ in ledger.ranges(since=since, of_run=plan.run)]
+        entries = ledger.ranges_in_topic(min([since, *known]), through)
+        return [entry for entry in entries if entry.run == plan.run and entry.window]
     # A run that was planned again continues where its first plan was verified.
     ranges, wanted = ledger.ranges_in_topic(0 if everything else since, through), plan.options
     return [

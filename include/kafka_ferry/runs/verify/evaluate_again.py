@@ -55,29 +55,32 @@ def ranges_to_evaluate(
     if flow.verify_transforms == 0 or not flow.transform:
         return []
     changed = [entry for entry in ranges if entry.copied.transform and entry.copied.digest]
-    rules = {topic: flow.fingerprint_of(topic) for topic in {it.copied.topic for it in changed}}
+    rules = {
+        topic: flow.fingerprint_of(topic)
+        for topic in {changed_range.copied.topic for changed_range in changed}
+    }
     schema_ids = {range_.topic: range_.schema_ids for range_ in plan.ranges}
 
     def is_as_now(copied: CopiedRange) -> bool:
-        there = topics.get(copied.remote_topic)
+        existing = topics.get(copied.remote_topic)
         ids = schema_ids.get(copied.topic, copied.schema_ids)
         return (
-            there is not None
-            and copied.remote_topic_id in ("", there.topic_id)
+            existing is not None
+            and copied.remote_topic_id in ("", existing.topic_id)
             and (copied.transform, copied.schema_ids) == (rules[copied.topic], ids)
         )
 
-    found = [entry for entry in changed if is_as_now(entry.copied)]
+    candidates = [entry for entry in changed if is_as_now(entry.copied)]
     if flow.verify_transforms == "all":
-        return found
-    found.sort(key=lambda entry: _shuffle_key(run, entry))
+        return candidates
+    candidates.sort(key=lambda entry: _shuffle_key(run, entry))
     of_topic = Counter[str]()
     turns = []
-    for entry in found:
+    for entry in candidates:
         turns.append(of_topic[entry.copied.topic])
         of_topic[entry.copied.topic] += 1
-    order = sorted(range(len(found)), key=turns.__getitem__)
-    return [found[at] for at in order[: flow.verify_transforms]]
+    order = sorted(range(len(candidates)), key=turns.__getitem__)
+    return [candidates[at] for at in order[: flow.verify_transforms]]
 
 
 def evaluate_chosen(
@@ -100,8 +103,8 @@ def evaluate_chosen(
     flow = run.flow
     schemas = stored_schemas(run.state) if flow.sync_schemas == "translate-ids" else None
     is_whole = flow.verify_transforms == "all"
-    asked = [range_to_evaluate(flow, run.run_id, entry, whole=is_whole) for entry in chosen]
-    return evaluate_all(spark(), flow, asked, schemas)
+    to_evaluate = [range_to_evaluate(flow, run.run_id, entry, whole=is_whole) for entry in chosen]
+    return evaluate_all(spark(), flow, to_evaluate, schemas)
 
 
 def range_to_evaluate(
@@ -126,10 +129,10 @@ def range_to_evaluate(
             transform=copied.transform,
             schema_ids=copied.schema_ids,
         ),
-        tuple(part for it in copied.segments if (part := it.within(start, end))),
+        tuple(part for segment in copied.segments if (part := segment.within(start, end))),
         copied.letters,
         sum(copied.reasons.get(reason, 0) for reason in _NOT_THE_RULES)
-        - sum(it.records for it in copied.letters),
+        - sum(segment.records for segment in copied.letters),
         f"{flow.rule_name(copied.topic)} for {copied.topic}-{copied.partition}",
     )
 

@@ -30,17 +30,21 @@ def recount_partitions(
     spark: SparkSource, flow: Flow, stored: StoredRecounts | None, claims: Claims
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recount of each target partition; from the run's folder if it was made for exactly these claims."""
-    found = stored.of(claims) if stored else {}
-    missing = {tp: asked for tp, asked in claims.items() if tp not in found}
+    recounts = stored.of(claims) if stored else {}
+    missing = {tp: of_partition for tp, of_partition in claims.items() if tp not in recounts}
     # Where the run has copied nothing, there is little to read.
-    quick = {tp for tp, asked in missing.items() if all(claim.is_boundary for claim in asked)}
+    quick = {
+        tp
+        for tp, of_partition in missing.items()
+        if all(claim.is_boundary for claim in of_partition)
+    }
     for tp in sorted(quick):
-        found |= _recount_quickly(flow, tp, missing.pop(tp))
+        recounts |= _recount_quickly(flow, tp, missing.pop(tp))
     if missing:
         from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
 
-        found |= recount_all(spark(), flow, missing)
-    return found
+        recounts |= recount_all(spark(), flow, missing)
+    return recounts
 
 
 def recount_now(
@@ -56,40 +60,46 @@ def recount_now(
     What was read does not count where the log has lost its end since, also if it has grown again; nor, if it was read
     some time ago, where no leader says so.
     """
-    found = recount_partitions(spark, flow, stored, claims)
+    recounts = recount_partitions(spark, flow, stored, claims)
     names = sorted({tp.topic for tp in claims})
     logs = target.log_bounds(
         [topics[name] for name in names], "read_uncommitted", wait_s=flow.partition_wait_ms / 1000
     )
     ends = {tp: max(claim.log_end for claim in of_tp) for tp, of_tp in claims.items()}
-    doubtful = _truncated_since(flow, ends, found)
+    doubtful = _truncated_since(flow, ends, recounts)
     doubtful |= {tp for tp in claims if (logs[tp].end < ends[tp] if tp in logs else bool(stored))}
     if doubtful:
-        found |= recount_partitions(spark, flow, None, {tp: claims[tp] for tp in sorted(doubtful)})
+        recounts |= recount_partitions(
+            spark, flow, None, {tp: claims[tp] for tp in sorted(doubtful)}
+        )
     return {
         tp: as_of(logs[tp].start, claims[tp], of_tp) if tp in logs else of_tp
-        for tp, of_tp in found.items()
+        for tp, of_tp in recounts.items()
     }
 
 
 def _truncated_since(
     flow: Flow,
     ends: Mapping[TopicPartition, int],
-    found: Mapping[TopicPartition, PartitionRecount],
+    recounts: Mapping[TopicPartition, PartitionRecount],
 ) -> set[TopicPartition]:
     """The partitions whose logs have lost what was read of them, by its leader epoch (KIP-320).
 
     Args:
         flow: the flow.
         ends: by *target* partition, where its log ended then at least.
-        found: what was found then.
+        recounts: what was found then.
     """
-    epochs = {tp: it.epoch for tp, it in found.items() if it.epoch >= 0}
+    epochs = {tp: recount.epoch for tp, recount in recounts.items() if recount.epoch >= 0}
     if not epochs:
         return set()
     with connect(flow.target) as cluster:
         now = retry(lambda: epoch_ends(cluster, epochs))
-    return {tp for tp, there in now.items() if there.epoch != epochs[tp] or there.end < ends[tp]}
+    return {
+        tp
+        for tp, epoch_end in now.items()
+        if epoch_end.epoch != epochs[tp] or epoch_end.end < ends[tp]
+    }
 
 
 def _recount_quickly(

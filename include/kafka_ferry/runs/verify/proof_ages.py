@@ -49,10 +49,10 @@ class ProofAges:
 
     def by_partition(self) -> dict[TopicPartition, int]:
         """When the oldest proof of each *target* partition was last read back, in milliseconds since 1970."""
-        found = np.full(len(self.names), _GONE, np.int64)
-        np.minimum.at(found, self.partitions, self.proved_at)
+        oldest = np.full(len(self.names), _GONE, np.int64)
+        np.minimum.at(oldest, self.partitions, self.proved_at)
         return {
-            tp: int(at) for tp, at in zip(self.names, found.tolist(), strict=True) if at != _GONE
+            tp: int(at) for tp, at in zip(self.names, oldest.tolist(), strict=True) if at != _GONE
         }
 
     def entries(self) -> list[ProvedEntry]:
@@ -63,7 +63,9 @@ class ProofAges:
         sizes = np.zeros(len(offsets), np.int64)
         np.add.at(sizes, inverse, self.bytes)
         columns = (offsets, sizes, self.proved_at[firsts])
-        return [ProvedEntry(*row) for row in zip(*(it.tolist() for it in columns), strict=True)]
+        return [
+            ProvedEntry(*row) for row in zip(*(column.tolist() for column in columns), strict=True)
+        ]
 
 
 def proof_ages(ledger: LedgerTable, target: ClusterControl) -> ProofAges:
@@ -102,8 +104,8 @@ def ages_of(
     released = ledger.released_topics()
     starts = []
     for tp, topic_id in ranges.names:
-        there = topics.get(tp.topic)
-        is_same = there and topic_id in ("", there.topic_id) and topic_id not in released
+        existing = topics.get(tp.topic)
+        is_same = existing and topic_id in ("", existing.topic_id) and topic_id not in released
         start = logs[tp].start if is_same and tp in logs else _GONE
         starts.append(0 if tp.topic in hidden else start)
     alive = ranges.target_ends > np.array(starts, np.int64)[ranges.partitions]
@@ -118,11 +120,11 @@ def ages_of(
 
 def _proof_times(ledger: LedgerTable, offsets: Offsets) -> Offsets:
     """When the ledger's records at these offsets, all of them proved, were last read back."""
-    found = np.full(len(offsets), _GONE, np.int64)
+    times = np.full(len(offsets), _GONE, np.int64)
     for one in verifications(ledger):
         # The first one that has come past a range has read it.
-        fresh = (found == _GONE) & (offsets < one.through)
-        found[fresh] = one.proof.at
+        fresh = (times == _GONE) & (offsets < one.through)
+        times[fresh] = one.proof.at
         for start, end in one.again:
-            found[(offsets >= start) & (offsets < end)] = one.proof.at
-    return found
+            times[(offsets >= start) & (offsets < end)] = one.proof.at
+    return times

@@ -88,7 +88,7 @@ def recount_ranges(
     claims = _claims(by_target, ledger, boundaries)
     recounts = recount(claims)
     if is_backfill:
-        recounts = {tp: found._replace(beyond=0) for tp, found in recounts.items()}
+        recounts = {tp: result._replace(beyond=0) for tp, result in recounts.items()}
     if leaves_out(flow):
         recounts = without_locals(recounts, claims)
     else:
@@ -102,21 +102,23 @@ def recount_ranges(
     left = {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
     cut = {
         tp
-        for tp, found in recounts.items()
-        if _is_cut(found, claims[tp], boundaries.get(tp))
+        for tp, result in recounts.items()
+        if _is_cut(result, claims[tp], boundaries.get(tp))
         # A cleaner may have taken it, or a person has looked at what is missing and left it so.
         and tp not in left
         and not (tp.topic in compacted and not _is_hidden(flow, tp, boundaries[tp].offset - 1))
     } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
-    recounts = {tp: _within_boundary(found, claims[tp]) for tp, found in recounts.items()}
+    recounts = {tp: _within_boundary(result, claims[tp]) for tp, result in recounts.items()}
     unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
-    strangers = {it for found in recounts.values() for one in found.ranges for it in one.strangers}
+    strangers = {
+        it for result in recounts.values() for one in result.ranges for it in one.strangers
+    }
     # Writers that coordinators have forgotten since have written the ranges.
     own = strangers & {entry.producer_id for entry in ranges}
     own |= own_among(flow, ledger, strangers - own)
     rows = _range_rows(by_target, recounts, topics, accepted, boundaries, cut)
     return Recounted(
-        [_with_own_strangers(row, found, own) for row, found in rows] + unread,
+        [_with_own_strangers(row, result, own) for row, result in rows] + unread,
         [_range_row(entry, None) for entry in gone],
         recounts,
         frozenset(cut - by_target.keys()),
@@ -150,16 +152,16 @@ def _by_target(
     recounted, and cover nothing of a plan: a run fails where its own copy is gone, and does not
     fail forever for what an earlier run had copied.
     """
-    there: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
+    present: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
     gone = []
     for entry in ranges:
         topic = topics.get(entry.target.topic)
         went_to = entry.copied.remote_topic_id
         if topic and went_to in ("", topic.topic_id) and went_to not in released:
-            there[entry.target].append(entry)
+            present[entry.target].append(entry)
         else:
             gone.append(entry)
-    return there, gone
+    return present, gone
 
 
 def _claims(
@@ -185,16 +187,16 @@ def _claims(
 
 
 def _is_cut(
-    found: PartitionRecount, claims: Sequence[RangeClaim], reached: LedgerEnd | None
+    recount: PartitionRecount, claims: Sequence[RangeClaim], reached: LedgerEnd | None
 ) -> bool:
     """Whether the log lacks the flow's last record before the ranges.
 
     The plan has looked where the log ends. Where it was truncated since then, markers and the run's own records
     took the offsets of what is gone, and the ranges are whole.
     """
-    if reached is None or not reached.is_own or found.unread or not claims[0].is_boundary:
+    if reached is None or not reached.is_own or recount.unread or not claims[0].is_boundary:
         return False
-    return not (found.ranges[0].records or found.ranges[0].expired)
+    return not (recount.ranges[0].records or recount.ranges[0].expired)
 
 
 def _cut_since_takeover(
@@ -222,26 +224,26 @@ def _is_hidden(flow: Flow, partition: TopicPartition, offset: int) -> bool:
     return batch is not None and not batch.header.is_control and batch.header.records > 0
 
 
-def _within_boundary(found: PartitionRecount, claims: Sequence[RangeClaim]) -> PartitionRecount:
+def _within_boundary(recount: PartitionRecount, claims: Sequence[RangeClaim]) -> PartitionRecount:
     """What was found for the ranges alone.
 
     A batch across the boundary is none of the flow's, which end there: it is foreign in the range that follows.
     """
     if not (claims and claims[0].is_boundary):
-        return found
-    across, *ranges = found.ranges
+        return recount
+    across, *ranges = recount.ranges
     if not ranges:
-        return found._replace(ranges=(), beyond=found.beyond + across.foreign)
+        return recount._replace(ranges=(), beyond=recount.beyond + across.foreign)
     first = replace(
         ranges[0],
         foreign=ranges[0].foreign + across.foreign,
         strangers=(*ranges[0].strangers, *across.strangers),
     )
-    return found._replace(ranges=(first, *ranges[1:]))
+    return recount._replace(ranges=(first, *ranges[1:]))
 
 
-def _with_own_strangers(row: RangeRow, found: Recount, own: Collection[int]) -> RangeRow:
-    if not found.foreign or set(own).isdisjoint(found.strangers):
+def _with_own_strangers(row: RangeRow, recount: Recount, own: Collection[int]) -> RangeRow:
+    if not recount.foreign or set(own).isdisjoint(recount.strangers):
         return row
     return replace(row, recount=replace(row.recount, foreign_own=1))
 
@@ -258,17 +260,17 @@ def _range_rows(
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
         unread = recounts[tp].unread
-        for entry, found in zip(entries, recounts[tp].ranges, strict=True):
+        for entry, recount in zip(entries, recounts[tp].ranges, strict=True):
             is_cut = tp in cut and entry is entries[0]
-            row = _range_row(entry, found, topics[tp.topic], accepted, reached, unread, is_cut)
-            rows.append((row, found))
+            row = _range_row(entry, recount, topics[tp.topic], accepted, reached, unread, is_cut)
+            rows.append((row, recount))
             reached = max(reached, entry.copied.target_end)
     return rows
 
 
 def _range_row(
     entry: LedgerRange,
-    found: Recount | None,
+    recount: Recount | None,
     topic: Topic | None = None,
     accepted: AcceptedRanges = NOTHING_ACCEPTED,
     reached: int = 0,
@@ -277,7 +279,7 @@ def _range_row(
 ) -> RangeRow:
     return range_row(
         entry.copied,
-        found,
+        recount,
         run=entry.run,
         ledger_offset=entry.ledger_offset,
         target_is_compacted=topic is not None and topic.is_compacted,

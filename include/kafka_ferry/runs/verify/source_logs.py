@@ -36,7 +36,9 @@ def add_replaced(
         rows: the partitions that are verified.
         positions: the flow's, by *target* partition.
     """
-    at = {row: it for row in rows if (it := _epoch_position(row, positions))}
+    at = {
+        row: epoch_position for row in rows if (epoch_position := _epoch_position(row, positions))
+    }
     epochs = {_source(row): position.leader_epoch for row, position in at.items()}
     if not epochs:
         return list(rows)
@@ -47,10 +49,10 @@ def add_replaced(
         log.warning("Whether the source still holds what was copied was not looked up: %s", error)
         return list(rows)
     replaced = {
-        row: max(1, position.offset - there.end)
+        row: max(1, position.offset - epoch_end.end)
         for row, position in at.items()
-        if (there := ends.get(_source(row)))
-        and (there.epoch != position.leader_epoch or there.end < position.offset)
+        if (epoch_end := ends.get(_source(row)))
+        and (epoch_end.epoch != position.leader_epoch or epoch_end.end < position.offset)
     }
     return [replace(row, replaced=replaced.get(row, 0)) for row in rows]
 

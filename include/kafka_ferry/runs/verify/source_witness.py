@@ -90,21 +90,21 @@ def stretches(run: str, ranges: Iterable[LedgerRange]) -> list[Stretch]:
 
 def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
     """What the source says of a sample of the offsets without a record, by range."""
-    found: _Found = {}
+    witnesses: _Found = {}
     chosen = stretches(run.run_id, ranges)
     if not chosen:
-        return found
+        return witnesses
     try:
         with retry_for(_WAIT_S), connect(run.flow.source) as cluster:
-            leaders = cluster.leaders({it.source for it in chosen})
+            leaders = cluster.leaders({chosen_stretch.source for chosen_stretch in chosen})
             for stretch in chosen:
                 copied = stretch.entry.copied
                 if leaders[stretch.source].topic_id in ("", copied.topic_id):
-                    said, key = _witness(cluster, stretch), stretch.entry.key
-                    found[key] = found.get(key, SourceWitness()) + said
+                    witness, key = _witness(cluster, stretch), stretch.entry.key
+                    witnesses[key] = witnesses.get(key, SourceWitness()) + witness
     except FerryError as error:
         log.warning("What has no record on the target was not looked up on the source: %s", error)
-    return found
+    return witnesses
 
 
 def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[LedgerRange]:
@@ -113,19 +113,19 @@ def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[Ledg
     What they say is true then, whoever has written them into the ledger. Of those that the source no longer has whole,
     or whose leader epoch is not known, that cannot be said.
     """
-    asked = [it for it in ranges if _is_empty(it.copied)]
-    if not asked:
+    empty = [range_ for range_ in ranges if _is_empty(range_.copied)]
+    if not empty:
         return []
     proved = []
     try:
         with retry_for(_WAIT_S), connect(run.flow.source) as cluster:
-            leaders = cluster.leaders({_source(it.copied) for it in asked})
-            for entry in asked:
+            leaders = cluster.leaders({_source(range_.copied) for range_ in empty})
+            for entry in empty:
                 copied = entry.copied
                 if leaders[_source(copied)].topic_id != copied.topic_id:
                     continue
-                said = _witness(cluster, Stretch(entry, copied.start, copied.end))
-                if not said.contradicted and said.witnessed == copied.end - copied.start:
+                witness = _witness(cluster, Stretch(entry, copied.start, copied.end))
+                if not witness.contradicted and witness.witnessed == copied.end - copied.start:
                     proved.append(entry)
     except FerryError as error:
         log.warning("Whether the source has records of empty ranges was not looked up: %s", error)
@@ -154,7 +154,7 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
     copied = entry.copied
     at = copied.start
     known = sorted((*copied.segments, *copied.letters))
-    present = [(it.source, it.source + it.records) for it in known]
+    present = [(segment.source, segment.source + segment.records) for segment in known]
     for start, end in (*present, (copied.end, copied.end)):
         if at < start:
             whole = Stretch(entry, at, start)
@@ -166,22 +166,26 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
 
 def _witness(cluster: WireCluster, stretch: Stretch) -> SourceWitness:
     """What the source's log has there now; nothing is said of what it has no more, or not yet again."""
-    there = partition_log(cluster, stretch.source)
-    at = first = max(stretch.start, there.start)
-    if first >= min(stretch.end, there.end):
+    source_log = partition_log(cluster, stretch.source)
+    at = first = max(stretch.start, source_log.start)
+    if first >= min(stretch.end, source_log.end):
         return SourceWitness()
     strange: list[int] = []
-    for batch, is_aborted in ended_batches(cluster, there, first, max_bytes=_ANSWER_BYTES):
+    for batch, is_aborted in ended_batches(cluster, source_log, first, max_bytes=_ANSWER_BYTES):
         header = batch.header
         if 0 <= stretch.entry.copied.leader_epoch < header.leader_epoch:
             break  # An unclean election has replaced what was copied.
         if header.base_offset < stretch.end and not (is_aborted or header.is_control):
-            strange += [it[0] for it in read_records(batch) if first <= it[0] < stretch.end]
+            strange += [
+                record[0] for record in read_records(batch) if first <= record[0] < stretch.end
+            ]
         at = min(header.next_offset, stretch.end)
         if at == stretch.end:
             break
-    said = f"offset {strange[0]} has a record on the source" if strange else ""
-    return SourceWitness(max(0, at - first), len(strange), (said,) if said else ())
+    contradiction = f"offset {strange[0]} has a record on the source" if strange else ""
+    return SourceWitness(
+        max(0, at - first), len(strange), (contradiction,) if contradiction else ()
+    )
 
 
 def _shuffle_key(run: str, stretch: Stretch) -> int:

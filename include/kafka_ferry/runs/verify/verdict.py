@@ -81,13 +81,13 @@ def _rows(
     flow: Flow, ledger: LedgerTable, moves: GroupMoves, topics: Iterable[str]
 ) -> list[GroupRow]:
     target = ClusterControl(flow.target)
-    found = target.topics(topics)
-    logs = target.log_bounds(found.values(), "read_uncommitted")
+    existing = target.topics(topics)
+    logs = target.log_bounds(existing.values(), "read_uncommitted")
     for _, move in moves.partitions("written", "unchanged"):
-        if move.target and move.target.topic in found and move.target not in logs:
+        if move.target and move.target.topic in existing and move.target not in logs:
             raise ClusterUnreachable(f"{move.target} on {target.alias} has no leader.")
     # Where records flow both ways, those of the target's own producers lie between the copies.
-    ids = {name: topic.topic_id for name, topic in found.items()}
+    ids = {name: topic.topic_id for name, topic in existing.items()}
     verified = {} if opposite_for(flow) else verified_ends(ledger, ids)
     return group_rows(moves, verified, logs)
 

@@ -59,7 +59,7 @@ class TopicProof:
 
 
 def proved_partitions(
-    partitions: Mapping[TopicPartition, TopicPartition], plan: Plan, found: Rows
+    partitions: Mapping[TopicPartition, TopicPartition], plan: Plan, rows: Rows
 ) -> Iterator[TopicPartition]:
     """The target's partitions that hold all that the source had.
 
@@ -69,10 +69,10 @@ def proved_partitions(
     Args:
         partitions: the source's partitions by the target's.
         plan: the run's plan.
-        found: what the verification found.
+        rows: what the verification found.
     """
     refused = {(refusal.topic, refusal.partition) for refusal in plan.remarks.refused}
-    off = _off(plan, found)
+    off = _off(plan, rows)
     for target, source in partitions.items():
         is_refused = refused & {(source.topic, None), (source.topic, source.partition)}
         if not is_refused and target not in off:
@@ -89,12 +89,12 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
         run: the run, whose ledger has all that it has copied.
     """
     folder = run.folder
-    plan, found = folder.plan(), folder.reconciliation()
-    verdict = found.verdict if found else None
-    if found is None or verdict is None or any(map(_spoils_all, verdict.expectations)):
+    plan, reconciliation = folder.plan(), folder.reconciliation()
+    verdict = reconciliation.verdict if reconciliation else None
+    if reconciliation is None or verdict is None or any(map(_spoils_all, verdict.expectations)):
         return []
     failed = {refusal.topic for refusal in plan.remarks.refused}
-    failed_remotely = {target.topic for target in _off(plan, found)}
+    failed_remotely = {target.topic for target in _off(plan, reconciliation)}
     window = plan.options.window
     ends: dict[str, dict[int, int]] = {}
     remote = {choice.topic: choice.remote_topic for choice in plan.choices} if not window else {}
@@ -123,18 +123,18 @@ def _spoils_all(expectation: ExpectationResult) -> bool:
     return expectation.raised is not None or bool(expectation.failed and expectation.source)
 
 
-def _off(plan: Plan, found: Rows) -> set[TopicPartition]:
+def _off(plan: Plan, rows: Rows) -> set[TopicPartition]:
     """The target's partitions that are not proved to hold what they should."""
     off = {
-        row.target for row in found.ranges if not _all_hold(decisive("ranges", found.verdict), row)
+        row.target for row in rows.ranges if not _all_hold(decisive("ranges", rows.verdict), row)
     }
-    of_partitions, seen = decisive("partitions", found.verdict), set()
-    for row in found.partitions:
+    of_partitions, verified = decisive("partitions", rows.verdict), set()
+    for row in rows.partitions:
         target = TopicPartition(row.remote_topic, row.partition)
-        seen.add(target)
+        verified.add(target)
         if not _all_hold(of_partitions, row):
             off.add(target)
-    return off | ({range_.target for range_ in plan.ranges} - seen)
+    return off | ({range_.target for range_ in plan.ranges} - verified)
 
 
 def _all_hold(checks: Iterable[Check[Any]], row: RangeRow | PartitionRow) -> bool:

@@ -98,16 +98,16 @@ def verify_run(
     _require_same_cluster(target, plan)
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
-    found = Reconciliation(
+    reconciliation = Reconciliation(
         (*rows, *again),
         tuple(partitions),
         verdict,
         tuple(of_topics),
         _oldest_proof(rotation, is_proved=verdict.success and not unread),
     )
-    run.folder.save_reconciliation(found)
-    if run.flow.certificates_enabled and verdict.success and found.ranges:
-        record_signed(run, plan, found)
+    run.folder.save_reconciliation(reconciliation)
+    if run.flow.certificates_enabled and verdict.success and reconciliation.ranges:
+        record_signed(run, plan, reconciliation)
     log.info("%s", verdict.summary)
     is_recorded = due.is_anything and not plan.options.window
     if verdict.success and not unread:
@@ -200,7 +200,9 @@ def _read_due(
         partitions = _partition_rows(run.flow, target, plan, due, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     witnessed = ask_source(run, due.ranges)
-    letters = look_up_letters(run.flow, (it for it in due.ranges if it.ledger_offset >= due.proved))
+    letters = look_up_letters(
+        run.flow, (range_ for range_ in due.ranges if range_.ledger_offset >= due.proved)
+    )
     rows = [
         replace(
             row,
@@ -270,10 +272,10 @@ def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     due = look_for_due(run, plan, ClusterControl(run.flow.target))
     ranges = [entry for entry in due.ranges if entry.target in copied]
     claims = claims_of(run.ledger, ranges, due.topics, due.boundaries)
-    found = recount_partitions(spark, run.flow, None, claims)
+    recounts = recount_partitions(spark, run.flow, None, claims)
     chosen = ranges_to_evaluate(run.flow, run.run_id, plan, ranges, due.topics)
     evaluated = evaluate_chosen(spark, run, chosen)
-    files = run.folder.recounts.save(StepPart("mirror", shard), claims, found, evaluated)
+    files = run.folder.recounts.save(StepPart("mirror", shard), claims, recounts, evaluated)
     if run.flow.certificates_enabled:
         record_digests(run, files)
     return len(claims)
@@ -310,7 +312,7 @@ def _left_to_evaluate(
     run: RunContext, plan: Plan, due: Due, known: Container[RangeKey]
 ) -> list[LedgerRange]:
     """The ranges whose rules are still to be evaluated again: a sample is not taken twice."""
-    if run.flow.verify_transforms != "all" and any(it.key in known for it in due.ranges):
+    if run.flow.verify_transforms != "all" and any(range_.key in known for range_ in due.ranges):
         return []
     chosen = ranges_to_evaluate(run.flow, run.run_id, plan, due.ranges, due.topics)
     return [entry for entry in chosen if entry.key not in known]
@@ -335,8 +337,8 @@ def _backfilled_rows(
 ) -> list[PartitionRow]:
     # What the target does not let be described is named where its ranges are read back.
     topics, _ = target.readable_topics({name for name, _ in remote_topics(ledger)})
-    there = {topic.topic_id for topic in topics.values()}
-    twice = count_duplicates(ledger, plan.run, ranges, there - ledger.released_topics())
+    remote_ids = {topic.topic_id for topic in topics.values()}
+    twice = count_duplicates(ledger, plan.run, ranges, remote_ids - ledger.released_topics())
     return backfill_rows(recounted.present, plan.ranges, twice)
 
 

@@ -66,7 +66,7 @@ class AvroSchema:
         plain: dict[str, Any] = {}
         try:
             # What two schemas refer to by other names is one schema here.
-            referred = {it.schema.at: it.schema for it in references}
+            referred = {reference.schema.at: reference.schema for reference in references}
             for one in (*referred.values(), schema):
                 text = json.loads(one.text)
                 check_nesting(text)
@@ -88,12 +88,12 @@ class AvroSchema:
         """See ``RecordSchema``."""
         record, budget = self._decode(payload), record_budget(payload)
         types = {field["name"]: field["type"] for field in self._root["fields"]}
-        found = {
+        values = {
             name: self._readable(record[name], types[name], budget)
             for name in names
             if name in types
         }
-        return json.dumps(found).encode()
+        return json.dumps(values).encode()
 
     def change(
         self,
@@ -114,7 +114,7 @@ class AvroSchema:
         self._walk.check(payload)
         stream = io.BytesIO(payload)
         try:
-            found = self._fastavro.schemaless_reader(
+            decoded = self._fastavro.schemaless_reader(
                 stream, self._codec, None, return_named_type=True
             )
         except Exception as error:
@@ -123,9 +123,9 @@ class AvroSchema:
             ) from error
         if stream.read(1):
             raise NotReadable("it does not fit its schema: more follows")
-        if not isinstance(found, dict) or self._kind(self._root) != "record":
+        if not isinstance(decoded, dict) or self._kind(self._root) != "record":
             raise NotReadable("its schema is no record")
-        return found
+        return decoded
 
     def _encode(self, record: dict[str, Any]) -> bytes:
         stream = io.BytesIO()
@@ -138,7 +138,7 @@ class AvroSchema:
     def _change(self, record: dict[str, Any], node: Any, names: Names, value: str | None) -> bool:
         """Give a field another value; whether it had a different one."""
         name, *below = names
-        field = next((it for it in node["fields"] if it["name"] == name), None)
+        field = next((candidate for candidate in node["fields"] if candidate["name"] == name), None)
         if field is None:
             if value not in (None, "null"):
                 raise NotReadable(f"its schema has no field {name}")
@@ -187,8 +187,8 @@ class AvroSchema:
         """The type itself, or the only one of a union besides null; None if there are several."""
         if not isinstance(node, list):
             return self._resolve(node)
-        others = [it for it in map(self._resolve, node) if self._kind(it) != "null"]
-        return others[0] if len(others) == 1 else None
+        non_null = [branch for branch in map(self._resolve, node) if self._kind(branch) != "null"]
+        return non_null[0] if len(non_null) == 1 else None
 
     def _type_or_text(self, node: Any) -> str:
         """Spark's type; text for one that has no end, or is as good as without."""
@@ -212,8 +212,8 @@ class AvroSchema:
             return f"map<string,{self._sql_type(only['values'], budget, depth + 1)}>"
         if kind == "record":
             fields = (
-                f"`{it['name']}`: {self._sql_type(it['type'], budget, depth + 1)}"
-                for it in only["fields"]
+                f"`{field['name']}`: {self._sql_type(field['type'], budget, depth + 1)}"
+                for field in only["fields"]
             )
             return f"struct<{', '.join(fields)}>"
         if _is_decimal(only) and only["precision"] <= _MOST_DIGITS:
@@ -232,12 +232,14 @@ class AvroSchema:
         """The type that a value has, of a union's."""
         if not isinstance(node, list):
             return self._resolve(node)
-        branches = [self._resolve(it) for it in node]
+        branches = [self._resolve(branch) for branch in node]
         if isinstance(value, tuple):
             return next(
-                it for it in branches if isinstance(it, dict) and it.get("name") == value[0]
+                branch
+                for branch in branches
+                if isinstance(branch, dict) and branch.get("name") == value[0]
             )
-        return next(it for it in branches if _fits(value, self._kind(it)))
+        return next(branch for branch in branches if _fits(value, self._kind(branch)))
 
     def _readable(self, value: Any, node: Any, budget: Budget) -> Any:  # noqa: PLR0911  (a table of types)
         """A value as what JSON has."""
@@ -251,14 +253,16 @@ class AvroSchema:
         if kind in ("bytes", "fixed"):
             return base64.b64encode(value).decode()
         if kind == "array":
-            return [self._readable(it, type_["items"], budget) for it in value]
+            return [self._readable(item, type_["items"], budget) for item in value]
         if kind == "map":
-            return {key: self._readable(it, type_["values"], budget) for key, it in value.items()}
-        if kind == "record":
-            budget.spend(sum(len(it["name"]) for it in type_["fields"]))
             return {
-                it["name"]: self._readable(value[it["name"]], it["type"], budget)
-                for it in type_["fields"]
+                key: self._readable(item, type_["values"], budget) for key, item in value.items()
+            }
+        if kind == "record":
+            budget.spend(sum(len(item["name"]) for item in type_["fields"]))
+            return {
+                item["name"]: self._readable(value[item["name"]], item["type"], budget)
+                for item in type_["fields"]
             }
         return value
 
@@ -268,13 +272,13 @@ class AvroSchema:
             return self._of_type(value, self._resolve(node))
         for branch in map(self._resolve, node):
             try:
-                found = self._of_type(value, branch)
+                converted = self._of_type(value, branch)
             except NotReadable:
                 continue
             return (
-                (branch["name"], found)
+                (branch["name"], converted)
                 if self._kind(branch) in ("record", "enum", "fixed")
-                else found
+                else converted
             )
         raise NotReadable(f"the value fits none of {', '.join(map(self._kind, node))}")
 
@@ -283,9 +287,9 @@ class AvroSchema:
         if _is_decimal(type_):
             return _unscaled_bytes(value, type_)
         if kind in ("bytes", "fixed") and isinstance(value, str):
-            found = base64.b64decode(value)
-            if kind == "bytes" or len(found) == type_["size"]:
-                return found
+            decoded = base64.b64decode(value)
+            if kind == "bytes" or len(decoded) == type_["size"]:
+                return decoded
         elif kind in _BOUNDS and isinstance(value, int) and not isinstance(value, bool):
             if -_BOUNDS[kind] <= value < _BOUNDS[kind]:
                 return value
@@ -296,13 +300,13 @@ class AvroSchema:
             if value in type_["symbols"]:
                 return value
         elif kind == "array" and isinstance(value, list):
-            return [self._avro_value(it, type_["items"]) for it in value]
+            return [self._avro_value(item, type_["items"]) for item in value]
         elif kind == "map" and isinstance(value, dict):
-            return {key: self._avro_value(it, type_["values"]) for key, it in value.items()}
+            return {key: self._avro_value(item, type_["values"]) for key, item in value.items()}
         elif kind == "record" and isinstance(value, dict):
             return {
-                it["name"]: self._avro_value(value.get(it["name"]), it["type"])
-                for it in type_["fields"]
+                item["name"]: self._avro_value(value.get(item["name"]), item["type"])
+                for item in type_["fields"]
             }
         elif _fits(value, kind):
             return value
@@ -355,12 +359,12 @@ def _unscaled_bytes(value: Any, node: Mapping[str, Any]) -> bytes:
 def _without_logical(node: Any) -> Any:
     """A schema without logical types, whose values are read as they are stored."""
     if isinstance(node, list):
-        return [_without_logical(it) for it in node]
+        return [_without_logical(child) for child in node]
     if isinstance(node, dict):
         # A default is a value, and no schema.
         return {
-            key: it if key in ("default", "doc", "symbols") else _without_logical(it)
-            for key, it in node.items()
+            key: child if key in ("default", "doc", "symbols") else _without_logical(child)
+            for key, child in node.items()
             if key != "logicalType"
         }
     return node

@@ -35,9 +35,9 @@ class AvroWalk:
         named: the types that it names, as fastavro has parsed them.
     """
 
-    def __init__(self, root: Any, named: Mapping[str, Any]) -> None:
-        self._root, self._named = root, named
-        self.is_needed = _is_recursive(named) or _has_empty_values(root, named)
+    def __init__(self, root: Any, named_types: Mapping[str, Any]) -> None:
+        self._root, self._named = root, named_types
+        self.is_needed = _is_recursive(named_types) or _has_empty_values(root, named_types)
 
     def check(self, payload: bytes) -> None:
         """Does nothing if a record is neither nested too deep nor has far more values than bytes.
@@ -116,11 +116,11 @@ def _after(payload: bytes, at: int, kind: str, node: Any) -> int:
 
 
 def _varint(payload: bytes, at: int) -> tuple[int, int]:
-    found = 0
+    number = 0
     for place, byte in enumerate(payload[at : at + _VARINT_BYTES]):
-        found |= (byte & 0x7F) << 7 * place
+        number |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
-            return (found >> 1) ^ -(found & 1), at + place + 1
+            return (number >> 1) ^ -(number & 1), at + place + 1
     raise NotReadable(_SHORT)
 
 
@@ -139,27 +139,27 @@ def _within(node: Any) -> Iterator[Any]:
     """A type and all those in it, up to the names of others."""
     waiting = [node]
     while waiting:
-        found = waiting.pop()
-        yield found
-        waiting += _parts(found)
+        part = waiting.pop()
+        yield part
+        waiting += _parts(part)
 
 
-def _is_recursive(named: Mapping[str, Any]) -> bool:
+def _is_recursive(named_types: Mapping[str, Any]) -> bool:
     """Whether a type of the schema is within itself."""
     uses = {
-        name: {it for it in _within(type_) if isinstance(it, str) and it in named}
-        for name, type_ in named.items()
+        name: {part for part in _within(type_) if isinstance(part, str) and part in named_types}
+        for name, type_ in named_types.items()
     }
     while leaves := {name for name, used in uses.items() if not used}:
         uses = {name: used - leaves for name, used in uses.items() if name not in leaves}
     return bool(uses)
 
 
-def _has_empty_values(root: Any, named: Mapping[str, Any]) -> bool:
+def _has_empty_values(root: Any, named_types: Mapping[str, Any]) -> bool:
     """Whether values other than a union's null may take no byte."""
     return any(
         _is_empty(part) and not isinstance(node, list)
-        for one in (root, *named.values())
+        for one in (root, *named_types.values())
         for node in _within(one)
         for part in (node, *_parts(node))
         if not (part is node and part == "null")

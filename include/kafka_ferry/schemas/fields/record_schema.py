@@ -101,18 +101,18 @@ def references_of(registry: SchemaRegistry, schema: RegisteredSchema) -> list[Re
 
 
 def _references(
-    registry: SchemaRegistry, schema: RegisteredSchema, seen: set[tuple[str, SchemaVersion]]
+    registry: SchemaRegistry, schema: RegisteredSchema, visited: set[tuple[str, SchemaVersion]]
 ) -> Iterator[Reference]:
     for reference in schema.references:
-        if reference in seen:
+        if reference in visited:
             continue
-        seen.add(reference)
-        if len(seen) > _MOST_REFERENCES:
+        visited.add(reference)
+        if len(visited) > _MOST_REFERENCES:
             raise NotReadable(f"it refers to more than {_MOST_REFERENCES} schemas")
         name, at = reference
-        found = registry.schema(at)
-        yield from _references(registry, found, seen)
-        yield Reference(name, found)
+        referred = registry.schema(at)
+        yield from _references(registry, referred, visited)
+        yield Reference(name, referred)
 
 
 def load_json(value: str) -> Any:

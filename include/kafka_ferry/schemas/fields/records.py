@@ -74,9 +74,9 @@ class RegistryRecords:
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
         try:
-            found = self._locate(content, headers)
+            located = self._locate(content, headers)
             with _failure_of_record():
-                return found.schema.as_json(found.payload, self._names)
+                return located.schema.as_json(located.payload, self._names)
         except NotReadable:
             return _NO_JSON
 
@@ -93,22 +93,22 @@ class RegistryRecords:
             NotReadable: it cannot be read, or cannot have these values.
             ClusterUnreachable, AccessDenied: as ``SchemaRegistry``.
         """
-        found = self._locate(content, headers)
+        located = self._locate(content, headers)
         with _failure_of_record():
-            changed = found.schema.change(found.payload, changes, counts)
-        return found.before + changed[found.elsewhere :]
+            changed = located.schema.change(located.payload, changes, counts)
+        return located.before + changed[located.elsewhere :]
 
     def _locate(self, content: bytes, headers: Sequence[Header]) -> _Located:
-        told = {value for name, value in headers if name == self.schema_header}
-        if not told:
+        schema_ids = {value for name, value in headers if name == self.schema_header}
+        if not schema_ids:
             size = _SIZES[0]
             if len(content) < size or content[0]:
                 raise NotReadable("it does not begin with the id of a schema")
             before = content[:size]
             return _Located(self._schema(before), content[size:], before, 0)
-        (header, *others) = told
+        (header, *more) = schema_ids
         size = _SIZES.get(header[0], 0) if header else 0
-        if others or header is None or not size or len(header) < size:
+        if more or header is None or not size or len(header) < size:
             raise NotReadable("its header does not have the id of one schema")
         schema, indexes = self._schema(header[:size]), header[size:]
         if schema.prefix_size(indexes) != len(indexes):
@@ -125,21 +125,21 @@ class RegistryRecords:
             except NotReadable as error:
                 self._unknown += 1
                 self._known[schema_id] = error
-        found = self._known[schema_id]
-        if isinstance(found, NotReadable):
-            raise found
-        return found
+        known = self._known[schema_id]
+        if isinstance(known, NotReadable):
+            raise known
+        return known
 
     def _of_id(self, schema_id: bytes) -> RecordSchema:
         registry, wanted = self._registry(), id_text(schema_id[1:])
         if isinstance(wanted, str):
-            found = registry.with_guid(wanted)
+            schema = registry.with_guid(wanted)
         else:
             places = registry.places(wanted)
-            found = registry.schema(places[0]) if places else None
-        if found is None:
+            schema = registry.schema(places[0]) if places else None
+        if schema is None:
             raise NotReadable(f"the schema {wanted} is not known")
-        return record_schema(registry, found, self._form)
+        return record_schema(registry, schema, self._form)
 
 
 @contextmanager

@@ -99,8 +99,8 @@ def _newest(
     """The fields of a subject's newest version; None if it is none of that format."""
     *_, newest = registry.versions(subject)
     try:
-        found = registry.schema(SchemaVersion(subject, newest))
-        return record_schema(registry, found, form).fields(words)
+        schema = registry.schema(SchemaVersion(subject, newest))
+        return record_schema(registry, schema, form).fields(words)
     except NotReadable:
         # Its records fail one by one, as those of any schema of another format do.
         return None

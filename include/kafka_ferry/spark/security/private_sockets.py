@@ -33,14 +33,14 @@ def driver_folder() -> str:
 
 def is_private(folder: Path) -> bool:
     """Whether it is a folder, and no link to one, that only this user may enter."""
-    there = folder.lstat()
-    mode = stat.S_IMODE(there.st_mode)
-    return stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid() and mode == _PRIVATE
+    status = folder.lstat()
+    mode = stat.S_IMODE(status.st_mode)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and mode == _PRIVATE
 
 
 def is_own_process(peer: socket.socket) -> bool:
     """Whether a process of this user is on the other side of a Unix socket, as far as the system tells."""
     if not hasattr(socket, "SO_PEERCRED"):  # macOS
         return True
-    told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return bool(_CREDENTIALS.unpack(told)[1] == os.geteuid())
+    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return bool(_CREDENTIALS.unpack(credentials)[1] == os.geteuid())

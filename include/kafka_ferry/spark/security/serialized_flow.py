@@ -67,9 +67,9 @@ def pack_flow(flow: Flow) -> bytes:
 
 def unpack_flow(flow: bytes) -> Flow:
     """Unpacks what ``packed`` packed. The imports for a flow take a while, and are not done while planning."""
-    found: Flow = _Unpacker(io.BytesIO(flow)).load()
-    remember(secret for _, secret in found.transform_secrets)
-    return found
+    unpacked: Flow = _Unpacker(io.BytesIO(flow)).load()
+    remember(secret for _, secret in unpacked.transform_secrets)
+    return unpacked
 
 
 class _Packer(pickle.Pickler):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def evaluate_all(
     spark: SparkSession,
     flow: Flow,
-    asked: Sequence[RangeToEvaluate],
+    ranges: Sequence[RangeToEvaluate],
     schemas: FlowSchemas | None = None,
 ) -> dict[RangeKey, RuleEvaluation]:
     """Evaluate the rules of ranges again, as many at once as there are cores.
@@ -35,7 +35,7 @@ def evaluate_all(
     Args:
         spark: the session; its executors must reach both clusters.
         flow: the flow.
-        asked: the ranges.
+        ranges: the ranges.
         schemas: what the flow has mirrored of a schema registry, where records get other ids.
 
     Raises:
@@ -44,29 +44,29 @@ def evaluate_all(
         SparkFailed: if the target cannot be read; the task's error is in its text.
     """
     changes = PackedChanges.of(flow, schemas)
-    tasks = deal(asked, spark.sparkContext.defaultParallelism)
+    tasks = deal(ranges, spark.sparkContext.defaultParallelism)
     with spark_failures(
         f"the evaluation of the transform rules of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
-        if any(_needs_sql(flow, one) for one in asked):
+        if any(_needs_sql(flow, one) for one in ranges):
             return dict(run_by_rules(spark, flow, tasks, partial(_by_rules, changes)))
         work = partial(_by_functions, envelope(flow), changes)
         return dict(one for of_task in run_in_tasks(spark, work, tasks) for one in of_task)
 
 
-def _needs_sql(flow: Flow, asked: RangeToEvaluate) -> bool:
-    rule = flow.transform_of(asked.range.topic)
+def _needs_sql(flow: Flow, to_evaluate: RangeToEvaluate) -> bool:
+    rule = flow.transform_of(to_evaluate.range.topic)
     return bool(rule and not rule.function)
 
 
 def _by_rules(
-    changes: PackedChanges, flow: Flow, asked: Sequence[RangeToEvaluate], evaluator: Evaluator
+    changes: PackedChanges, flow: Flow, ranges: Sequence[RangeToEvaluate], evaluator: Evaluator
 ) -> Evaluations:
-    return evaluate_again(flow, asked, changes.unpack(evaluator))
+    return evaluate_again(flow, ranges, changes.unpack(evaluator))
 
 
 def _by_functions(
-    pack: bytes, changes: PackedChanges, asked: Sequence[RangeToEvaluate]
+    pack: bytes, changes: PackedChanges, ranges: Sequence[RangeToEvaluate]
 ) -> Evaluations:
-    return evaluate_again(open_envelope(pack), asked, changes.unpack())
+    return evaluate_again(open_envelope(pack), ranges, changes.unpack())

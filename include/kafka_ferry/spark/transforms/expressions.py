@@ -95,7 +95,7 @@ class ParsedExpression:
 
     def _named(self) -> Iterator[tuple[Node, tuple[str, ...]]]:
         """What it names, each with the node that does."""
-        own = {it.names[0].lower() for it in self.tree.nodes if _is_argument(it)}
+        own = {argument.names[0].lower() for argument in self.tree.nodes if _is_argument(argument)}
         for node in self.tree.nodes:
             if node.kind not in _NAMES:
                 continue
@@ -150,20 +150,20 @@ def resolve(
     from pyspark.sql import Column
     from pyspark.sql import functions as sf
 
-    if any(it.uses_secrets and it.has_star for it in expressions):
+    if any(expression.uses_secrets and expression.has_star for expression in expressions):
         raise ValueError("uses * beside secret(): name the columns")
-    found = rows.select(*(sf.expr(it.text) for it in expressions))
-    plan, given = (frame._jdf.queryExecution().analyzed() for frame in (found, rows))
+    selected = rows.select(*(sf.expr(expression.text) for expression in expressions))
+    plan, rows_plan = (frame._jdf.queryExecution().analyzed() for frame in (selected, rows))
     jvm = _jvm(rows.sparkSession)
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    is_plain = plan.nodeName() == _PLAIN and plan.children().apply(0).sameResult(given)
+    is_plain = plan.nodeName() == _PLAIN and plan.children().apply(0).sameResult(rows_plan)
     if not is_plain or plan.containsPattern(patterns.PLAN_EXPRESSION()):
         raise ValueError(
             "must be an expression over one record, without aggregates, windows, generators and subqueries"
         )
     if plan.expressions().size() > len(expressions):
         raise ValueError("must be one expression: use struct(*)")
-    for place, field in enumerate(found.schema):
+    for place, field in enumerate(selected.schema):
         tree = plan.expressions().apply(place)
         if tree.getClass().getSimpleName() == "Alias":
             tree = tree.child()
@@ -173,7 +173,7 @@ def resolve(
 
 
 def repeatable(
-    spark: SparkSession, expression: ParsedExpression, found: ResolvedExpression
+    spark: SparkSession, expression: ParsedExpression, resolved: ResolvedExpression
 ) -> Tree:
     """An expression that gives the same for the same record every time, as it is evaluated.
 
@@ -181,12 +181,12 @@ def repeatable(
         ValueError: it may give something else the next time.
     """
     patterns = _jvm(spark).org.apache.spark.sql.catalyst.trees.TreePattern
-    if not found.tree.deterministic() or found.tree.containsPattern(patterns.CURRENT_LIKE()):
+    if not resolved.tree.deterministic() or resolved.tree.containsPattern(patterns.CURRENT_LIKE()):
         raise ValueError(
             "depends on chance, the time, the user or the session: a run that is tried again must give the "
             "same records"
         )
-    plain = found.plain(spark)
+    plain = resolved.plain(spark)
     if problem := not_repeatable(expression.text, expression.tree, plain):
         raise ValueError(f"{problem}: a run that is tried again must give the same records")
     return plain
@@ -226,7 +226,7 @@ def json_type(fields: Mapping[tuple[str, ...], str]) -> Any:
     tree: dict[str, dict[tuple[str, ...], str]] = {}
     for names, type_ in fields.items():
         tree.setdefault(names[0], {})[names[1:]] = type_
-    found = []
+    struct_fields = []
     for name, below in tree.items():
         if () in below and len(below) > 1:
             raise ValueError(f"{name} is named as a whole and by its fields")
@@ -234,5 +234,5 @@ def json_type(fields: Mapping[tuple[str, ...], str]) -> Any:
             type_of = DataType.fromDDL(below[()]) if () in below else json_type(below)
         except ParseException:
             raise ValueError(f"{below[()]!r} is not a type of Spark SQL") from None
-        found.append(StructField(name, type_of))
-    return StructType(found)
+        struct_fields.append(StructField(name, type_of))
+    return StructType(struct_fields)

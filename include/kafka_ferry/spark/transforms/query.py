@@ -132,11 +132,11 @@ class RulesQuery:
         """
         from pyspark.sql import functions as sf
 
-        found = _internal(rows)
+        evaluated = _internal(rows)
         for rule, columns in zip(self._rules, self.columns, strict=True):
-            found = rule.apply(found, columns)
+            evaluated = rule.apply(evaluated, columns)
         result = sf.col(_RESULT)
-        return found.select(
+        return evaluated.select(
             sf.col(f"{_RAW}rule").alias("rule"),
             result.keep.alias("keep"),
             result.failed.alias("failed"),
@@ -158,7 +158,9 @@ def _no_rows() -> str:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(ROWS)
-    columns = (f"cast(null as {it.dataType.simpleString()}) as `{it.name}`" for it in schema)
+    columns = (
+        f"cast(null as {field.dataType.simpleString()}) as `{field.name}`" for field in schema
+    )
     return f"select {', '.join(columns)} limit 0"
 
 
@@ -190,11 +192,13 @@ class _Rule:
         used: set[str] = set()
         for what, expression in self._expressions:
             with self._wrong_in(what):
-                found = self._resolve(visible, [what])[what]
-                self._became(what, found)
-                tree = repeatable(self._spark, expression, found)
+                resolved = self._resolve(visible, [what])[what]
+                self._became(what, resolved)
+                tree = repeatable(self._spark, expression, resolved)
                 self._searches[what] = list(deep_searches(self._spark, tree))
-            used |= {str(it.fields["name"]) for it in tree.nodes if it.kind == "AttributeReference"}
+            used |= {
+                str(node.fields["name"]) for node in tree.nodes if node.kind == "AttributeReference"
+            }
             # Those that nothing comes of have to be there too.
             used |= {name[0].lower() for name in expression.names}
         used = {"secrets" if name == SECRETS_COLUMN else name for name in used}
@@ -224,34 +228,40 @@ class _Rule:
 
         is_own = sf.col(f"{_RAW}rule") == self._number
         reads = dict(self._reads([part for part in PARTS if part in columns]))
-        seen = self._with_inputs(rows, {part: sf.when(is_own, it) for part, it in reads.items()})
+        extended = self._with_inputs(
+            rows, {part: sf.when(is_own, column) for part, column in reads.items()}
+        )
         steps: list[SparkColumn] = [
             sf.col(_RAW + part).isNotNull() & sf.col(f"_read_{part}").isNull() for part in reads
         ]
         # A step that reads nothing cannot fail, and keeps its number.
         places = [place for place, part in enumerate(self._parts_with_format) if part in reads]
-        found = self._resolve(self._visible(seen), dict(self._expressions))
-        seen = seen.select("*", *self._deep_parts(found, is_own))
+        resolved = self._resolve(self._visible(extended), dict(self._expressions))
+        extended = extended.select("*", *self._deep_parts(resolved, is_own))
         tried = [
-            sf.when(self._is_shallow(what), attempt(self._spark, self._became(what, found[what])))
+            sf.when(
+                self._is_shallow(what), attempt(self._spark, self._became(what, resolved[what]))
+            )
             for what, _ in self._expressions
         ]
         is_kept = is_own
         if self._rule.where:
-            seen = seen.withColumn("_where", sf.when(is_own, tried.pop(0)))
+            extended = extended.withColumn("_where", sf.when(is_own, tried.pop(0)))
             steps.append(is_own & sf.col("_where").isNull())
             is_kept = is_own & sf.coalesce(sf.col("_where.it"), sf.lit(False))
         names = [f"_set_{place}" for place in range(len(tried))]
-        sets = (sf.when(is_kept, it).alias(name) for it, name in zip(tried, names, strict=True))
-        seen = seen.select("*", *sets)
+        sets = (
+            sf.when(is_kept, column).alias(name) for column, name in zip(tried, names, strict=True)
+        )
+        extended = extended.select("*", *sets)
         steps += [is_kept & sf.col(name).isNull() for name in names]
         places += range(len(self._parts_with_format), len(self._rule.steps))
         failed = sf.coalesce(
             *(sf.when(is_failed, place) for is_failed, place in zip(steps, places, strict=True)),
             sf.lit(-1),
         )
-        given = [sf.col(f"{name}.it") for name in names]
-        results = sf.array(*given) if given else sf.lit(None)
+        result_columns = [sf.col(f"{name}.it") for name in names]
+        results = sf.array(*result_columns) if result_columns else sf.lit(None)
         result = sf.struct(
             is_kept.alias("keep"),
             failed.alias("failed"),
@@ -259,7 +269,7 @@ class _Rule:
             self._seen_reads(reads).alias("seen"),
         ).cast(_RESULT_TYPE)
         kept = sf.when(is_own, result).otherwise(sf.col(_RESULT)).alias(_RESULT)
-        return seen.select(*(name for name in rows.columns if name != _RESULT), kept)
+        return extended.select(*(name for name in rows.columns if name != _RESULT), kept)
 
     def _seen_reads(self, formats: Collection[str]) -> SparkColumn:
         """Which of ``reads`` a record has, a bit each; null where expressions read nothing by name.
@@ -286,11 +296,11 @@ class _Rule:
 
     def _with_inputs(self, rows: DataFrame, reads: Mapping[str, SparkColumn]) -> DataFrame:
         """The rows with what expressions see beside what they do not."""
-        read = rows.select("*", *(it.alias(f"_read_{part}") for part, it in reads.items()))
+        read = rows.select("*", *(column.alias(f"_read_{part}") for part, column in reads.items()))
         return read.select("*", *self._columns(rows.columns, reads))
 
     def _deep_parts(
-        self, found: Mapping[str, ResolvedExpression], is_own: SparkColumn
+        self, resolved: Mapping[str, ResolvedExpression], is_own: SparkColumn
     ) -> Iterator[SparkColumn]:
         """What the expressions search that may overflow; null where that cannot be evaluated."""
         from pyspark.sql import functions as sf
@@ -299,7 +309,7 @@ class _Rule:
             searches = self._searches[what]
             if not searches:
                 continue
-            tree = found[what].plain(self._spark)
+            tree = resolved[what].plain(self._spark)
             for number, search in enumerate(searches):
                 parts = attempt(self._spark, parts_of(self._spark, tree, search))
                 yield sf.when(is_own, parts).alias(f"_search_{place}_{number}")
@@ -309,34 +319,34 @@ class _Rule:
         from pyspark.sql import functions as sf
 
         place = [name for name, _ in self._expressions].index(what)
-        found = sf.lit(True)
+        is_shallow = sf.lit(True)
         for number in range(len(self._searches[what])):
             is_long, trial = overflow_trial(f"_search_{place}_{number}.it")
             passes = attempt(self._spark, trial).isNotNull()
-            found = found & sf.when(is_long, passes).otherwise(True)
-        return found
+            is_shallow = is_shallow & sf.when(is_long, passes).otherwise(True)
+        return is_shallow
 
-    def _visible(self, seen: DataFrame) -> Mapping[bool, DataFrame]:
+    def _visible(self, rows: DataFrame) -> Mapping[bool, DataFrame]:
         """What expressions without secrets see, and those with them."""
-        names = [name for name in seen.columns if name in COLUMNS]
+        names = [name for name in rows.columns if name in COLUMNS]
         more = {False: (), True: (f"`{SECRETS_COLUMN}`",)}
-        asked = {expression.uses_secrets for _, expression in self._expressions}
-        return {uses_secrets: seen.select(*names, *more[uses_secrets]) for uses_secrets in asked}
+        variants = {expression.uses_secrets for _, expression in self._expressions}
+        return {uses_secrets: rows.select(*names, *more[uses_secrets]) for uses_secrets in variants}
 
     def _resolve(
         self, visible: Mapping[bool, DataFrame], which: Collection[str]
     ) -> dict[str, ResolvedExpression]:
         """The expressions that are for ``which``."""
-        found: dict[str, ResolvedExpression] = {}
+        resolved: dict[str, ResolvedExpression] = {}
         for uses_secrets, rows in visible.items():
-            asked = {
-                what: it
-                for what, it in self._expressions
-                if it.uses_secrets == uses_secrets and what in which
+            chosen = {
+                what: expression
+                for what, expression in self._expressions
+                if expression.uses_secrets == uses_secrets and what in which
             }
-            if asked:
-                found |= zip(asked, resolve(rows, list(asked.values())), strict=True)
-        return found
+            if chosen:
+                resolved |= zip(chosen, resolve(rows, list(chosen.values())), strict=True)
+        return resolved
 
     def _parse(self, what: str, text: str) -> ParsedExpression:
         with self._wrong_in(what):
@@ -388,34 +398,38 @@ class _Rule:
             if path.part == part
         }
         for names, type_ in types.items():
-            within = [it for it in fields if it[: len(names)] == names]
-            if names in within or not all(it in types for it in within):
-                fields = {it: fields[it] for it in fields if it not in within} | {names: type_}
+            within = [field for field in fields if field[: len(names)] == names]
+            if names in within or not all(field in types for field in within):
+                fields = {field: fields[field] for field in fields if field not in within} | {
+                    names: type_
+                }
         try:
             return json_type(fields) if fields else None
         except ValueError as error:
             raise self._wrong("types", str(error)) from None
 
-    def _became(self, what: str, found: ResolvedExpression) -> SparkColumn:
+    def _became(self, what: str, resolved: ResolvedExpression) -> SparkColumn:
         """An expression as what it becomes in a record: a truth value, bytes or a JSON text."""
         from pyspark.sql import functions as sf
 
         if what == "where":
-            if found.type_name != "boolean":
-                raise self._wrong(what, f"gives {found.type_name} where it must give true or false")
-            return found.column
+            if resolved.type_name != "boolean":
+                raise self._wrong(
+                    what, f"gives {resolved.type_name} where it must give true or false"
+                )
+            return resolved.column
         path = read_path(what.removeprefix("set "))
         if path.part != "headers" and path.names:
-            alone = sf.struct(found.column.alias(WRAPPED))
+            alone = sf.struct(resolved.column.alias(WRAPPED))
             options = {"ignoreNullFields": "false"}
             if self._rule.format_of(path.part) == "protobuf":
                 options["timestampFormat"] = _MICROSECONDS
             return sf.to_json(alone, options).cast("binary")
-        if found.is_nested:
-            raise self._wrong(what, f"gives {found.type_name}: use to_json, or cast it to text")
-        if found.type_name == "binary":
-            return found.column
-        return found.column.cast("string").cast("binary")
+        if resolved.is_nested:
+            raise self._wrong(what, f"gives {resolved.type_name}: use to_json, or cast it to text")
+        if resolved.type_name == "binary":
+            return resolved.column
+        return resolved.column.cast("string").cast("binary")
 
     @contextmanager
     def _wrong_in(self, what: str) -> Iterator[None]:
@@ -426,7 +440,7 @@ class _Rule:
             yield
         except (AnalysisException, ParseException) as error:
             condition = str(error.getCondition())
-            advice = next((it for of, it in _ADVICE.items() if condition.startswith(of)), "")
+            advice = next((text for of, text in _ADVICE.items() if condition.startswith(of)), "")
             raise self._wrong(what, _first_line(error), advice) from None
         except ValueError as error:
             raise self._wrong(what, str(error)) from None

@@ -69,7 +69,7 @@ def deep_searches(spark: SparkSession, tree: Tree) -> Iterator[DeepSearch]:
                     raise ValueError(f"{written!r} is no regular expression: {why}") from None
                 if not _DEEP.search(written):
                     continue
-            if any(_is_in_lambda(tree, it) for it in (text, pattern)):
+            if any(_is_in_lambda(tree, operand) for operand in (text, pattern)):
                 raise ValueError(
                     "repeats a group of a regular expression in a lambda, where a long text can end Spark: make the "
                     "group possessive, such as (a|b)*+"
@@ -85,8 +85,10 @@ def _constant_pattern(tree: Tree, pattern: Node) -> str | None:
 
 
 def _is_in_lambda(tree: Tree, node: Node) -> bool:
-    inner = (it for it in tree.nodes if it.path[: len(node.path)] == node.path)
-    return any(it.kind == "NamedLambdaVariable" for it in inner)
+    inner = (
+        descendant for descendant in tree.nodes if descendant.path[: len(node.path)] == node.path
+    )
+    return any(descendant.kind == "NamedLambdaVariable" for descendant in inner)
 
 
 def parts_of(spark: SparkSession, tree: Tree, search: DeepSearch) -> Column:
@@ -97,7 +99,7 @@ def parts_of(spark: SparkSession, tree: Tree, search: DeepSearch) -> Column:
     jvm: Any = spark.sparkContext._jvm
     expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
     text, pattern = (
-        Column(expressions.column(tree.at(it))) for it in (search.text, search.pattern)
+        Column(expressions.column(tree.at(node))) for node in (search.text, search.pattern)
     )
     return sf.struct(text.alias("text"), pattern.alias("pattern"))
 

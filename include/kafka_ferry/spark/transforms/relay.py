@@ -63,7 +63,7 @@ ROWS: Final = pa.schema(
 def schema_of(columns: Columns) -> pa.Schema:
     """The rows' schema with only the columns that expressions use: each costs time in the JVM."""
     used = {"rule", "filler"}.union(*columns)
-    return pa.schema([it for it in ROWS if it.name in used])
+    return pa.schema([field for field in ROWS if field.name in used])
 
 
 _OUTCOMES: Final = pa.schema([("outcomes", pa.binary())])
@@ -203,13 +203,13 @@ class Relay:
         except BaseException as error:
             self._fail(error)
 
-    def _give(self, found: Evaluated) -> None:
+    def _give(self, evaluated: Evaluated) -> None:
         """Give the results to those that wait for them, in order."""
         begin = 0
-        while begin < len(found):
+        while begin < len(evaluated):
             ticket = self._waiting[0]
-            end = min(len(found), begin + ticket.count - len(ticket.found))
-            ticket.found.add(found.part(begin, end))
+            end = min(len(evaluated), begin + ticket.count - len(ticket.found))
+            ticket.found.add(evaluated.part(begin, end))
             begin = end
             if len(ticket.found) == ticket.count:
                 with self._lock:
@@ -265,35 +265,35 @@ def _record_batch(
 ) -> pa.RecordBatch:
     """The rows as the expressions see them."""
     columns = schema.names
-    given: dict[str, Any] = {"rule": rows.rules}
+    data: dict[str, Any] = {"rule": rows.rules}
     if "topic" in columns:
-        given["topic"] = [partition.topic for partition in rows.partitions]
+        data["topic"] = [partition.topic for partition in rows.partitions]
     if "partition" in columns:
-        given["partition"] = [partition.partition for partition in rows.partitions]
+        data["partition"] = [partition.partition for partition in rows.partitions]
     if "offset" in columns:
-        given["offset"] = rows.offsets
+        data["offset"] = rows.offsets
     if "timestamp" in columns:
-        given["timestamp"] = [
+        data["timestamp"] = [
             at * 1000 if -_MOST_MS <= at <= _MOST_MS else None for at in rows.timestamps
         ]
     if "key" in columns:
-        given["key"] = _binary(rows.keys)
+        data["key"] = _binary(rows.keys)
     if "value" in columns:
-        given["value"] = _binary(rows.values)
+        data["value"] = _binary(rows.values)
     if "headers" in columns:
         # The last one of a name wins, as with Kafka's own ``Headers.lastHeader``.
-        given["headers"] = _header_map(rows.headers)
+        data["headers"] = _header_map(rows.headers)
     if "header_list" in columns:
-        given["header_list"] = [
+        data["header_list"] = [
             [{"name": _text(name), "value": value} for name, value in headers]
             for headers in rows.headers
         ]
     if "secrets" in columns:
-        given["secrets"] = [secrets] * len(rows)
+        data["secrets"] = [secrets] * len(rows)
     return pa.record_batch(
         [
-            _array(given[field.name], field.type)
-            if field.name in given
+            _array(data[field.name], field.type)
+            if field.name in data
             else pa.nulls(len(rows), field.type)
             for field in schema
         ],
@@ -324,9 +324,9 @@ def _header_map(all_headers: Iterable[tuple[Header, ...]]) -> pa.Array:
     ends = [0]
     for headers in all_headers:
         if headers:
-            found = {_text(name): _text(value) for name, value in headers}
-            names += found.keys()
-            values += found.values()
+            texts_by_name = {_text(name): _text(value) for name, value in headers}
+            names += texts_by_name.keys()
+            values += texts_by_name.values()
         ends.append(len(names))
     return pa.MapArray.from_arrays(
         pa.array(ends, pa.int32()), pa.array(names, pa.string()), pa.array(values, pa.string())

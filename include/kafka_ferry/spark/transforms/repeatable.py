@@ -90,10 +90,10 @@ def names_schema_file(parsed: Tree) -> bool:
         place = _XML_OPTIONS.get(node.names[-1].lower())
         if node.kind == "UnresolvedFunction" and place is not None:
             below = (*node.path, place)
-            options = [it for it in parsed.nodes if it.path[: len(below)] == below]
+            options = [option for option in parsed.nodes if option.path[: len(below)] == below]
             # What is computed may be any option.
-            if any(it.kind != "Literal" for it in options[1:]) or any(
-                str(it.fields.get("value")).lower() == _XML_SCHEMA for it in options
+            if any(option.kind != "Literal" for option in options[1:]) or any(
+                str(option.fields.get("value")).lower() == _XML_SCHEMA for option in options
             ):
                 return True
     return False
@@ -114,7 +114,7 @@ def _by_name(tree: Tree) -> str:
     for node in tree.nodes:
         if node.kind != "UnresolvedFunction":
             continue
-        *qualifier, name = (it.lower() for it in node.names)
+        *qualifier, name = (part.lower() for part in node.names)
         if name not in REPEATABLE or (qualifier and qualifier not in _QUALIFIERS):
             shown = ".".join((*qualifier, name))
             return f"uses {shown}, which is not among the functions that are known to give the same every time"
@@ -151,6 +151,6 @@ def _by_cast(tree: Tree) -> str:
             if child.kind == "Literal" and not _MOVING_TEXT.match(str(child.fields.get("value"))):
                 continue
             type_ = str(tree.at(child).dataType().simpleString())
-            if any(it in type_ for it in _TEXTS):
+            if any(text_type in type_ for text_type in _TEXTS):
                 return f"makes a timestamp of text, which {_TODAY}: {_HOW_TO_READ}"
     return ""

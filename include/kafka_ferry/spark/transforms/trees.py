@@ -48,19 +48,26 @@ class Tree:
 
     def at(self, node: Node) -> Any:
         """Catalyst's own node."""
-        found = self.root
+        current = self.root
         for place in node.path:
-            found = found.children().apply(place)
-        return found
+            current = current.children().apply(place)
+        return current
 
     def parent(self, node: Node) -> Node | None:
         """The node of which a node is a child, None for the root."""
-        return next((it for it in self.nodes if node.path and it.path == node.path[:-1]), None)
+        return next(
+            (
+                candidate
+                for candidate in self.nodes
+                if node.path and candidate.path == node.path[:-1]
+            ),
+            None,
+        )
 
     def child(self, node: Node, place: int) -> Node | None:
         """A node's child at a place, None if it has fewer."""
         path = (*node.path, place)
-        return next((it for it in self.nodes if it.path == path), None)
+        return next((candidate for candidate in self.nodes if candidate.path == path), None)
 
 
 def _nodes(rest: Iterator[dict[str, Any]], path: tuple[int, ...], parent: str) -> Iterator[Node]:

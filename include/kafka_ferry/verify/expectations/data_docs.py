@@ -139,7 +139,7 @@ def forget(docs: Path, *, before: datetime | None, keep: int | None) -> int:
 
 def _folders(files: StateFolder) -> list[str]:
     """The runs' folders, oldest first."""
-    return [it for it in files.folder("runs").folders() if _RUN_FOLDER.fullmatch(it)]
+    return [name for name in files.folder("runs").folders() if _RUN_FOLDER.fullmatch(name)]
 
 
 def _time(at: datetime) -> str:
@@ -173,7 +173,7 @@ def _offline(built: Path, title: str, *, up: str) -> str:
 
 
 def _index(files: StateFolder) -> str:
-    suites = [it.removesuffix(".html") for it in files.folder("expectations").names(".html")]
+    suites = [page.removesuffix(".html") for page in files.folder("expectations").names(".html")]
     checked = " ".join(f'<a href="expectations/{name}.html">{name}</a>' for name in suites)
     heads = "".join(f"<th>{name}</th>" for name in _COLUMNS)
     rows = "".join(_index_rows(files))
@@ -193,8 +193,8 @@ def _index_rows(files: StateFolder) -> Iterator[str]:
             log.warning("%s is not listed in the Data Docs: %s", folder.location, error)
             continue
         links = " ".join(
-            f'<a href="runs/{escape(name)}/{escape(it)}">{escape(it.removesuffix(".html"))}</a>'
-            for it in folder.names(".html")
+            f'<a href="runs/{escape(name)}/{escape(page)}">{escape(page.removesuffix(".html"))}</a>'
+            for page in folder.names(".html")
         )
         state, words = ("ok", "complete") if run.success else ("bad", "not complete")
         yield (

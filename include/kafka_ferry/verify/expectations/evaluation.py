@@ -51,11 +51,11 @@ class Evaluation:
 
         context = self._context
         asset = context.data_sources.get("reconciliation").add_dataframe_asset(suite)
-        asked = [_with_number(one, number) for number, one in enumerate(expectations)]
+        numbered = [_with_number(one, number) for number, one in enumerate(expectations)]
         definition = gx.ValidationDefinition(
             name=suite,
             data=asset.add_batch_definition_whole_dataframe("all rows"),
-            suite=context.suites.add(gx.ExpectationSuite(suite, expectations=asked)),
+            suite=context.suites.add(gx.ExpectationSuite(suite, expectations=numbered)),
         )
         checkpoint = gx.Checkpoint(
             name=suite,
@@ -70,12 +70,12 @@ class Evaluation:
             batch_parameters={"dataframe": frame},
             run_id=RunIdentifier(run_name=folder_name(self._run), run_time=self.at),
         )
-        found = {
+        results_by_number = {
             result.expectation_config.meta[_ASKED]: result
             for validation in outcome.run_results.values()
             for result in validation.results
         }
-        return [found.get(str(number)) for number in range(len(asked))]
+        return [results_by_number.get(str(number)) for number in range(len(numbered))]
 
     def build_pages(self) -> None:
         """Write the pages of all results."""

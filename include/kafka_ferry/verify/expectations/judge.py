@@ -190,8 +190,8 @@ def _result(
 ) -> ExpectationResult:
     raised = failure_of(answer)
 
-    def explain(found: Mapping[str, Any]) -> str:
-        row = rows[found[ROW]]
+    def explain(entry: Mapping[str, Any]) -> str:
+        row = rows[entry[ROW]]
         return f"{row}: {check.explain(row)}"
 
     return ExpectationResult(

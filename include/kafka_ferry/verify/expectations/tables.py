@@ -34,10 +34,10 @@ def frame(table: Table, rows: Sequence[Any]) -> Any:
     """The rows with all columns; lists become texts, with one item after the other."""
     import pandas as pd  # noqa: PLC0415
 
-    found: dict[str, list[object]] = {ROW: list(range(len(rows))), WHERE: list(map(str, rows))}
+    data: dict[str, list[object]] = {ROW: list(range(len(rows))), WHERE: list(map(str, rows))}
     for name, column in _columns(table).items():
-        found[name] = [_cell(column(row)) for row in rows]
-    return pd.DataFrame(found)
+        data[name] = [_cell(column(row)) for row in rows]
+    return pd.DataFrame(data)
 
 
 def _columns(table: Table) -> dict[str, Column]:

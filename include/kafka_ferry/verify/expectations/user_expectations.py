@@ -61,7 +61,7 @@ NOTHING: Final = OwnExpectations({})
 
 def own_expectations(flow: Flow) -> OwnExpectations:
     """The expectations for a flow, from all of its files; problems in them are part of the answer."""
-    found: dict[Table, list[UserExpectation]] = {}
+    by_table: dict[Table, list[UserExpectation]] = {}
     problems: list[FileProblem] = []
     place = at_home(flow.verify_expectations)
     if not place.exists() and flow.verify_expectations != EXPECTATIONS:
@@ -83,8 +83,8 @@ def own_expectations(flow: Flow) -> OwnExpectations:
                 if problem:
                     problems.append(problem)
                 else:
-                    found.setdefault(table, []).append(one)
-    ordered = {table: tuple(found[table]) for table in TABLES if table in found}
+                    by_table.setdefault(table, []).append(one)
+    ordered = {table: tuple(by_table[table]) for table in TABLES if table in by_table}
     return OwnExpectations(ordered, tuple(problems))
 
 
@@ -125,8 +125,8 @@ def _files(place: Path, slug: str) -> Sequence[Path]:
 def _wrong_column(table: Table, one: UserExpectation) -> FileProblem | None:
     known = columns(table)
     for name in _COLUMNS:
-        asked = getattr(one.expectation, name, None)
-        for column in asked if isinstance(asked, list | tuple | set) else [asked]:
+        value = getattr(one.expectation, name, None)
+        for column in value if isinstance(value, list | tuple | set) else [value]:
             if isinstance(column, str) and column not in known:
                 advice = did_you_mean(column, known) or f"It has {', '.join(known)}."
                 return FileProblem(

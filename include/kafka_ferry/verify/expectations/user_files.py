@@ -49,8 +49,10 @@ class UserExpectation:
         if self.expectation.description:
             return str(self.expectation.description)
         configuration = self.expectation.configuration
-        asked = {k: v for k, v in configuration.kwargs.items() if v not in (None, False, [], {})}
-        listed = ", ".join(f"{key}={value!r}" for key, value in asked.items())
+        arguments = {
+            k: v for k, v in configuration.kwargs.items() if v not in (None, False, [], {})
+        }
+        listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         return f"{configuration.type}({listed})"
 
 
@@ -79,11 +81,11 @@ def read_file(file: Path) -> Tables:
     tables = Tables()
     for table, where, item in items:
         try:
-            found = UserExpectation(_expectation(item, where), where)
+            expectation = UserExpectation(_expectation(item, where), where)
         except FileProblem as problem:
             tables.problems.append(problem)
         else:
-            tables.found.setdefault(table, []).append(found)
+            tables.found.setdefault(table, []).append(expectation)
     return tables
 
 
@@ -186,14 +188,14 @@ def _of_python(file: Path) -> Iterator[tuple[Table, str, object]]:
     shown = _shown(file)
     try:
         # No module of the folder may shadow others, and no byte code is left there.
-        found = runpy.run_path(str(file))
+        namespace = runpy.run_path(str(file))
     except (Exception, SystemExit) as error:
         line = _line(error, file)
         where = f"{shown}, line {line}" if line else shown
         raise FileProblem(where, f"{type(error).__name__}: {error}") from error
     lines = _lines(file)
     for table in TABLES:
-        of_table = found.get(table, ())
+        of_table = namespace.get(table, ())
         if not isinstance(of_table, list | tuple):
             raise FileProblem(shown, f"{table} must be a list of expectations.")
         known = lines.get(table, [])

@@ -49,8 +49,8 @@ class Given(NamedTuple):
 
 def compare_rule(
     rule: str,
-    given: Iterable[Given],
-    found: Iterable[tuple[int, bytes]],
+    fates: Iterable[Given],
+    records: Iterable[tuple[int, bytes]],
     segments: Sequence[Segment],
     *,
     letters: Sequence[Segment] = (),
@@ -60,15 +60,15 @@ def compare_rule(
 
     Args:
         rule: the rule's name in sentences.
-        given: what became of the range's source offsets, ascending.
-        found: the source offsets and contents of records that the target holds, ascending.
+        fates: what became of the range's source offsets, ascending.
+        records: the source offsets and contents of records that the target holds, ascending.
         segments: what the ledger has of the range.
         letters: what the ledger has of it in the dead letter topic.
         elsewhere: how many offsets have no record on the target for another reason that is not the rule's.
     """
-    lettered = frozenset(at for it in letters for at in range(it.source, _end(it)))
-    comparison = _Comparison(iter(found), segments, lettered, elsewhere)
-    for one in given:
+    lettered = frozenset(at for segment in letters for at in range(segment.source, _end(segment)))
+    comparison = _Comparison(iter(records), segments, lettered, elsewhere)
+    for one in fates:
         comparison.add(one)
     return comparison.result(rule)
 
@@ -88,24 +88,24 @@ class _Comparison:
     ahead: tuple[int, bytes] | None = None
     place: int = 0
 
-    def add(self, given: Given) -> None:
+    def add(self, fate: Given) -> None:
         """Compare what became of the next offsets."""
-        claimed = list(self._claimed_offsets(given.first, given.end))
-        if given.became in ("deleted", "none"):
-            lacking = given.end - given.first if given.became == "deleted" else len(claimed)
+        claimed = list(self._claimed_offsets(fate.first, fate.end))
+        if fate.became in ("deleted", "none"):
+            lacking = fate.end - fate.first if fate.became == "deleted" else len(claimed)
             self.unevaluated += lacking
             if lacking:
-                self.reasons[given.why or "the source has no record there any more"] = None
+                self.reasons[fate.why or "the source has no record there any more"] = None
             return
-        if given.became == "kept":
-            self._compare(given, is_claimed=bool(claimed))
+        if fate.became == "kept":
+            self._compare(fate, is_claimed=bool(claimed))
             return
-        self.evaluated += given.end - given.first
+        self.evaluated += fate.end - fate.first
         why = "the rule leaves it out"
-        if given.became == "failed":
-            why = f"the rule fails for it: {given.why}"
+        if fate.became == "failed":
+            why = f"the rule fails for it: {fate.why}"
             # It is among those that went to the dead letter topic.
-            is_elsewhere = not (claimed or given.first in self.lettered)
+            is_elsewhere = not (claimed or fate.first in self.lettered)
             self.elsewhere = max(0, self.elsewhere - is_elsewhere)
         for offset in claimed:
             self._differs(offset, f"is on the target, but {why}")
@@ -127,19 +127,19 @@ class _Comparison:
             tuple(f"{rule}: {sentence}" for sentence in sentences),
         )
 
-    def _compare(self, given: Given, *, is_claimed: bool) -> None:
+    def _compare(self, fate: Given, *, is_claimed: bool) -> None:
         if not is_claimed:
             self.evaluated += 1
-            if given.first not in self.lettered:
-                self.absent.append(given.first)
+            if fate.first not in self.lettered:
+                self.absent.append(fate.first)
             return
-        content = self._content(given.first)
+        content = self._content(fate.first)
         if content is None:
             # Expired or compacted on the target since: there is nothing to compare.
             return
         self.evaluated += 1
-        if content != given.content:
-            self._differs(given.first, f"has another {_other_parts(content, given.content)}")
+        if content != fate.content:
+            self._differs(fate.first, f"has another {_other_parts(content, fate.content)}")
 
     def _differs(self, offset: int, how: str) -> None:
         self.unlike += 1
@@ -169,11 +169,15 @@ def _end(segment: Segment) -> int:
     return segment.source + segment.records
 
 
-def _other_parts(found: bytes, wanted: bytes) -> str:
+def _other_parts(actual: bytes, wanted: bytes) -> str:
     """Which parts of two contents differ, without what they hold."""
     try:
-        there, given = read_content(found), read_content(wanted)
+        actual_parts, wanted_parts = read_content(actual), read_content(wanted)
     except MalformedBatch:
         return "content than the rule gives"
-    names = [name for name in given._fields if getattr(there, name) != getattr(given, name)]
+    names = [
+        name
+        for name in wanted_parts._fields
+        if getattr(actual_parts, name) != getattr(wanted_parts, name)
+    ]
     return f"{' and '.join(names) or 'content'} than the rule gives"

@@ -62,13 +62,13 @@ Evaluations = list[tuple[RangeKey, RuleEvaluation]]
 
 
 def evaluate_again(
-    flow: Flow, asked: Sequence[RangeToEvaluate], changes: RecordChanges
+    flow: Flow, ranges: Sequence[RangeToEvaluate], changes: RecordChanges
 ) -> Evaluations:
     """Evaluate rules again, one range after the other.
 
     Args:
         flow: the flow, with the secrets that its clusters and rules need.
-        asked: the ranges.
+        ranges: the ranges.
         changes: what changed their records, by the same rules.
 
     Raises:
@@ -79,25 +79,25 @@ def evaluate_again(
     on_error = "pass" if flow.on_transform_error == "pass" else "dead-letter"
     unknown = "pass" if flow.on_unknown_schema == "pass" else "dead-letter"
     lenient = flow.model_copy(update={"on_transform_error": on_error, "on_unknown_schema": unknown})
-    found: Evaluations = []
-    changed = ChangedRanges(lenient, [one.range for one in asked], changes)
+    evaluations: Evaluations = []
+    changed = ChangedRanges(lenient, [one.range for one in ranges], changes)
     source = _Source(lenient, changed)
     with closing(changed), connect(flow.target) as target, retry_for(_WAIT_S):
-        for one in asked:
+        for one in ranges:
             with (
-                closing(source.fates(one.range)) as given,
-                closing(_target_records(target, one)) as there,
+                closing(source.fates(one.range)) as fates,
+                closing(_target_records(target, one)) as records,
             ):
                 evaluation = compare_rule(
                     one.rule,
-                    given,
-                    there,
+                    fates,
+                    records,
                     one.segments,
                     letters=one.letters,
                     elsewhere=one.elsewhere,
                 )
-            found.append((one.key, evaluation))
-    return found
+            evaluations.append((one.key, evaluation))
+    return evaluations
 
 
 class _Source:
@@ -154,7 +154,7 @@ def fates_of(read: Read) -> Iterator[Given]:
         FerryError: if a batch of the source cannot be read.
     """
     for converted in read.converted_batches:
-        found = [
+        fates = [
             Given(first, end, _BECAME.get(reason, "none"))
             for first, end, reason in converted.absent
         ]
@@ -165,13 +165,15 @@ def fates_of(read: Read) -> Iterator[Given]:
         for offset, _, _, content in records:
             why = read.set_aside.get(offset)
             became: Became = "kept" if why is None else "failed"
-            found.append(Given(offset, offset + 1, became, content, why or ""))
-        yield from sorted(found)
+            fates.append(Given(offset, offset + 1, became, content, why or ""))
+        yield from sorted(fates)
 
 
-def _target_records(target: WireCluster, asked: RangeToEvaluate) -> Generator[tuple[int, bytes]]:
+def _target_records(
+    target: WireCluster, to_evaluate: RangeToEvaluate
+) -> Generator[tuple[int, bytes]]:
     """The records that the target still holds of a range, by their source offsets."""
-    partition, segments = asked.range.target, asked.segments
+    partition, segments = to_evaluate.range.target, to_evaluate.segments
     if not segments:
         return
     log = retry(lambda: partition_log(target, partition))

@@ -142,8 +142,8 @@ def _pair(
 
 def _error(cluster: WireCluster, doing: str, acl: Acl, result: Any) -> FerryError:
     what = f"{cluster.alias}, while {doing} the ACL {acl}"
-    said = result.error_message or ""
-    return fault(result.error_code, what, Right.cluster("ALTER"), advice=said)
+    message = result.error_message or ""
+    return fault(result.error_code, what, Right.cluster("ALTER"), advice=message)
 
 
 def _creation(acls: Sequence[Acl]) -> CreateAclsRequest:

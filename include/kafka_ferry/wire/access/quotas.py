@@ -63,7 +63,12 @@ def alter_quotas(
             _Entry(
                 entity=[_Entity(entity_type=kind, entity_name=name) for kind, name in entity],
                 ops=[
-                    _Op(key=it.key, value=it.value or 0.0, remove=it.value is None) for it in some
+                    _Op(
+                        key=quota_change.key,
+                        value=quota_change.value or 0.0,
+                        remove=quota_change.value is None,
+                    )
+                    for quota_change in some
                 ],
             )
             for entity, some in by_entity.items()

@@ -71,8 +71,8 @@ def change_user(cluster: WireCluster, change: UserChange, password: str = "") ->
     if not result.error_code:
         return None
     doing = f"{cluster.alias}, trying to {change}"
-    said = result.error_message or ""
-    return fault(result.error_code, doing, Right.cluster("ALTER"), advice=said)
+    message = result.error_message or ""
+    return fault(result.error_code, doing, Right.cluster("ALTER"), advice=message)
 
 
 def _deletion(change: UserChange) -> AlterUserScramCredentialsRequest.ScramCredentialDeletion:

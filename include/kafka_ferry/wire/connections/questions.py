@@ -45,13 +45,13 @@ def ask_together(questions: Mapping[_K, Question[Any]]) -> dict[_K, Any]:
     Raises:
         FerryError: as ``Question.ask``; connections whose answers are still pending are closed.
     """
-    asked = questions.values()
+    all_questions = questions.values()
     try:
-        for question in asked:
+        for question in all_questions:
             question.connection.send(question.request, newest=question.newest)
-        answers = [question.connection.receive() for question in asked]
+        answers = [question.connection.receive() for question in all_questions]
     except BaseException:
-        for question in asked:
+        for question in all_questions:
             if not question.connection.is_idle:
                 question.connection.close()
         raise

@@ -96,33 +96,33 @@ def _show_token(
     if not answer.error_code and not challenge:
         return getattr(answer, "session_lifetime_ms", 0)
     forget_token(login, token)
-    said = answer.error_message or challenge.decode(errors="replace")
+    reason = answer.error_message or challenge.decode(errors="replace")
     if not answer.error_code:
         # The broker waits for this byte before it gives up, and may close the connection at once.
         with suppress(FerryError):
             answer = call(SaslAuthenticateRequest(auth_bytes=b"\x01"))
-            said = answer.error_message or said
-    said = _status(without(said, [token.text]))
+            reason = answer.error_message or reason
+    reason = _status(without(reason, [token.text]))
     advice = f"The token is from {login.shown_endpoint}."
     if token.described:
         advice = f"The token is from {login.shown_endpoint} and {token.described}."
     raise AccessDenied(
-        f"{address} refused the login: {said}.",
+        f"{address} refused the login: {reason}.",
         advice=f"{advice} The broker's log says why it refused it.",
     )
 
 
-def _status(said: str) -> str:
+def _status(text: str) -> str:
     """What a broker's challenge says, which is JSON (RFC 7628, 3.2.2)."""
     try:
-        told = read_json(said)
+        parsed = read_json(text)
     except ValueError:
-        told = None
-    if isinstance(told, dict) and isinstance(told.get("status"), str):
-        words = {key: told.get(key) for key in ("scope", "openid-configuration")}
+        parsed = None
+    if isinstance(parsed, dict) and isinstance(parsed.get("status"), str):
+        words = {key: parsed.get(key) for key in ("scope", "openid-configuration")}
         more = [f"{key} {word}" for key, word in words.items() if word and isinstance(word, str)]
-        said = ", ".join([told["status"], *more])
-    return excerpt(said) or "it gives no reason"
+        text = ", ".join([parsed["status"], *more])
+    return excerpt(text) or "it gives no reason"
 
 
 class _DelegationToken(SaslMechanismScram):  # type: ignore[misc]
@@ -147,8 +147,8 @@ def _prove(call: Callable[[Any], Any], address: str, mechanism: Any, name: str, 
     while not mechanism.is_done():
         answer = call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
         if answer.error_code:
-            said = excerpt(answer.error_message or "") or "it gives no reason"
-            raise AccessDenied(f"{address} refused the login: {said}.", advice=advice)
+            reason = excerpt(answer.error_message or "") or "it gives no reason"
+            raise AccessDenied(f"{address} refused the login: {reason}.", advice=advice)
         lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
         try:
             mechanism.receive(bytes(answer.auth_bytes or b""))

@@ -63,7 +63,7 @@ def require_reachable(alias: str, settings: Mapping[str, Any], option: str = "")
     Raises:
         ClusterUnreachable: if none does; it says of each what the system says.
     """
-    said = []
+    failures = []
     for host, port in bootstrap_addresses(settings):
         try:
             open_socket(host, port, settings, _REACH_S).close()
@@ -71,9 +71,9 @@ def require_reachable(alias: str, settings: Mapping[str, Any], option: str = "")
         # An invalid host name or port does not raise an OSError.
         except (OSError, ValueError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            said.append(f"{reason} at {host}:{port}")
+            failures.append(f"{reason} at {host}:{port}")
     raise ClusterUnreachable(
-        f"{alias} cannot be reached: {'; '.join(said)}.",
+        f"{alias} cannot be reached: {'; '.join(failures)}.",
         advice=f"Check {option or f'{alias}.bootstrap.servers'}, and that its brokers run.",
     )
 
@@ -93,7 +93,7 @@ def _tune(plain: socket.socket, settings: Mapping[str, Any]) -> None:
 
 def bootstrap_addresses(settings: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
     """The bootstrap servers; with ``resolve_canonical_bootstrap_servers_only`` the names of each address."""
-    found: list[tuple[str, int]] = []
+    addresses: list[tuple[str, int]] = []
     for server in settings["bootstrap_servers"]:
         host, _, port = server.rpartition(":")
         # An IPv6 address is in brackets there, and nowhere else.
@@ -101,10 +101,10 @@ def bootstrap_addresses(settings: Mapping[str, Any]) -> Sequence[tuple[str, int]
         names = [host]
         if settings.get("client_dns_lookup") == _CANONICAL:
             with contextlib.suppress(OSError):
-                told = socket.getaddrinfo(host, int(port), 0, socket.SOCK_STREAM)
-                names = [socket.getnameinfo(entry[4], 0)[0] for entry in told]
-        found += ((name, int(port)) for name in dict.fromkeys(names))
-    return found
+                resolved = socket.getaddrinfo(host, int(port), 0, socket.SOCK_STREAM)
+                names = [socket.getnameinfo(entry[4], 0)[0] for entry in resolved]
+        addresses += ((name, int(port)) for name in dict.fromkeys(names))
+    return addresses
 
 
 def idle_limit_s(settings: Mapping[str, Any]) -> float:

@@ -59,14 +59,14 @@ def tls_fault(address: str, error: ssl.SSLError) -> FerryError:
 
 
 def _distrust(address: str, error: ssl.SSLCertVerificationError) -> AccessDenied:
-    said = error.verify_message.rstrip(".")
+    reason = error.verify_message.rstrip(".")
     if error.verify_code in _OTHER_HOST:
         return AccessDenied(
-            f"{address} shows a certificate for another host: {said}.",
+            f"{address} shows a certificate for another host: {reason}.",
             advice="Write the host in bootstrap.servers, and the brokers in advertised.listeners, as "
             "in the certificate; an empty ssl.endpoint.identification.algorithm lets any host pass.",
         )
     return AccessDenied(
-        f"{address} shows a certificate that is not trusted: {said}.",
+        f"{address} shows a certificate that is not trusted: {reason}.",
         advice="The trust store (ssl.truststore.*) must hold the authority that has issued it.",
     )

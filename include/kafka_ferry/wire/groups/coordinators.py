@@ -68,8 +68,8 @@ def ask_coordinators(
         ClusterUnreachable: if no broker answers.
         AccessDenied: if the cluster refuses the login.
     """
-    by_node, found = _coordinators(cluster, groups)
-    answers: dict[str, _T | FerryError] = {**found}
+    by_node, errors = _coordinators(cluster, groups)
+    answers: dict[str, _T | FerryError] = {**errors}
     for node, some in by_node.items():
         try:
             answers.update(ask(_connections(cluster, node, min(most_connections, len(some))), some))
@@ -111,7 +111,7 @@ def pipeline(connections: Sequence[Connection], requests: Iterable[Any]) -> Iter
             connection.close()
 
 
-def group_fault(code: int, doing: str, *needed: Right, said: str | None = None) -> FerryError:
+def group_fault(code: int, doing: str, *needed: Right, message: str | None = None) -> FerryError:
     """The error for a coordinator's ``code``.
 
     An unknown topic is a terminal error here: callers have already seen the topic elsewhere.
@@ -120,9 +120,9 @@ def group_fault(code: int, doing: str, *needed: Right, said: str | None = None) 
         code: Kafka's error code, not 0.
         doing: the request, with cluster and group.
         needed: the rights that it needs.
-        said: the coordinator's own message, if any.
+        message: the coordinator's own message, if any.
     """
-    error = fault(code, doing, *needed, advice=_ADVICE.get(code) or said or "")
+    error = fault(code, doing, *needed, advice=_ADVICE.get(code) or message or "")
     if code == UNKNOWN_TOPIC_OR_PARTITION:
         error.transient = False
     return error

@@ -41,7 +41,7 @@ def list_groups(cluster: WireCluster) -> list[Group]:
         BrokerError: transient while a broker loads its groups.
         ClusterUnreachable: if a broker does not answer.
     """
-    found = {}
+    groups = {}
     for node in cluster.nodes():
         answer = cluster.connection(node).call(ListGroupsRequest(states_filter=[], types_filter=[]))
         if answer.error_code:
@@ -51,10 +51,10 @@ def list_groups(cluster: WireCluster) -> list[Group]:
                 Right.cluster("DESCRIBE"),
             )
         for entry in answer.groups:
-            found[entry.group_id] = Group(
+            groups[entry.group_id] = Group(
                 entry.group_id, _type(entry.group_type), entry.group_state, entry.protocol_type
             )
-    return list(found.values())
+    return list(groups.values())
 
 
 def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Group | FerryError]:
@@ -71,13 +71,13 @@ def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, 
             for few in batched(some, GROUPS_AT_ONCE)
         )
         for answer in pipeline(connections, requests):
-            for it in answer.groups:
-                name = it.group_id
-                if it.error_code:
+            for entry in answer.groups:
+                name = entry.group_id
+                if entry.error_code:
                     doing = f"{cluster.alias}, looking at {name}"
-                    yield name, group_fault(it.error_code, doing, Right.group("DESCRIBE", name))
+                    yield name, group_fault(entry.error_code, doing, Right.group("DESCRIBE", name))
                 else:
-                    yield name, Group(name, "classic", it.group_state, it.protocol_type)
+                    yield name, Group(name, "classic", entry.group_state, entry.protocol_type)
 
     return ask_coordinators(cluster, groups, ask)
 
@@ -100,17 +100,17 @@ def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Fe
             )
         requests = (DeleteGroupsRequest(groups_names=few) for few in batched(some, GROUPS_AT_ONCE))
         for answer in pipeline(connections, requests):
-            for it in answer.results:
-                name = it.group_id
-                gone = it.error_code in (NONE, GROUP_ID_NOT_FOUND)
+            for result in answer.results:
+                name = result.group_id
+                gone = result.error_code in (NONE, GROUP_ID_NOT_FOUND)
                 doing = f"{cluster.alias}, deleting the group {name}"
                 needed = Right.group("DELETE", name)
-                yield name, None if gone else group_fault(it.error_code, doing, needed)
+                yield name, None if gone else group_fault(result.error_code, doing, needed)
 
     return ask_coordinators(cluster, groups, ask)
 
 
-def _type(told: str) -> GroupType:
+def _type(listed_type: str) -> GroupType:
     """The type in a listing, which brokers before 3.8 lack: they have classic groups only."""
-    name = told.lower() or "classic"
+    name = listed_type.lower() or "classic"
     return cast(GroupType, name) if name in _TYPES else "unknown"

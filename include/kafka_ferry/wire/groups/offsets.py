@@ -118,8 +118,11 @@ def delete_offsets(
                 yield group, group_fault(answer.error_code, doing, Right.group("DELETE", group))
             else:
                 entries = dict(entries_of(answer.topics))
-                asked = partitions[group]
-                yield group, refusals(cluster, "deleting", group, "DELETE", asked, entries)
+                group_partitions = partitions[group]
+                yield (
+                    group,
+                    refusals(cluster, "deleting", group, "DELETE", group_partitions, entries),
+                )
 
     return of_partitions(ask_coordinators(cluster, partitions, ask), partitions)
 
@@ -129,7 +132,7 @@ def refusals(
     doing: str,
     group: str,
     operation: str,
-    asked: Iterable[TopicPartition],
+    partitions: Iterable[TopicPartition],
     entries: Mapping[TopicPartition, Any],
 ) -> Refused:
     """An error for each partition whose entry in an answer has an error code, or that has no entry.
@@ -137,27 +140,29 @@ def refusals(
     The request needs a right to ``operation`` on the group, and READ on the topics.
     """
     refused: Refused = {}
-    for tp in asked:
+    for tp in partitions:
         entry = entries.get(tp)
         if entry is None:
-            said = f"{cluster.alias} did not answer for {tp} of the group {group}."
-            refused[tp] = ClusterUnreachable(said)
+            message = f"{cluster.alias} did not answer for {tp} of the group {group}."
+            refused[tp] = ClusterUnreachable(message)
         elif entry.error_code:
             what = f"{cluster.alias}, {doing} the offset of {tp} in the group {group}"
             # Only newer versions return a message of the broker.
-            said = getattr(entry, "error_message", None) or ""
+            message = getattr(entry, "error_message", None) or ""
             needed = Right.group(operation, group), Right.topic("READ", tp.topic)
-            refused[tp] = group_fault(entry.error_code, what, *needed, said=said)
+            refused[tp] = group_fault(entry.error_code, what, *needed, message=message)
     return refused
 
 
 def of_partitions(
-    answers: Mapping[str, Refused | FerryError], asked: Mapping[str, Iterable[TopicPartition]]
+    answers: Mapping[str, Refused | FerryError], partitions: Mapping[str, Iterable[TopicPartition]]
 ) -> dict[str, Refused]:
     """The refusals; an error of a group counts for all of its partitions."""
     refused = {}
     for group, answer in answers.items():
-        errors = dict.fromkeys(asked[group], answer) if isinstance(answer, FerryError) else answer
+        errors = (
+            dict.fromkeys(partitions[group], answer) if isinstance(answer, FerryError) else answer
+        )
         if errors:
             refused[group] = errors
     return refused

@@ -63,8 +63,11 @@ def fetch_start_offsets(
                 if entry.error_code:
                     doing = f"{cluster.alias}, reading the offsets of the group {entry.group_id}"
                     needed = Right.group("DESCRIBE", entry.group_id)
-                    said = entry.error_message
-                    yield entry.group_id, group_fault(entry.error_code, doing, needed, said=said)
+                    message = entry.error_message
+                    yield (
+                        entry.group_id,
+                        group_fault(entry.error_code, doing, needed, message=message),
+                    )
                 else:
                     yield entry.group_id, _starts(cluster, entry)
 
@@ -147,8 +150,8 @@ def _change(
         for group, answer in zip(some, pipeline(connections, requests), strict=True):
             if answer.error_code:
                 doing = f"{cluster.alias}, changing the start offsets of the group {group}"
-                needed, said = Right.group(operation, group), answer.error_message
-                yield group, group_fault(answer.error_code, doing, needed, said=said)
+                needed, message = Right.group(operation, group), answer.error_message
+                yield group, group_fault(answer.error_code, doing, needed, message=message)
             else:
                 yield group, refused(group, answer)
 
@@ -169,8 +172,8 @@ def _starts(cluster: WireCluster, group: Any) -> dict[TopicPartition, Committed]
             tp = TopicPartition(topic.topic_name, entry.partition_index)
             if entry.error_code:
                 doing = f"{cluster.alias}, reading the offset of {tp} in the group {group.group_id}"
-                needed, said = Right.topic("DESCRIBE", tp.topic), entry.error_message
-                return group_fault(entry.error_code, doing, needed, said=said)
+                needed, message = Right.topic("DESCRIBE", tp.topic), entry.error_message
+                return group_fault(entry.error_code, doing, needed, message=message)
             if entry.start_offset >= 0:
                 offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
     return offsets

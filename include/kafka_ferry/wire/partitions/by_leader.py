@@ -15,10 +15,10 @@ _T = TypeVar("_T")
 
 def by_node(nodes: Mapping[TopicPartition, int]) -> dict[int, list[TopicPartition]]:
     """The partitions of each broker, given the broker of each partition."""
-    found: dict[int, list[TopicPartition]] = defaultdict(list)
+    partitions: dict[int, list[TopicPartition]] = defaultdict(list)
     for tp, node in nodes.items():
-        found[node].append(tp)
-    return found
+        partitions[node].append(tp)
+    return partitions
 
 
 def ask_leaders(
@@ -40,9 +40,9 @@ def ask_leaders(
     """
     partitions = by_node(nodes)
     cluster.open(partitions)
-    asked = {
+    questions = {
         (node, first): question(node, some[first : first + at_once])
         for node, some in partitions.items()
         for first in range(0, len(some), at_once)
     }
-    return list(ask_together(asked).values())
+    return list(ask_together(questions).values())

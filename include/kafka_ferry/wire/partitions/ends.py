@@ -37,8 +37,8 @@ def settled_ends(
     nodes = {tp: leader.node for tp, leader in leaders.items()}
     epochs = {tp: leader.epoch for tp, leader in leaders.items() if leader.epoch >= 0}
     readable = high_watermarks(cluster, nodes)
-    for tp, found in epoch_ends_on(cluster, {tp: nodes[tp] for tp in epochs}, epochs).items():
-        if found.end > readable[tp]:
+    for tp, epoch_end in epoch_ends_on(cluster, {tp: nodes[tp] for tp in epochs}, epochs).items():
+        if epoch_end.end > readable[tp]:
             raise BrokerError(
                 f"The end of {tp} on {cluster.alias} is not replicated yet.",
                 code=NONE,
@@ -77,7 +77,7 @@ def delete_records(
         answer = cluster.connection(node).call(
             DeleteRecordsRequest(
                 topics=[
-                    _DeleteTopic(name=name, partitions=asked) for name, asked in topics.items()
+                    _DeleteTopic(name=name, partitions=entries) for name, entries in topics.items()
                 ],
                 timeout_ms=_TIMEOUT_MS,
             )

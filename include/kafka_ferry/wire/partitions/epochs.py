@@ -42,7 +42,7 @@ def epoch_ends(
         ClusterUnreachable: if a broker does not answer, or not for every partition.
         AccessDenied: without DESCRIBE on a topic.
     """
-    nodes = {tp: it.node for tp, it in cluster.leaders(epochs).items() if it.node >= 0}
+    nodes = {tp: leader.node for tp, leader in cluster.leaders(epochs).items() if leader.node >= 0}
     return epoch_ends_on(cluster, nodes, {tp: epochs[tp] for tp in nodes})
 
 
@@ -67,17 +67,17 @@ def epochs_before(
         cluster, nodes, {tp: it.epoch for tp, it in leaders.items() if it.epoch >= 0}
     )
     # An epoch in which nothing was written yet begins where the log ends.
-    asked = {tp: it.epoch for tp, it in newest.items() if it.end >= offsets[tp]}
-    found: dict[TopicPartition, int] = {}
-    while asked:
-        older = epoch_ends_on(cluster, nodes, {tp: epoch - 1 for tp, epoch in asked.items()})
-        oldest = {tp: epoch for tp, epoch in asked.items() if tp not in older}
+    candidates = {tp: it.epoch for tp, it in newest.items() if it.end >= offsets[tp]}
+    epochs: dict[TopicPartition, int] = {}
+    while candidates:
+        older = epoch_ends_on(cluster, nodes, {tp: epoch - 1 for tp, epoch in candidates.items()})
+        oldest = {tp: epoch for tp, epoch in candidates.items() if tp not in older}
         # A broker that leads it no longer gives no answer either.
         still = epoch_ends_on(cluster, nodes, oldest)
-        found |= {tp: epoch for tp, epoch in oldest.items() if tp in still}
-        found |= {tp: asked[tp] for tp, it in older.items() if it.end < offsets[tp]}
-        asked = {tp: it.epoch for tp, it in older.items() if it.end >= offsets[tp]}
-    return found
+        epochs |= {tp: epoch for tp, epoch in oldest.items() if tp in still}
+        epochs |= {tp: candidates[tp] for tp, it in older.items() if it.end < offsets[tp]}
+        candidates = {tp: it.epoch for tp, it in older.items() if it.end >= offsets[tp]}
+    return epochs
 
 
 def epoch_ends_on(
@@ -88,8 +88,8 @@ def epoch_ends_on(
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, EpochEnd]]:
         return _ends(cluster, node, {tp: epochs[tp] for tp in some})
 
-    asked = {tp: nodes[tp] for tp in epochs}
-    answers = ask_leaders(cluster, asked, question, _AT_ONCE)
+    leader_nodes = {tp: nodes[tp] for tp in epochs}
+    answers = ask_leaders(cluster, leader_nodes, question, _AT_ONCE)
     return {tp: end for ends in answers for tp, end in ends.items()}
 
 

@@ -88,8 +88,8 @@ class Fetched:
     @property
     def is_empty(self) -> bool:
         """Whether the answer says nothing of the partition but where its log ends."""
-        said = self.records or self.diverged_at is not None or self.preferred_replica >= 0
-        return self.error == NONE and not said
+        has_news = self.records or self.diverged_at is not None or self.preferred_replica >= 0
+        return self.error == NONE and not has_news
 
     def is_at_end(self, offset: int) -> bool:
         """Whether the visible log ends at or before ``offset``, so that nothing is to be expected there."""
@@ -130,7 +130,7 @@ def fetch(
         ClusterUnreachable: if the broker does not answer, or not exactly for ``offsets``.
         FerryError: if it refuses the request as a whole.
     """
-    asked = send_fetch(
+    pending = send_fetch(
         cluster,
         node,
         offsets,
@@ -140,7 +140,7 @@ def fetch(
         expected=expected,
         committed=committed,
     )
-    yield from asked.answers()
+    yield from pending.answers()
 
 
 def fetch_one(

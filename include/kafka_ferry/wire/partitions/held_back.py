@@ -42,7 +42,7 @@ def read_held_back(
     def ask() -> dict[TopicPartition, int]:
         with cluster.forgetting():
             leaders = cluster.recent_leaders(stable_ends)
-            led.update({tp: it.node for tp, it in leaders.items() if it.node >= 0})
+            led.update({tp: leader.node for tp, leader in leaders.items() if leader.node >= 0})
             return high_watermarks(cluster, led)
 
     ends = retry(ask) if stable_ends else {}

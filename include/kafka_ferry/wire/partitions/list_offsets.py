@@ -66,7 +66,7 @@ def ask_offsets(
     request = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation,
-        topics=[_Topic(name=name, partitions=asked) for name, asked in topics.items()],
+        topics=[_Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
     )
     return Question(cluster.connection(node), request, read)
 
@@ -122,20 +122,20 @@ def log_offsets(
     """
     by_leader = by_node(nodes)
     cluster.open(by_leader)
-    asked = {
+    questions = {
         (node, which): ask_offsets(cluster, node, dict.fromkeys(partitions, which))
         for node, partitions in by_leader.items()
         for which in wanted
     }
-    found: dict[TopicPartition, list[int]] = {tp: [] for tp in nodes}
-    for (_, which), answers in ask_together(asked).items():
+    offsets: dict[TopicPartition, list[int]] = {tp: [] for tp in nodes}
+    for (_, which), answers in ask_together(questions).items():
         for tp, answer in answers.items():
             if answer.error_code:
                 bound = "end" if which == LATEST else "start"
                 doing = f"Reading the {bound} of {tp} on {cluster.alias}"
                 raise read_fault(answer.error_code, doing, tp.topic)
-            found[tp].append(int(answer.offset))
-    return found
+            offsets[tp].append(int(answer.offset))
+    return offsets
 
 
 def local_starts(

@@ -40,8 +40,8 @@ def log_sizes(
         answer = cluster.connection(node).call(
             DescribeLogDirsRequest(
                 topics=[
-                    _Topic(topic=name, partitions=asked)
-                    for name, asked in numbers_by_topic(partitions).items()
+                    _Topic(topic=name, partitions=numbers)
+                    for name, numbers in numbers_by_topic(partitions).items()
                 ]
             )
         )

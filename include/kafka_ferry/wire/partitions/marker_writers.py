@@ -37,20 +37,22 @@ def markers_at(
     """
     with cluster.forgetting():
         leaders = cluster.recent_leaders(offsets)
-        nodes = by_node({tp: it.node for tp, it in leaders.items() if it.node >= 0})
+        nodes = by_node({tp: answer.node for tp, answer in leaders.items() if answer.node >= 0})
         cluster.open(nodes)
         answers = _answers(
             cluster, {node: {tp: offsets[tp] for tp in nodes[node]} for node in nodes}
         )
-        answered = {it.partition for it in answers}
+        answered = {answer.partition for answer in answers}
         for tp in {tp for some in nodes.values() for tp in some} - answered:
             raise read_fault(THROTTLED, f"Reading {tp} on {cluster.alias}", tp.topic)
-        for it in answers:
-            if is_transient_read(it.error):
-                doing = f"Reading {it.partition} on {cluster.alias}"
-                raise read_fault(it.error, doing, it.partition.topic)
+        for answer in answers:
+            if is_transient_read(answer.error):
+                doing = f"Reading {answer.partition} on {cluster.alias}"
+                raise read_fault(answer.error, doing, answer.partition.topic)
     return {
-        it.partition: _marker_of(it, offsets[it.partition]) for it in answers if it.error == NONE
+        answer.partition: _marker_of(answer, offsets[answer.partition])
+        for answer in answers
+        if answer.error == NONE
     }
 
 

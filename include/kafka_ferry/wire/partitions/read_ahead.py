@@ -72,8 +72,8 @@ class Reach:
         if not self._per_byte:
             return 0
         # One may have ended with a segment of the log, as each of them ends an answer.
-        least, *others = sorted(self._per_byte)
-        return int((others or [least])[0] * max_bytes * _MARGIN)
+        least, *rest = sorted(self._per_byte)
+        return int((rest or [least])[0] * max_bytes * _MARGIN)
 
 
 class Depth:
@@ -171,7 +171,7 @@ class AheadReader:
             self._depth.took(now - self._given_at)
         round_trip_s = self._cluster.connection(self._leader).round_trip_s
         asked_for = answer_bytes(self._max_bytes, round_trip_s)
-        found = self._next(at) or fetch_one(
+        fetched = self._next(at) or fetch_one(
             self._cluster,
             self._leader,
             self._partition,
@@ -180,13 +180,13 @@ class AheadReader:
             max_wait_ms=max_wait_ms,
             committed=self._committed,
         )
-        if found.records and round_trip_s >= NEAR_S:
+        if fetched.records and round_trip_s >= NEAR_S:
             # Most logs end before the reader's pace is known.
             self._send_ahead(
-                found, asked_for, max(_LEAST_AHEAD, self._depth.request_count(round_trip_s, 1))
+                fetched, asked_for, max(_LEAST_AHEAD, self._depth.request_count(round_trip_s, 1))
             )
         self._given_at = time.monotonic()
-        return found
+        return fetched
 
     @contextlib.contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -198,16 +198,16 @@ class AheadReader:
     def _next(self, at: int) -> Fetched | None:
         while self._in_flight:
             guess, pending = self._in_flight.popleft()
-            found = next(pending.answers(), None)
+            fetched = next(pending.answers(), None)
             if guess > at:
                 self._reach.forget()
-            elif found and joins(found, at, self._epoch):
-                return found
+            elif fetched and joins(fetched, at, self._epoch):
+                return fetched
         return None
 
-    def _send_ahead(self, found: Fetched, asked_for: int, wanted: int) -> None:
+    def _send_ahead(self, fetched: Fetched, asked_for: int, wanted: int) -> None:
         try:
-            headers = [batch.header for batch in split_batches(found.records)]
+            headers = [batch.header for batch in split_batches(fetched.records)]
         except MalformedBatch:
             return  # The reader's to tell.
         if not headers:
@@ -219,12 +219,12 @@ class AheadReader:
         )
         largest = max(header.next_offset - header.base_offset for header in headers)
         self._reach.learn(end - first, largest, asked_for)
-        if end >= found.end:
+        if end >= fetched.end:
             return
         guess = self._in_flight[-1][0] if self._in_flight else first
         while len(self._in_flight) < wanted and (step := self._reach.of(self._max_bytes)):
             guess += step
-            if guess >= found.end:
+            if guess >= fetched.end:
                 return
             pending = send_fetch(
                 self._cluster,

@@ -124,8 +124,8 @@ def committed_records(
         return
 
     def open_at(at: int) -> Iterator[Batch]:
-        found = partition_log(cluster, partition)
-        return committed_batches(cluster, found, at, keeps_all=keeps_all)
+        current_log = partition_log(cluster, partition)
+        return committed_batches(cluster, current_log, at, keeps_all=keeps_all)
 
     first = committed_batches(cluster, log, at, keeps_all=keeps_all)
     for batch in retried_batches(open_at, at, first):

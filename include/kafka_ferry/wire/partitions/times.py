@@ -69,11 +69,15 @@ def offsets_at(
         ClusterUnreachable: if a broker does not answer, or not for every partition.
         Unanswered: a broker finds no such record, and its log may have one.
     """
-    found = look_up(cluster, nodes, times)
-    for error in found.refused.values():
+    looked_up = look_up(cluster, nodes, times)
+    for error in looked_up.refused.values():
         raise error
-    _require_none(cluster, nodes, {tp: times[tp] for tp, it in found.entries.items() if it is None})
-    return {tp: entry.offset if entry else None for tp, entry in found.entries.items()}
+    _require_none(
+        cluster,
+        nodes,
+        {tp: times[tp] for tp, record in looked_up.entries.items() if record is None},
+    )
+    return {tp: entry.offset if entry else None for tp, entry in looked_up.entries.items()}
 
 
 def look_up(
@@ -88,20 +92,20 @@ def look_up(
 
     def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
         # Negative times have meanings of their own there, and no record is older than the log's first.
-        asked = {tp: times[tp] if times[tp] >= 0 else EARLIEST for tp in some}
-        return ask_offsets(cluster, node, asked)
+        timestamps = {tp: times[tp] if times[tp] >= 0 else EARLIEST for tp in some}
+        return ask_offsets(cluster, node, timestamps)
 
-    found = LookedUp()
+    looked_up = LookedUp()
     for answers in ask_leaders(cluster, led, question, _AT_ONCE):
         for tp, entry in answers.items():
             code = entry.error_code
             if code == NONE:
                 at = Entry(int(entry.offset), int(entry.timestamp))
-                found.entries[tp] = at if at.offset >= 0 else None
+                looked_up.entries[tp] = at if at.offset >= 0 else None
             elif not is_transient(code):
                 doing = f"Looking a time up in {tp} on {cluster.alias}"
-                found.refused[tp] = read_fault(code, doing, tp.topic)
-    return found
+                looked_up.refused[tp] = read_fault(code, doing, tp.topic)
+    return looked_up
 
 
 def _require_none(

@@ -86,13 +86,13 @@ def committed_offsets(
         AccessDenied: without READ on the group.
         BrokerError: if transactions stay pending for a minute.
     """
-    asked = None if partitions is None else list(partitions)
+    wanted = None if partitions is None else list(partitions)
 
     def ask() -> dict[TopicPartition, CommittedOffset]:
         with cluster.forgetting():
-            found = ask_offsets(cluster, group, asked, stable=stable).ask()
-            found.require_all(cluster.alias, group)
-        return {**found.offsets}
+            answer = ask_offsets(cluster, group, wanted, stable=stable).ask()
+            answer.require_all(cluster.alias, group)
+        return {**answer.offsets}
 
     return retry(ask)
 
@@ -105,13 +105,13 @@ def has_pending_offsets(
     Raises:
         AccessDenied: without READ on the group.
     """
-    asked = list(partitions)
+    wanted = list(partitions)
 
     def ask() -> bool:
         with cluster.forgetting():
-            return ask_offsets(cluster, group, asked).ask().is_pending
+            return ask_offsets(cluster, group, wanted).ask().is_pending
 
-    return bool(asked) and retry(ask)
+    return bool(wanted) and retry(ask)
 
 
 def ask_offsets(

@@ -95,10 +95,10 @@ def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> froz
     with cluster.forgetting():
         cluster.find_coordinators([(name, TRANSACTION) for name in names])
         questions = {name: _describe(cluster, name) for name in names}
-        asked = {name: question for name, question in questions.items() if question}
-        if len(asked) < len(questions):
+        supported = {name: question for name, question in questions.items() if question}
+        if len(supported) < len(questions):
             return None
-        states = ask_together(asked)
+        states = ask_together(supported)
     return frozenset(int(state.producer_id) for state in states.values() if state)
 
 
@@ -110,7 +110,7 @@ def transactional_ids(cluster: WireCluster, producer_id: int) -> frozenset[str]:
     Raises:
         FerryError: if a broker does not answer; transient while it loads what it coordinates.
     """
-    found = set()
+    ids = set()
     for node in cluster.nodes():
         connection = cluster.connection(node)
         request = ListTransactionsRequest(state_filters=[], producer_id_filters=[producer_id])
@@ -120,8 +120,8 @@ def transactional_ids(cluster: WireCluster, producer_id: int) -> frozenset[str]:
         if answer.error_code:
             doing = f"Listing the transactions of producer {producer_id} on {cluster.alias}"
             raise fault(answer.error_code, doing)
-        found |= {state.transactional_id for state in answer.transaction_states}
-    return frozenset(found)
+        ids |= {state.transactional_id for state in answer.transaction_states}
+    return frozenset(ids)
 
 
 def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
@@ -209,8 +209,8 @@ def open_parts(
             raise fault(code, doing, Right.topic("WRITE", tp.topic))
     cluster.open(by_leader)
     questions = {}
-    for node, asked in by_leader.items():
-        question = producers(cluster, node, asked)
+    for node, partitions in by_leader.items():
+        question = producers(cluster, node, partitions)
         if question is not None:
             read = partial(_open_ones, question, producer_id)
             questions[node] = Question(question.connection, question.request, read)
@@ -245,15 +245,15 @@ def producers(
     )
 
     def read(answer: Any) -> dict[TopicPartition, list[Any]]:
-        found, answered = {}, set()
+        active, answered = {}, set()
         for tp, entry in entries_of(answer.topics):
             answered.add(tp)
             if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
                 raise fault(entry.error_code, f"Describing the producers of {tp}")
             if entry.error_code == NONE:
-                found[tp] = entry.active_producers
+                active[tp] = entry.active_producers
         cluster.require_answers(partitions, answered)
-        return found
+        return active
 
     connection = cluster.connection(node)
     return Question(connection, request, read) if connection.offers(request) else None

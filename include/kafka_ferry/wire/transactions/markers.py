@@ -122,16 +122,16 @@ def transactions_in_memory(
     Raises:
         FerryError: if a leader does not answer.
     """
-    found: dict[TopicPartition, Remembered] = {}
+    remembered: dict[TopicPartition, Remembered] = {}
     for node, producer_ids in by_leader.items():
         question = producers(cluster, node, producer_ids)
         for tp, states in (question.ask() if question else {}).items():
-            own = (it for it in states if it.producer_id == producer_ids[tp])
-            found[tp] = max(
-                (Remembered(it.coordinator_epoch, it.last_sequence) for it in own),
+            own = (state for state in states if state.producer_id == producer_ids[tp])
+            remembered[tp] = max(
+                (Remembered(state.coordinator_epoch, state.last_sequence) for state in own),
                 default=Remembered(),
             )
-    return found
+    return remembered
 
 
 def write_markers(

@@ -141,10 +141,12 @@ class TransactionalProducer:
         Raises:
             Fenced: if another producer holds the transactional id.
         """
-        asked = list(partitions)
+        to_add = list(partitions)
 
         def add() -> dict[TopicPartition, int]:
-            questions: dict[str, Question[Any]] = {"partitions": self._ask_to_add_partitions(asked)}
+            questions: dict[str, Question[Any]] = {
+                "partitions": self._ask_to_add_partitions(to_add)
+            }
             if group:
                 questions["group"] = self._ask_to_add_group(group)
             refused: dict[TopicPartition, int] = ask_together(questions)["partitions"]
@@ -358,13 +360,13 @@ def produce(
         ClusterUnreachable: it says nothing of that partition.
     """
     answer = cluster.connection(node).call(produce_request({partition: batch}, transactional_id))
-    found = {
+    entries = {
         TopicPartition(topic.name, entry.index): entry
         for topic in answer.responses
         for entry in topic.partition_responses
     }
-    cluster.require_answers([partition], found)
-    return found[partition]
+    cluster.require_answers([partition], entries)
+    return entries[partition]
 
 
 # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect

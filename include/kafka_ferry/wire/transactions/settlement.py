@@ -151,10 +151,10 @@ class Settlement:
         """
         written, committed = {*written, *ending.partitions}, set(committed)
         for _ in range(_ROUNDS):
-            seen = self._open(written, committed, optional)
-            (open_, leaderless), pending = seen.open, seen.is_pending
+            state = self._open(written, committed, optional)
+            (open_, leaderless), pending = state.open, state.is_pending
             if not (open_ or pending):
-                return SettledTransaction(leaderless, seen.group)
+                return SettledTransaction(leaderless, state.group)
             whole = dict.fromkeys(open_, ending.outcome)
             outcomes = evidence(open_, ending.outcome) if evidence else whole
             if TransactionOutcome.UNKNOWN in {
@@ -163,7 +163,7 @@ class Settlement:
             }:
                 self._raise_if_open(open_)
             for outcome in (TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED):
-                partitions = [tp for tp, found in outcomes.items() if found == outcome]
+                partitions = [tp for tp, decided in outcomes.items() if decided == outcome]
                 self._end(outcome, partitions, offsets=pending and ending.outcome == outcome)
         raise FerryError(f"A transaction of {self._producer.transactional_id} stays open.")
 
@@ -204,12 +204,12 @@ class Settlement:
         began, pause = time.monotonic(), 0.001
         while True:
             waited_s = time.monotonic() - began
-            seen = retry(lambda: self._look(written, committed, optional))
-            is_open = bool(seen.open.starts or seen.is_pending)
-            if seen.replicated and not is_open:
-                return seen
-            if waited_s > (_GRACE_S if is_open or seen.open.leaderless else at_most(RETRY_S)):
-                return seen
+            state = retry(lambda: self._look(written, committed, optional))
+            is_open = bool(state.open.starts or state.is_pending)
+            if state.replicated and not is_open:
+                return state
+            if waited_s > (_GRACE_S if is_open or state.open.leaderless else at_most(RETRY_S)):
+                return state
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
 
@@ -231,8 +231,8 @@ class Settlement:
             if question := replication(self._coordination, producer.transactional_id):
                 questions["replicated"] = question
             if committed:
-                asked = list(committed)
-                questions["group"] = ask_offsets(self._coordination, self._group, asked)
+                partitions = list(committed)
+                questions["group"] = ask_offsets(self._coordination, self._group, partitions)
             answers = ask_together(questions)
         starts = {tp: start for node in by_node for tp, start in answers[node].items()}
         open_ = _OpenParts(starts, leaderless)

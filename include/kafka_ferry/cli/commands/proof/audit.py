@@ -91,34 +91,34 @@ def audit(
     raise typer.Exit(EXIT_STATUS[report.state])
 
 
-def _audit(this: Audit, *, resume: bool, output: Path | None, as_json: bool) -> AuditReport:
+def _audit(audit: Audit, *, resume: bool, output: Path | None, as_json: bool) -> AuditReport:
     from kafka_ferry.cli.audit_view import comparison_bar, show_audit
     from kafka_ferry.runs.audit.output import write_to
     from kafka_ferry.spark.session import terminal_spark
 
-    plan = this.plan(resume=resume)
-    for note in this.notes:
+    plan = audit.plan(resume=resume)
+    for note in audit.notes:
         warn(note)
     with (
-        terminal_spark(f"ferry audit {this.flow.name}") as spark,
-        comparison_bar(this.flow.name, hidden=as_json) as progress,
+        terminal_spark(f"ferry audit {audit.flow.name}") as spark,
+        comparison_bar(audit.flow.name, hidden=as_json) as progress,
     ):
-        report = this.compare(plan, spark, progress)
+        report = audit.compare(plan, spark, progress)
     if output:
         write_to(output, report)
     if as_json:
         print(json.dumps(_as_json(report), indent=1))
     else:
-        show_audit(report, this.folder.page)
+        show_audit(report, audit.folder.page)
     return report
 
 
 def _as_json(report: AuditReport) -> dict[str, Any]:
     """The report with its conclusions."""
-    told: dict[str, Any] = json.loads(report.to_json())
-    for part, row in zip(report.partitions, told["partitions"], strict=True):
+    document: dict[str, Any] = json.loads(report.to_json())
+    for part, row in zip(report.partitions, document["partitions"], strict=True):
         row["state"] = part.state
-    return told | {
+    return document | {
         "state": report.state,
         "headline": report.headline,
         "found": report.found,
@@ -148,12 +148,12 @@ def _flow(
         raise typer.BadParameter("--flow goes with --config.")
     from kafka_ferry.config.files.client_files import flow_of_clients
 
-    found, remarks = flow_of_clients(
+    client_flow, remarks = flow_of_clients(
         source, target, source_alias=alias, policy=_POLICIES.get(policy, policy)
     )
     for file, remark in remarks:
         warn(f"NOTE {file}: {remark}")
-    return found
+    return client_flow
 
 
 def _terms(

@@ -181,32 +181,38 @@ def check(
     from kafka_ferry.certificates import CertificateError
     from kafka_ferry.runs.certificates import faults_of, find_certificates, read_back
 
-    chosen, asked = (
+    chosen, requested = (
         one_flow_within(timeout, config, flow),
         [place_of(text) for text in places or ()],
     )
     key = _public_key(public_key) if public_key else None
-    found = find_certificates(chosen)
-    faults = list(faults_of(chosen, found, key))
-    read = list(read_back(chosen, found, asked)) if asked else []
+    certificates = find_certificates(chosen)
+    faults = list(faults_of(chosen, certificates, key))
+    read = list(read_back(chosen, certificates, requested)) if requested else []
     if faults := [
         *faults,
-        *(f"{it.certificate}, {it.name}: {it.fault}" for it in read if it.fault),
+        *(
+            f"{result.certificate}, {result.name}: {result.fault}"
+            for result in read
+            if result.fault
+        ),
     ]:
         raise CertificateError(f"The certificates of {chosen.name} do not hold:", details=faults)
     if as_json:
-        show_json([_check(found.all, read, key)], several=False)
+        show_json([_check(certificates.all, read, key)], several=False)
         return
-    first, last = (found.all[at].header for at in (0, -1))
-    ranges = sum(one.header.ranges for one in found.all)
+    first, last = (certificates.all[at].header for at in (0, -1))
+    ranges = sum(one.header.ranges for one in certificates.all)
     out.print(
         f"certificates {first.serial} to {last.serial} of {chosen.name} hold: their {ranges:,} ranges are in "
         "the ledger, and each certificate follows the one before it"
     )
     for one in read:
-        said = one.note or f"{chosen.target.alias} holds the records that {one.certificate} names"
-        out.print(f"{one.name}: {said}")
-    for note in _not_looked_at(found.all, key):
+        sentence = (
+            one.note or f"{chosen.target.alias} holds the records that {one.certificate} names"
+        )
+        out.print(f"{one.name}: {sentence}")
+    for note in _not_looked_at(certificates.all, key):
         warn(note)
 
 
@@ -277,10 +283,10 @@ def restore(
         (restored.on_target, f"on {chosen.target.alias}"),
         (restored.in_state, "in the state folder"),
     ):
-        said = (
+        sentence = (
             f"certificates {_intervals(serials)} were put back" if serials else "nothing is missing"
         )
-        out.print(f"{place}: {said}")
+        out.print(f"{place}: {sentence}")
     if key is None:
         warn("Not looked at: signatures, for want of --public-key.")
 
@@ -360,9 +366,9 @@ def _own_pem(flow: Flow) -> bytes:
 
 
 def _as_json(one: Certificate) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(one.line)
+    document: dict[str, Any] = json.loads(one.line)
     signature = {"signature": one.signature.model_dump()} if one.signature else {}
-    return told | {"hash": one.digest} | signature
+    return document | {"hash": one.digest} | signature
 
 
 def _show(flow: Flow, one: Certificate) -> None:

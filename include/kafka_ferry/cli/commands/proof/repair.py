@@ -123,24 +123,24 @@ def _show_copies(flow: Flow, names: list[str], *, yes: bool, as_json: bool) -> N
     """Show what is wrong with remote topics, or give them up; exits with 2 while any is damaged."""
     from kafka_ferry.runs import Repair
 
-    this = Repair(flow)
-    states = this.look(names)
+    repair = Repair(flow)
+    states = repair.look(names)
     # A topic that no run could copy again is given up only if it is named.
     chosen = [state for state in states if names or (state.damaged and state.on_source)]
     if not as_json:
         _show_states(states)
         for state in states:
             if state.damaged or state in chosen:
-                said = state.consequences(yes=yes and state in chosen)
-                out.print(said, style="yellow")
+                consequences = state.consequences(yes=yes and state in chosen)
+                out.print(consequences, style="yellow")
     if yes and chosen:
-        given_up = {state.remote_topic: state for state in this.give_up(chosen)}
+        given_up = {state.remote_topic: state for state in repair.give_up(chosen)}
         states = [given_up.get(state.remote_topic, state) for state in states]
     if as_json:
         print(
             json.dumps([asdict(state) | {"damaged": state.damaged} for state in states], indent=1)
         )
-    for error in this.refused.values():
+    for error in repair.refused.values():
         raise error
     if any(state.damaged and not state.given_up for state in states):
         raise typer.Exit(DAMAGED)
@@ -152,19 +152,21 @@ def _show_findings(flow: Flow, names: list[str], reason: str, *, yes: bool, as_j
 
     if names:
         _require_reason(reason)
-    these = Findings(flow)
-    found = these.listed()
-    these.require(names)
-    left = {finding.name for finding in these.leave(names, reason)} if names and yes else set()
+    findings = Findings(flow)
+    listed = findings.listed()
+    findings.require(names)
+    left = {finding.name for finding in findings.leave(names, reason)} if names and yes else set()
     if as_json:
-        print(json.dumps([asdict(it) | {"left": it.name in left} for it in found], indent=1))
+        print(
+            json.dumps([asdict(entry) | {"left": entry.name in left} for entry in listed], indent=1)
+        )
     else:
-        for finding in found:
+        for finding in listed:
             if not names or finding.name in names:
                 _show_finding(finding, is_left=finding.name in left)
-        if not found:
-            out.print(f"The verification of {these.run_id} found no range that is wrong.")
-    if any(finding.name not in left for finding in found):
+        if not listed:
+            out.print(f"The verification of {findings.run_id} found no range that is wrong.")
+    if any(finding.name not in left for finding in listed):
         raise typer.Exit(DAMAGED)
 
 
@@ -174,18 +176,18 @@ def _show_ledger(flow: Flow, offsets: list[int], reason: str, *, yes: bool, as_j
 
     if offsets:
         _require_reason(reason)
-    these = LedgerRecords(flow)
+    records = LedgerRecords(flow)
     if offsets and yes:
-        these.set_aside(offsets, reason)
-    found = these.listed()
+        records.set_aside(offsets, reason)
+    listed = records.listed()
     if as_json:
-        print(json.dumps([asdict(it) for it in found], indent=1))
+        print(json.dumps([asdict(entry) for entry in listed], indent=1))
     else:
-        for record in found:
+        for record in listed:
             _show_record(record, is_named=record.offset in offsets)
-        if not found:
-            out.print(f"Every record of {these.topic} can be read.")
-    if any(not record.is_aside for record in found):
+        if not listed:
+            out.print(f"Every record of {records.topic} can be read.")
+    if any(not record.is_aside for record in listed):
         raise typer.Exit(DAMAGED)
 
 
@@ -215,18 +217,18 @@ def _show_audit(file: Path, config: Path | None, flow: str | None, *, as_json: b
     from kafka_ferry.runs.repair.audit_findings import own_proposals
 
     report = AuditReport.from_json(file.read_bytes())
-    found = (
+    proposed = (
         own_proposals(one_flow(config, flow), report, str(config)) if config else proposals(report)
     )
     if as_json:
-        print(json.dumps([asdict(it) for it in found], indent=1))
+        print(json.dumps([asdict(entry) for entry in proposed], indent=1))
     else:
-        for proposal in found:
+        for proposal in proposed:
             for line in sentences(proposal):
                 out.print(line)
-        if not found:
+        if not proposed:
             out.print(f"The audit {report.audit} has no findings.")
-    if found:
+    if proposed:
         raise typer.Exit(DAMAGED)
 
 
@@ -241,20 +243,20 @@ def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bo
 
     if yes:
         _require_reason(reason)
-    told, decided = [], True
+    entries, decided = [], True
     for source, offset in map(place_of, names):
         # One after the other: each proposal counts what the one before it has appended.
-        this = AppendMissing(flow)
-        proposal = this.proposal(source, offset)
+        appender = AppendMissing(flow)
+        proposal = appender.proposal(source, offset)
         if not as_json:
             _show_proposal(proposal)
-        done = this.append(proposal, reason) if yes else None
+        done = appender.append(proposal, reason) if yes else None
         decided = decided and done is not None
         if done and not as_json:
             at = f" at the offsets {done.start} to {done.end - 1}" if done.records else ""
             what = f"appended {done.records} records to {done.target}{at}"
             out.print(f"  {what}; the ledger has it, and they were read back.")
-        told.append(
+        entries.append(
             {
                 "name": proposal.name,
                 "refusal": proposal.refusal,
@@ -265,7 +267,7 @@ def _append(flow: Flow, names: list[str], reason: str, *, yes: bool, as_json: bo
             }
         )
     if as_json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(entries, indent=1))
     if not decided:
         raise typer.Exit(DAMAGED)
 
@@ -309,10 +311,11 @@ def _show_states(states: Sequence[CopyState]) -> None:
     rows: list[tuple[object, ...]] = []
     for state in states:
         cells: list[tuple[object, ...]] = [
-            (it.partition, it.position, it.log, it.said) for it in state.partitions
+            (partition.partition, partition.position, partition.log, partition.said)
+            for partition in state.partitions
         ]
-        for *row, said in cells or [(None, None, None, "ok")]:
-            rows.append((state.remote_topic, *row, "DAMAGED" if state.problem else said))
+        for *row, status in cells or [(None, None, None, "ok")]:
+            rows.append((state.remote_topic, *row, "DAMAGED" if state.problem else status))
     show_table(("REMOTE TOPIC", *numbers, "STATE"), rows, numbers=numbers)
     for state in states:
         for damage in state.damages:

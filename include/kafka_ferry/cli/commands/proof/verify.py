@@ -45,16 +45,16 @@ def verify(
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
-    flows = [with_timeout(it, timeout) for it in flows_of(config, flow, clusters)]
+    flows = [with_timeout(chosen, timeout) for chosen in flows_of(config, flow, clusters)]
 
     def answer(flow: Flow) -> dict[str, Any]:
-        this = Run.reopen(flow, run_id) if run_id else Run.latest(flow, whole=everything)
+        run = Run.reopen(flow, run_id) if run_id else Run.latest(flow, whole=everything)
         with terminal_spark(f"ferry verify {flow.name}") as spark:
-            verdict = this.verify(spark, everything=everything, afresh=True)
+            verdict = run.verify(spark, everything=everything, afresh=True)
         if not as_json:
-            _show(flow, this.run_id, verdict, named=len(flows) > 1)
-        told: dict[str, Any] = json.loads(verdict.to_json())
-        return {"flow": flow.name, "run": this.run_id} | told
+            _show(flow, run.run_id, verdict, is_named=len(flows) > 1)
+        document: dict[str, Any] = json.loads(verdict.to_json())
+        return {"flow": flow.name, "run": run.run_id} | document
 
     attempts = for_each(flows, answer)
     if as_json:
@@ -62,8 +62,8 @@ def verify(
     attempts.raise_failures()
 
 
-def _show(flow: Flow, run_id: str, verdict: Verdict, *, named: bool) -> None:
-    where = f"{flow.name}: " if named else ""
+def _show(flow: Flow, run_id: str, verdict: Verdict, *, is_named: bool) -> None:
+    where = f"{flow.name}: " if is_named else ""
     if verdict.ranges:
         out.print(f"{where}verified: {verdict.found} ({run_id})")
     else:

@@ -47,22 +47,22 @@ def where(
 
     chosen, source = one_flow_within(timeout, config, flow), TopicPartition(topic, partition)
     with step_time(chosen):
-        found = where(chosen, source, offset)
+        whereabouts = where(chosen, source, offset)
     if as_json:
-        show_json([[asdict(one) for one in found]], several=False)
-    for one in () if as_json else found:
+        show_json([[asdict(one) for one in whereabouts]], several=False)
+    for one in () if as_json else whereabouts:
         _show(one)
-    copied = {} if found else ledger_partitions(chosen)
-    if not found and topic not in copied:
+    copied = {} if whereabouts else ledger_partitions(chosen)
+    if not whereabouts and topic not in copied:
         raise InputError(
             f"{chosen.name} has copied no topic {topic}.",
             advice=did_you_mean(topic, copied) or "Name it as the source does.",
         )
-    if not found:
+    if not whereabouts:
         following = next_offset(chosen, source)
         some = copied[topic]
-        others = "" if partition in some else f", but partitions {min(some)} to {max(some)}"
-        known = f"nothing of it{others}" if following is None else f"it up to offset {following}"
+        clause = "" if partition in some else f", but partitions {min(some)} to {max(some)}"
+        known = f"nothing of it{clause}" if following is None else f"it up to offset {following}"
         warn(
             f"No run of {chosen.name} has accounted for offset {offset} of {source}: the ledger has {known}."
         )

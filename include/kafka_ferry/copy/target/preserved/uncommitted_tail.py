@@ -112,13 +112,13 @@ class Ahead:
             Misplaced: if the target holds anything other than the converted batch.
             FerryError: if the target cannot be read.
         """
-        found, wanted = self._take(converted.end), records_of(converted)
+        existing, wanted = self._take(converted.end), records_of(converted)
         read, self._read = self._read, []
-        removed = self._require_the_sources(converted, found, wanted)
+        removed = self._require_the_sources(converted, existing, wanted)
         if removed:
             converted = restore(converted, removed)
-        there = {record[0] for record in found}
-        gone = [record[0] for record in wanted if record[0] not in there]
+        offsets = {record[0] for record in existing}
+        gone = [record[0] for record in wanted if record[0] not in offsets]
         gone = [offset for offset in gone if offset >= self.expired_to]
         letters: Sequence[Rejected] = ()
         if gone and not self._is_compacted:
@@ -130,16 +130,16 @@ class Ahead:
         return Adopted(tuple(by_runs(converted)), letters, read)
 
     def _require_the_sources(
-        self, converted: ConvertedBatch, found: Iterable[Record], wanted: Iterable[Record]
+        self, converted: ConvertedBatch, existing: Iterable[Record], wanted: Iterable[Record]
     ) -> list[Record]:
-        """The offsets in ``found`` that the source has compacted away or deleted since.
+        """The offsets in ``existing`` that the source has compacted away or deleted since.
 
         Raises:
             Misplaced: if the target holds records that the source never had.
         """
         has = {record[0]: record for record in wanted}
         removed = []
-        for record in found:
+        for record in existing:
             offset = record[0]
             absent = next(within(converted.absent, offset, offset + 1), None)
             if absent and absent.reason in _REMOVED:

@@ -74,14 +74,14 @@ def ask_for_topics(
     for tp, queue in queues.items():
         if queue.range and queue.remote_topic_id and (queue.sent or queue.tally):
             written[queue.node].append(tp)
-    asked = {cluster.connection(node): some for node, some in written.items()}
-    for connection, partitions in asked.items():
+    by_connection = {cluster.connection(node): some for node, some in written.items()}
+    for connection, partitions in by_connection.items():
         connection.send(topics_request(sorted({tp.topic for tp in partitions})))
-    return asked
+    return by_connection
 
 
 def check_topics(
-    asked: Mapping[Connection, Sequence[TopicPartition]],
+    by_connection: Mapping[Connection, Sequence[TopicPartition]],
     queues: Mapping[TopicPartition, PartitionQueue],
     verdicts: Verdicts,
 ) -> None:
@@ -91,11 +91,11 @@ def check_topics(
     it stores batches in it, or in the same update: what it says afterwards holds for the batches before.
 
     Args:
-        asked: as of ``ask_for_topics``, once all answers to batches are there.
+        by_connection: as of ``ask_for_topics``, once all answers to batches are there.
         queues: what was sent to each partition.
         verdicts: is told.
     """
-    for connection, partitions in asked.items():
+    for connection, partitions in by_connection.items():
         leaders = leaders_in(connection.receive())
         for tp in partitions:
             range_, leader = queues[tp].range, leaders.get(tp)

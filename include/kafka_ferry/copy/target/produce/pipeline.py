@@ -160,8 +160,10 @@ class Pipeline:
 
     def _longest_asked(self) -> int:
         """The broker that was sent the oldest of the pending requests."""
-        asked = {node: requests[0].number for node, requests in self._in_flight.items() if requests}
-        return min(asked, key=asked.__getitem__)
+        oldest = {
+            node: requests[0].number for node, requests in self._in_flight.items() if requests
+        }
+        return min(oldest, key=oldest.__getitem__)
 
     def _receive_arrived(self) -> None:
         """Take the answers that are there already: what they are for needs no more memory."""

@@ -65,11 +65,11 @@ class ProtobufFiles:
 
     def _add(self, name: str, schema: RegisteredSchema) -> None:
         try:
-            found = self._decode(schema.text) or self._compile(schema.text)
-            found.name = name
-            self._import(found.dependency)
-            self._files[name] = found
-            self.pool.Add(found)
+            file = self._decode(schema.text) or self._compile(schema.text)
+            file.name = name
+            self._import(file.dependency)
+            self._files[name] = file
+            self.pool.Add(file)
             # Only now what it names is looked for.
             self.pool.FindFileByName(name)
         except (TypeError, ValueError, KeyError, DecodeError) as error:
@@ -86,10 +86,10 @@ class ProtobufFiles:
                 text = importlib.import_module(module).DESCRIPTOR.serialized_pb
             except ImportError:
                 continue
-            found = FileDescriptorProto.FromString(text)
-            self._import(found.dependency)
-            self._files[name] = found
-            self.pool.Add(found)
+            file = FileDescriptorProto.FromString(text)
+            self._import(file.dependency)
+            self._files[name] = file
+            self.pool.Add(file)
 
     @staticmethod
     def _decode(text: str) -> Any:
@@ -126,7 +126,7 @@ class ProtobufFiles:
                 lines = (
                     done.stderr.replace(f"{folder / ROOT}:", "").replace(f"{ROOT}:", "").split("\n")
                 )
-                told = [line for line in lines if line and not _WARNING.match(line)]
-                raise ValueError("; ".join(told[:_MOST_ERRORS]))
-            (found,) = FileDescriptorSet.FromString((folder / "made").read_bytes()).file
-            return found
+                errors = [line for line in lines if line and not _WARNING.match(line)]
+                raise ValueError("; ".join(errors[:_MOST_ERRORS]))
+            (file,) = FileDescriptorSet.FromString((folder / "made").read_bytes()).file
+            return file

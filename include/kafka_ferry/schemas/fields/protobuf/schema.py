@@ -83,16 +83,22 @@ class ProtobufSchema:
         """
         everywhere = list(_messages(self._files.pool, self._files.root))
         parts = {name for one in everywhere for name in _parts(one)}
-        top = [it for it in everywhere if not it.containing_type and it.full_name not in parts]
-        others = [it for it in everywhere if it not in top]
-        return _merge(others, words) | _merge(top, words)
+        top = [
+            message
+            for message in everywhere
+            if not message.containing_type and message.full_name not in parts
+        ]
+        inner_messages = [message for message in everywhere if message not in top]
+        return _merge(inner_messages, words) | _merge(top, words)
 
     def as_json(self, payload: bytes, names: Collection[str]) -> bytes:
         """See ``RecordSchema``."""
         descriptor, at = self._message(payload)
         message, budget = _parse(descriptor, payload[at:]), record_budget(payload)
-        wanted = [it for it in descriptor.fields if it.name in names]
-        return json.dumps({it.name: readable(message, it, budget) for it in wanted}).encode()
+        wanted = [field for field in descriptor.fields if field.name in names]
+        return json.dumps(
+            {field.name: readable(message, field, budget) for field in wanted}
+        ).encode()
 
     def change(
         self,
@@ -126,14 +132,14 @@ def _indexes(payload: bytes) -> tuple[_Indexes, int]:
         count, at = decode_varint(payload, 0)
         if not 0 <= count <= _MOST_INDEXES:
             raise NotReadable("it does not begin with the indexes of its message")
-        found = []
+        indexes = []
         for _ in range(count):
             index, at = decode_varint(payload, at)
-            found.append(index)
+            indexes.append(index)
     except MalformedBatch:
         raise NotReadable("it does not begin with the indexes of its message") from None
     # The first message has a short form.
-    return tuple(found) or (0,), at
+    return tuple(indexes) or (0,), at
 
 
 def _message_name(file: Any, indexes: _Indexes) -> str:
@@ -144,16 +150,16 @@ def _message_name(file: Any, indexes: _Indexes) -> str:
     """
     names, messages = [file.package] if file.package else [], file.message_type
     for index in indexes:
-        declared = [it for it in messages if not it.options.map_entry]
-        found = {
+        declared = [candidate for candidate in messages if not candidate.options.map_entry]
+        matches = {
             counted[index].name: counted[index]
             for counted in (messages, declared)
             if 0 <= index < len(counted) and not counted[index].options.map_entry
         }
-        if len(found) != 1:
-            which = " or ".join(found) or "none"
+        if len(matches) != 1:
+            which = " or ".join(matches) or "none"
             raise NotReadable(f"the indexes {indexes} of its message lead to {which}")
-        ((name, message),) = found.items()
+        ((name, message),) = matches.items()
         names.append(name)
         messages = message.nested_type
     return ".".join(names)
@@ -163,10 +169,10 @@ def _messages(pool: Any, file: Any) -> Iterator[Any]:
     """All messages of a file, also within others."""
     waiting = list(pool.FindFileByName(file.name).message_types_by_name.values())
     while waiting:
-        found = waiting.pop(0)
-        if not found.GetOptions().map_entry:
-            yield found
-            waiting += found.nested_types
+        message = waiting.pop(0)
+        if not message.GetOptions().map_entry:
+            yield message
+            waiting += message.nested_types
 
 
 def _parts(message: Any) -> Iterator[str]:
@@ -180,17 +186,19 @@ def _parts(message: Any) -> Iterator[str]:
 
 
 def _merge(messages: Iterable[Any], words: Collection[str]) -> dict[Names, SchemaField]:
-    found: dict[Names, set[SchemaField]] = defaultdict(set)
+    fields_by_names: dict[Names, set[SchemaField]] = defaultdict(set)
     budget, types = schema_budget(), cache(sql_type)
     for message in messages:
         for names, field in _paths(message, words, (), budget, types):
-            found[names].add(field)
+            fields_by_names[names].add(field)
     return {
         names: SchemaField(
-            next(iter(fields)).sql_type if len({it.sql_type for it in fields}) == 1 else TEXT,
-            all(it.has_default for it in fields),
+            next(iter(fields)).sql_type
+            if len({schema_field.sql_type for schema_field in fields}) == 1
+            else TEXT,
+            all(schema_field.has_default for schema_field in fields),
         )
-        for names, fields in found.items()
+        for names, fields in fields_by_names.items()
     }
 
 
@@ -227,7 +235,7 @@ def _change(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
             raise NotReadable(f"its schema has no field {name}")
         return record
     fields = wire_fields(record)
-    own = [it for it in fields if it.number == field.number]
+    own = [part for part in fields if part.number == field.number]
     if below:
         return _changed_within(field, record, own, tuple(below), value)
     if value is None:
@@ -237,10 +245,10 @@ def _change(descriptor: Any, record: bytes, names: Names, value: Any) -> bytes:
     wanted = GetMessageClass(descriptor)()
     put(wanted, field, value)
     group = field.containing_oneof.fields if field.containing_oneof else [field]
-    gone = {it.number for it in group}
+    gone = {part.number for part in group}
     is_written_once = field.is_repeated or len(own) == 1
-    if is_written_once and own == [it for it in fields if it.number in gone]:
-        before = _parse(descriptor, b"".join(record[it.start : it.end] for it in own))
+    if is_written_once and own == [part for part in fields if part.number in gone]:
+        before = _parse(descriptor, b"".join(record[part.start : part.end] for part in own))
         if json.dumps(readable(before, field)) == json.dumps(readable(wanted, field)):
             return record
     written = wanted.SerializePartialToString(deterministic=True)

@@ -98,7 +98,7 @@ def _type_of_one(field: Any, above: frozenset[str], budget: Budget) -> str:
     if message.full_name in above:
         return TEXT
     above |= {message.full_name}
-    fields = (f"`{it.name}`: {_sql_type(it, above, budget)}" for it in message.fields)
+    fields = (f"`{member.name}`: {_sql_type(member, above, budget)}" for member in message.fields)
     return f"struct<{', '.join(fields)}>"
 
 
@@ -115,9 +115,11 @@ def readable(message: Any, field: Any, budget: Budget | None = None) -> Any:
     if is_map(field):
         of_value = field.message_type.fields_by_name["value"]
         # Protobuf's own order changes from one process to the next.
-        return {_key_text(it): _readable_one(value[it], of_value, budget) for it in sorted(value)}
+        return {
+            _key_text(item): _readable_one(value[item], of_value, budget) for item in sorted(value)
+        }
     if field.is_repeated:
-        return [_readable_one(it, field, budget) for it in value]
+        return [_readable_one(item, field, budget) for item in value]
     if field.has_presence and not message.HasField(field.name):
         return None
     return _readable_one(value, field, budget)
@@ -128,13 +130,13 @@ def _readable_one(value: Any, field: Any, budget: Budget) -> Any:
     if message is not None:
         if message.full_name == TIMESTAMP:
             return _time_text(value)
-        return {it.name: readable(value, it, budget) for it in message.fields}
+        return {member.name: readable(value, member, budget) for member in message.fields}
     if field.type == _F.TYPE_BYTES:
         return base64.b64encode(value).decode()
     if field.type == _F.TYPE_ENUM:
         # A number that the schema has no name for is its digits.
-        named = field.enum_type.values_by_number.get(value)
-        return named.name if named else str(value)
+        enum_value = field.enum_type.values_by_number.get(value)
+        return enum_value.name if enum_value else str(value)
     if field.type == _F.TYPE_STRING and not isinstance(value, str):
         raise NotReadable(f"{field.name} is no text")
     return value
@@ -149,10 +151,10 @@ def _time_text(value: Any) -> str:
     if not 0 <= value.nanos < _NANOS:
         raise NotReadable(f"a timestamp has {value.nanos} nanoseconds")
     try:
-        found = _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        moment = _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     except OverflowError:
         raise NotReadable("a timestamp is not within the years 1 to 9999") from None
-    return found.isoformat()
+    return moment.isoformat()
 
 
 def put(message: Any, field: Any, value: Any) -> None:
@@ -183,7 +185,7 @@ def put(message: Any, field: Any, value: Any) -> None:
 def _put_map(values: Any, field: Any, value: Any) -> None:
     if not isinstance(value, dict):
         raise _unlike(field)
-    of_key, of_value = (field.message_type.fields_by_name[it] for it in ("key", "value"))
+    of_key, of_value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
     for text, one in value.items():
         key = _key(text, of_key)
         if of_value.message_type is not None:
@@ -253,20 +255,20 @@ def _scalar(value: Any, field: Any) -> Any:
 
 def _float_of(value: Any, field: Any) -> float:
     try:
-        found = float(value)
+        number = float(value)
         if field.type == _F.TYPE_FLOAT:
-            struct.pack("<f", found)
+            struct.pack("<f", number)
     except OverflowError:
         raise _unlike(field) from None
-    if math.isinf(found) and value not in _NO_NUMBERS:
+    if math.isinf(number) and value not in _NO_NUMBERS:
         raise _unlike(field)
-    return found
+    return number
 
 
 def _enum(value: str, field: Any) -> int:
-    named = field.enum_type.values_by_name.get(value)
-    if named:
-        return int(named.number)
+    enum_value = field.enum_type.values_by_name.get(value)
+    if enum_value:
+        return int(enum_value.number)
     digits = value.removeprefix("-")
     if digits.isdecimal() and digits.isascii() and not field.enum_type.is_closed:
         number = int(value)
@@ -286,12 +288,12 @@ def _text(value: str, field: Any) -> str:
 def _instant(value: Any) -> tuple[int, int]:
     """The seconds and nanoseconds of a time as Spark writes it, with its zone."""
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        found = None
-    if found is None or found.tzinfo is None:
+        moment = None
+    if moment is None or moment.tzinfo is None:
         raise NotReadable("the value is no timestamp")
-    since = found - _EPOCH
+    since = moment - _EPOCH
     return since.days * 86_400 + since.seconds, since.microseconds * 1000
 
 

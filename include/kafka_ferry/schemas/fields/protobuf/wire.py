@@ -70,10 +70,14 @@ def replace_fields(message: bytes, gone: Collection[int], number: int, written: 
         written: it, with its tag; nothing if there is none.
     """
     fields = wire_fields(message)
-    own = [it.start for it in fields if it.number == number]
-    later = [it.start for it in fields if it.number > number]
+    own = [field.start for field in fields if field.number == number]
+    later = [field.start for field in fields if field.number > number]
     place = (own or later or [len(message)])[0]
-    parts = [(it.start, message[it.start : it.end]) for it in fields if it.number not in gone]
+    parts = [
+        (field.start, message[field.start : field.end])
+        for field in fields
+        if field.number not in gone
+    ]
     before = b"".join(part for start, part in parts if start < place)
     return before + written + b"".join(part for start, part in parts if start >= place)
 
@@ -107,19 +111,19 @@ def _fields(message: bytes, at: int, group: int | None) -> Iterator[WireField]:
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     """The number without a sign at a byte, and where the next byte is."""
-    found = 0
+    number = 0
     for place in range(_VARINT_BYTES):
         byte = message[at + place]
-        found |= (byte & 0x7F) << 7 * place
+        number |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
-            return found, at + place + 1
+            return number, at + place + 1
     raise NotReadable(f"its byte {at} begins no number")
 
 
 def _encode(number: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)

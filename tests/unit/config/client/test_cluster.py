@@ -192,7 +192,7 @@ def test_a_resolved_cluster_needs_neither_files_nor_environment(
         "bootstrap.servers": "there:1",
         "security.protocol": "PLAINTEXT",
     }
-    assert resolved.resolved() == resolved
+    assert resolved.resolve() == resolved
     assert identity.key_pem.splitlines()[1] not in repr(resolved) + str(resolved.model_dump())
 
 

@@ -15,7 +15,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, InputError, NotApplied
+from kafka_ferry.errors import FerryError, InputError, NotApplied, StepFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_runs
 from kafka_ferry.ledger.topic import HiddenLedger
@@ -442,6 +442,7 @@ class Run:
                 report = publish_run(self._context, before)
                 for line in report_lines(report):
                     log.info("%s", line)
+                self._raise_unproved_beside_refused()
                 for step in before:
                     self._raise_unless_done(step, len(plan.shards))
                 if report.problems.unapplied:
@@ -456,6 +457,13 @@ class Run:
         finally:
             delete_old_runs(self.flow)
         return report
+
+    def _raise_unproved_beside_refused(self) -> None:
+        """Raise a failed proof together with the plan's refusals, which are about other partitions."""
+        mirror, proof = self._folder.step_record("mirror"), self._folder.failure("verify")
+        if proof and mirror and mirror.refused and not mirror.failures:
+            both = f"{proof}\n{mirror.error}"
+            raise StepFailed(both, transient=proof.transient, exit_code=proof.exit_code)
 
     def _raise_unless_done(self, step: str, shards: int) -> None:
         """Raise the error of a step or its shard, or an error if it has not ended."""

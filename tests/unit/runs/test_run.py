@@ -11,7 +11,7 @@ import pytest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome
-from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied
+from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, VerificationFailed
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger.queries.run_starts import RunStart
 from kafka_ferry.model import Growth, Plan, Range, Refusal
@@ -206,6 +206,24 @@ def test_the_ids_of_schemas_are_kept_until_a_run_has_succeeded(
         this.publish()
 
     assert stored_schemas(this._folder.files) == (known if unapplied else FlowSchemas())
+
+
+def test_a_failed_proof_does_not_stand_behind_a_refused_topic(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended(run, monkeypatch)
+    refusal = Refusal("nope", "primary has no topic of this name.", "Name another.")
+    with pytest.raises(RangesFailed), run._folder.step("mirror"):
+        raise RangesFailed([], transient=False, refused=[refusal])
+    with pytest.raises(VerificationFailed), run._folder.step("verify"):
+        raise VerificationFailed("orders-0 holds 1 record that the ledger does not have.")
+
+    with pytest.raises(
+        FerryError, match=r"orders-0 holds 1 record[^$]*nope: primary has no"
+    ) as raised:
+        run.publish()
+
+    assert raised.value.exit_code == 7
 
 
 def test_what_was_not_copied_is_said_before_what_was_not_changed(

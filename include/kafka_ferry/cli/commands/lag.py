@@ -158,11 +158,12 @@ def _age(flow: Flow, rows: Sequence[Lag]) -> str:
     if unknown := len(rows) - len(lags):
         behind += f", and unknown in {count(unknown, 'partition')} without a leader"
     until = until_text([row.complete_until for row in rows])
-    return (
-        f"Complete until {until}; {behind}."
-        if until
-        else f"Nothing is proved complete yet; {behind}."
-    )
+    if until:
+        return f"Complete until {until}; {behind}."
+    if any(row.proved_at for row in rows):
+        # The ledger has proofs; that no run is stored here, as in another working directory, is no lack of them.
+        return f"Until when the copy is complete is unknown: no run is stored in {flow.state_path}; {behind}."
+    return f"Nothing is proved complete yet; {behind}."
 
 
 def _show(rows: Sequence[Lag]) -> None:

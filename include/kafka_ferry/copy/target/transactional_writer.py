@@ -105,8 +105,8 @@ class TransactionalWriter:
         except Fenced as error:
             self._transaction.start_after_timeout()
             raise StartOver(
-                f"A transaction was open for longer than {self._transaction.producer.timeout_ms} ms, and the "
-                "target's coordinator aborted it: was this process stopped, or is its machine overloaded?"
+                "The target's coordinator has aborted a transaction: another run has begun, or it was open for longer "
+                f"than {self._transaction.producer.timeout_ms} ms, as where this process was stopped."
             ) from error
 
 

@@ -16,7 +16,7 @@ from kafka_ferry.clock import duration_text, moment_text, now_ms, run_id_now
 from kafka_ferry.config.types.values import is_topic_name
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError, InputError
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.groups.outlook import (
     FirstRecord,
@@ -152,7 +152,9 @@ def _without_source(
     moves = translate_known(flow, ledger, known)
     if write and moves.groups:
         moves = commit_moves(flow, ledger, moves, run=run)
-    missing = sorted(set(groups) - {move.group.name for move in known.groups})
+    names = {move.group.name for move in known.groups}
+    named = [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
+    missing = sorted({*(groups or named)} - names) if groups or names else ()
     failures = [f"Nothing is known of the group {name}." for name in missing]
     if not (groups or known.groups):
         failures.append(
@@ -179,7 +181,7 @@ def projected_ledger(flow: Flow, *, has_run: bool = False) -> LedgerTable:
         ledger.project(flow.target, name)
     # A flow in another file, whose source has the same alias, may have created the ledger.
     if not has_run and last_run(ledger) is None and not ledger.topics():
-        raise FerryError(
+        raise InputError(
             f"The ledger {name} on {flow.target.alias} has no entry of {flow.name}: the flow has never run.",
             advice="Is it the right flow, and the right target?",
         )

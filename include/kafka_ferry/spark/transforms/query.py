@@ -73,6 +73,8 @@ _ADVICE: Final = {
     "INVALID_EXTRACT_BASE_FIELD_TYPE": "A key or value has fields by the rule's format alone, such as format: "
     "{value: json}.",
     "UNRESOLVED_COLUMN": "If a text is meant, put it in single quotes within the expression, such as \"'masked'\".",
+    "INVALID_USAGE_OF_STAR_OR_REGEX": "If a text is meant, put it in single quotes within the expression, such as "
+    "\"'***'\".",
 }
 _RAW: Final = "_raw_"
 _RESULT: Final = "_result"

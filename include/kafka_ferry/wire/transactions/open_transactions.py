@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, learn_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Evidence, SettledTransaction, Settlement
 
@@ -49,15 +49,16 @@ class OpenTransactions:
         self._is_of_last = False
 
     def take_over(self, written: Iterable[TopicPartition]) -> None:
-        """Learn how the last transaction ends, before the producer is started again.
+        """Learn how the last transaction ends, before the producer is started again; commit a mend that goes on.
 
         Args:
             written: the partitions that this process has written to in it.
         """
         self._unsettled |= {*written}
+        name = self._producer.transactional_id
+        ending = retry(lambda: learn_ending(self._coordination, name))
         if self._ending is None:
-            name = self._producer.transactional_id
-            self._ending = retry(lambda: last_ending(self._coordination, name))
+            self._ending = ending
 
     def settle(
         self, partitions: Iterable[TopicPartition], committed: Iterable[TopicPartition]

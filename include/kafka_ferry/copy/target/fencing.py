@@ -113,6 +113,7 @@ def end_skipped(flow: Flow) -> bool:
         ended = False
         for name in sorted(it for it in names if it.startswith(f"ferry.{flow.name}.")):
             ending = retry(partial(learn_ending, cluster, name))
+            ended |= ending.is_mended
             # Of one that goes on, or whose end is not written everywhere yet, the coordinator knows the partitions.
             if ending.outcome == TransactionOutcome.UNKNOWN or ending.partitions:
                 continue

@@ -48,10 +48,12 @@ class Ending(NamedTuple):
         outcome: unknown if the producer has been initialized since. Of one that mends, it is that of
             the transaction whose markers Kafka has skipped.
         partitions: those that are still in it, as far as the coordinator knows.
+        is_mended: whether it was a mend that its task had left open, and was committed only now.
     """
 
     outcome: TransactionOutcome
     partitions: frozenset[TopicPartition] = frozenset()
+    is_mended: bool = False
 
 
 _OUTCOMES: Final = {
@@ -74,7 +76,7 @@ def learn_ending(cluster: WireCluster, transactional_id: str) -> Ending:
     Raises:
         FerryError: if the coordinator does not answer.
     """
-    state = _state(cluster, transactional_id)
+    state, is_mended = _state(cluster, transactional_id), False
     while _is_going_on(state) and is_mend(state.transaction_timeout_ms):
         code = _commit(cluster, state)
         epoch, state = state.producer_epoch, _state(cluster, transactional_id)
@@ -82,7 +84,8 @@ def learn_ending(cluster: WireCluster, transactional_id: str) -> Ending:
         if code and _is_going_on(state) and state.producer_epoch == epoch:
             doing = f"Ending what a task has left open ({transactional_id})"
             raise fault(code, doing, Right.transactional_id("WRITE", transactional_id))
-    return _ending(state)
+        is_mended = True
+    return _ending(state)._replace(is_mended=is_mended)
 
 
 def _is_going_on(state: Any) -> bool:

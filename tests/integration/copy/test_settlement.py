@@ -19,6 +19,7 @@ from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.positions import position_group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
 from kafka_ferry.wire.transactions.committed_offsets import (
@@ -37,6 +38,7 @@ from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, produce, read_all
+from tests.support.records.groups import commit_alone
 from tests.support.runs.flows import make_flow, plan_now
 from tests.support.runs.pair import Unique
 from tests.support.waiting import wait_until
@@ -275,6 +277,36 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
 
     assert open_on(cluster, [range_.target], producer.producer_id) == {}
     assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == shown
+
+
+def test_positions_that_the_coordinator_has_dropped_are_taken_from_the_ledger(
+    broker: KafkaCluster,
+    primary: KafkaCluster,
+    coordination: WireCluster,
+    folder: Path,
+    unique: Unique,
+) -> None:
+    """No writer came in time to commit them once more, and the transaction that was to do so has timed out."""
+    topic = unique("dropped")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(b"key", b"value")])
+    flow = make_flow(folder, primary, broker, [topic], writers=1)
+    (range_,) = plan_now(flow).ranges
+    assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
+    group = position_group(flow.name)
+    commit_alone(broker, group, {range_.target: 0})
+    producer = TransactionalProducer(
+        coordination, transactional_id(flow.name, range_.writer), timeout_ms=60_000
+    )
+    producer.start()
+    producer.start_mend()
+    producer.add_group(group)
+    producer.end(commit=False)
+
+    assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
+
+    assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == 1
+    assert committed_offsets(coordination, group, [range_.target])[range_.target].offset == 1
 
 
 def open_on(

@@ -187,15 +187,25 @@ class Transaction:
         assert group is not None
         group.require_all(self.settings.alias, self._group)
         self._asked = group.node
-        positions = self._progress.positions(
-            self.data, by_target, group.offsets, self._topic_ids(), self.verdicts
-        )
+        positions = self._positions(by_target, group.offsets)
+        if self._open.has_lost:
+            # The ledger still has those that were committed.
+            positions |= self._positions(by_target, {})
         return {
             tp: position
             for tp, position in positions.items()
             if self._counts(by_target[tp], position)
             and self._is_of_this_topic(by_target[tp], position)
         }
+
+    def _positions(
+        self,
+        by_target: Mapping[TopicPartition, Range],
+        committed: Mapping[TopicPartition, CommittedOffset],
+    ) -> dict[TopicPartition, Position]:
+        return self._progress.positions(
+            self.data, by_target, committed, self._topic_ids(), self.verdicts
+        )
 
     def _look_up(
         self, by_target: Mapping[TopicPartition, Range]

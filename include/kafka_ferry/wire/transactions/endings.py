@@ -49,11 +49,14 @@ class Ending(NamedTuple):
             the transaction whose markers Kafka has skipped.
         partitions: those that are still in it, as far as the coordinator knows.
         is_mended: whether it was a mend that its task had left open, and was committed only now.
+        has_lost: whether it was a mend that the coordinator has aborted, since no writer came in time: positions
+            that were committed may be gone.
     """
 
     outcome: TransactionOutcome
     partitions: frozenset[TopicPartition] = frozenset()
     is_mended: bool = False
+    has_lost: bool = False
 
 
 _OUTCOMES: Final = {
@@ -122,9 +125,11 @@ def _ending(state: Any) -> Ending:
         for number in topic.partitions
         if not topic.topic.startswith("__")
     )
+    outcome = _OUTCOMES.get(state.transaction_state, TransactionOutcome.UNKNOWN)
     if is_mend(state.transaction_timeout_ms):
-        return Ending(TransactionOutcome.COMMITTED, partitions)
-    return Ending(_OUTCOMES.get(state.transaction_state, TransactionOutcome.UNKNOWN), partitions)
+        has_lost = outcome == TransactionOutcome.ABORTED
+        return Ending(TransactionOutcome.COMMITTED, partitions, has_lost=has_lost)
+    return Ending(outcome, partitions)
 
 
 def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> frozenset[int] | None:

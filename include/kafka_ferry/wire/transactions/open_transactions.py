@@ -27,6 +27,9 @@ class OpenTransactions:
         producer: the writer's.
         evidence: what the ledger says; None where it may not be asked.
         own: the partitions of the flow's own topics, which are always waited for.
+
+    Attributes:
+        has_lost: as of ``Ending``, of the transaction before the last take-over.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class OpenTransactions:
         self._unsettled: set[TopicPartition] = set()
         # Whether all that may be open is of the last transaction; otherwise the ledger knows.
         self._is_of_last = False
+        self.has_lost = False
 
     def take_over(self, written: Iterable[TopicPartition]) -> None:
         """Learn how the last transaction ends, before the producer is started again; commit a mend that goes on.
@@ -77,6 +81,7 @@ class OpenTransactions:
             FerryError: as ``Settlement.settle`` does.
         """
         assert self._ending is not None
+        self.has_lost = self._ending.has_lost
         self._unsettled |= {*partitions}
         evidence = None if self._is_of_last else self._evidence
         settled = self._settlement.settle(

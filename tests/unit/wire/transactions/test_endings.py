@@ -64,14 +64,17 @@ def learn(monkeypatch: pytest.MonkeyPatch) -> Any:
         # Its producer has begun to mend, and its task died before it could.
         ("Empty", MENDS, COMMITTED),
         ("CompleteCommit", MENDS, COMMITTED),
-        # The coordinator has aborted it after its time-out: what is left was to be committed still.
-        ("CompleteAbort", MENDS, COMMITTED),
     ],
 )
 def test_the_outcome_is_that_of_the_transaction_that_has_written(
     name: str, timeout_ms: int, outcome: TransactionOutcome, learn: Any
 ) -> None:
     assert learn(state(name, timeout_ms)) == (Ending(outcome), [])
+
+
+def test_a_mend_that_no_writer_came_to_end_may_have_lost_positions(learn: Any) -> None:
+    """The coordinator has aborted it after its time-out; what it has left open was to be committed still."""
+    assert learn(state("CompleteAbort", MENDS)) == (Ending(COMMITTED, has_lost=True), [])
 
 
 def test_nothing_is_known_of_a_producer_that_the_coordinator_does_not_know(learn: Any) -> None:

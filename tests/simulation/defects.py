@@ -112,8 +112,22 @@ DEFECTS: Final = (
     Defect(
         "a transaction's end is not settled",
         "copy/target/transaction.py",
-        "return self._open.settle_commit(written, positions)",
-        "return frozenset()",
+        "left = self._open.settle_commit(written, positions)",
+        "left = frozenset[TopicPartition]()",
+        "lose leader",
+    ),
+    Defect(
+        "a mend that goes on is aborted",
+        "wire/transactions/endings.py",
+        "while _is_going_on(state) and is_mend(",
+        "while False and is_mend(",
+        "lose leader,kill task",
+    ),
+    Defect(
+        "a batch follows a transaction that is not ended",
+        "copy/target/transaction.py",
+        "would share its outcome.\n        self.raise_if_void()",
+        "would share its outcome.",
         "lose leader",
     ),
     Defect(

@@ -188,13 +188,13 @@ class History(Judged):
     def _is_stuck(self, said: str) -> bool:
         """Whether a marker was skipped in a way from which a flow is known not to recover by itself (issue 40).
 
-        What wrote the marker once more was aborted, since its task was killed or stood still. Or it is of a range
-        without records, whose producer the broker has forgotten.
+        Nobody knows how the transaction was to end. Or it is of a range without records, whose producer the broker
+        has forgotten.
         """
         skipped = self.target.skipped_markers
         # The documents say so: where nobody knows how it was to end, a person decides.
         is_unknown = bool(skipped) and "was never ended" in said
-        return is_unknown or self.is_broken or self._is_forgotten(said)
+        return is_unknown or self._is_forgotten(said)
 
     def _is_forgotten(self, said: str) -> bool:
         """Whether it is about a range without records whose producer the broker has forgotten.
@@ -248,7 +248,7 @@ class History(Judged):
             said = str(error)
             if not error.message.strip():
                 self.blame("e", f"{type(error).__name__} without a sentence")
-            is_whole = self.harmed_at < 0 and not self.is_hurt and not self.is_broken
+            is_whole = self.harmed_at < 0 and not self.is_hurt
             # A group that expires after the copy takes the positions along, and the next run restores them.
             is_blamed = isinstance(error, VerificationFailed) and "no position" not in said
             # What cannot be read is not blamed, but told; and of a range without records, whose producer the broker

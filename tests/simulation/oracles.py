@@ -65,11 +65,6 @@ class Judged(Truth):
         """Whether a run may refuse to go on."""
         return any(POWERS[it.power].hurts for it in self.adversary.struck)
 
-    @property
-    def is_broken(self) -> bool:
-        """Whether Kafka has skipped a committed transaction's marker, and an abort has taken its place."""
-        return self.target.transactions.has_broken_mend
-
     def behind(self, flow: Flow) -> str:
         for source, target in self.pairs():
             position = self._positions(flow).get(target)
@@ -95,7 +90,7 @@ class Judged(Truth):
         whose the records are.
         """
         has_forgotten = self.has_struck("cut internal") and self.has_struck("expire ids")
-        is_lost = self.is_cut_unseen or has_forgotten or self.is_broken
+        is_lost = self.is_cut_unseen or has_forgotten
         return is_lost or self.spoilt_at >= self.began
 
     def check_commit(self, known: Transaction) -> None:

@@ -269,6 +269,9 @@ class _Copy:
                 starts[range_] = start
             elif not len(range_) and range_.source not in self.writer.failures:
                 self._record(range_, start, is_new=position is None)
+            elif start.origin == "ledger" and range_.source not in self.writer.failures:
+                # All of it was copied, and the group does not have its position any more.
+                self.writer.refresh(range_, start)
         return starts
 
     def _record(self, range_: Range, start: Position, *, is_new: bool) -> None:

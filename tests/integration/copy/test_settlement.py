@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +19,7 @@ from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.positions import position_group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
 from kafka_ferry.wire.transactions.committed_offsets import (
@@ -28,7 +30,7 @@ from kafka_ferry.wire.transactions.committed_offsets import (
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
-    last_ending,
+    learn_ending,
     open_parts,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
@@ -36,6 +38,7 @@ from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, produce, read_all
+from tests.support.records.groups import commit_alone
 from tests.support.runs.flows import make_flow, plan_now
 from tests.support.runs.pair import Unique
 from tests.support.waiting import wait_until
@@ -106,7 +109,7 @@ def test_a_transaction_ends_everywhere_as_it_was_decided(
     assert read_all(broker.bootstrap, topic)[1] == []
 
     # As by the next process: the holder of the transactional id is fenced first.
-    ending = last_ending(coordination, topic)
+    ending = learn_ending(coordination, topic)
     producer.start()
     settlement_of(cluster, coordination, producer).settle(ending, [left_open], [])
 
@@ -137,6 +140,41 @@ def test_offsets_that_were_left_pending_end_as_they_were_decided(
     )
 
     assert committed_offsets(coordination, GROUP, [tp])[tp].offset == 7
+
+
+class Killed(BaseException):
+    """The task dies."""
+
+
+@pytest.mark.parametrize("step", ["add_partitions", "end"])
+def test_what_a_task_has_not_finished_to_end_ends_as_it_was_decided(
+    step: str,
+    broker: KafkaCluster,
+    cluster: WireCluster,
+    coordination: WireCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The task dies before ``step`` of the transaction that is to write the skipped markers."""
+    topic = unique("killed")
+    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    left_open = leave_open(broker, cluster, producer, topic)
+    # The group is not added: the coordinator does not know that offsets are in the transaction.
+    assert producer.commit_offsets(GROUP, {left_open: CommittedOffset(7, "")}) == {}
+    producer.end(commit=True)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(producer, step, Mock(side_effect=Killed))
+        settlement_of(cluster, coordination, producer).settle(
+            Ending(TransactionOutcome.COMMITTED), [left_open], [left_open]
+        )
+
+    ending = learn_ending(coordination, topic)
+    successor = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    successor.start()
+    settlement_of(cluster, coordination, successor).settle(ending, [left_open], [left_open])
+
+    assert len(read_all(broker.bootstrap, topic)[1]) == 1
+    assert committed_offsets(coordination, GROUP, [left_open])[left_open].offset == 7
 
 
 @pytest.mark.parametrize("part_bytes", [400_000, 10_000_000], ids=["split", "halved"])
@@ -178,7 +216,7 @@ def test_where_its_outcome_is_unknown_it_is_named(
 
     with pytest.raises(Unsettled, match=f"{topic}-1"):
         settlement_of(cluster, coordination, producer).settle(
-            last_ending(coordination, topic), [left_open], []
+            learn_ending(coordination, topic), [left_open], []
         )
 
 
@@ -195,7 +233,7 @@ def test_a_producer_that_needs_a_longer_transaction_than_brokers_allow_is_told_w
 def test_a_producer_that_has_sent_nothing_has_nothing_to_end(
     coordination: WireCluster, unique: Unique
 ) -> None:
-    assert last_ending(coordination, unique("never")) == Ending(TransactionOutcome.UNKNOWN)
+    assert learn_ending(coordination, unique("never")) == Ending(TransactionOutcome.UNKNOWN)
 
 
 @pytest.mark.parametrize(("in_ledger", "shown"), [(True, 1), (False, 0)])
@@ -232,13 +270,43 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
     producer.end(commit=True)
     producer.start()
     assert (
-        last_ending(coordination, producer.transactional_id).outcome == TransactionOutcome.UNKNOWN
+        learn_ending(coordination, producer.transactional_id).outcome == TransactionOutcome.UNKNOWN
     )
 
     copy_for_flow(flow, "run-1", [replace(range_, end=0)])
 
     assert open_on(cluster, [range_.target], producer.producer_id) == {}
     assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == shown
+
+
+def test_positions_that_the_coordinator_has_dropped_are_taken_from_the_ledger(
+    broker: KafkaCluster,
+    primary: KafkaCluster,
+    coordination: WireCluster,
+    folder: Path,
+    unique: Unique,
+) -> None:
+    """No writer came in time to commit them once more, and the transaction that was to do so has timed out."""
+    topic = unique("dropped")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(b"key", b"value")])
+    flow = make_flow(folder, primary, broker, [topic], writers=1)
+    (range_,) = plan_now(flow).ranges
+    assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
+    group = position_group(flow.name)
+    commit_alone(broker, group, {range_.target: 0})
+    producer = TransactionalProducer(
+        coordination, transactional_id(flow.name, range_.writer), timeout_ms=60_000
+    )
+    producer.start()
+    producer.start_mend()
+    producer.add_group(group)
+    producer.end(commit=False)
+
+    assert [it.failure for it in copy_for_flow(flow, "run-1", [range_])] == [None]
+
+    assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == 1
+    assert committed_offsets(coordination, group, [range_.target])[range_.target].offset == 1
 
 
 def open_on(

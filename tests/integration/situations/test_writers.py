@@ -31,7 +31,7 @@ from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.takeover.hand_back import hand_back
 from kafka_ferry.wire import WireCluster, connect, fetch
-from kafka_ferry.wire.transactions.endings import last_ending
+from kafka_ferry.wire.transactions.endings import learn_ending
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic, produce
@@ -119,7 +119,7 @@ def test_a_writer_whose_transaction_has_timed_out_goes_on_and_does_not_blame_ano
     write_all(writer, flow, range_)
     name = writer._transaction.producer.transactional_id
     with connect(flow.target) as cluster:
-        wait_until(lambda: last_ending(cluster, name).partitions == frozenset(), 60)
+        wait_until(lambda: learn_ending(cluster, name).partitions == frozenset(), 60)
 
     with pytest.raises(StartOver, match="it was open for longer than 1000 ms"):
         writer.commit()

@@ -60,7 +60,6 @@ class Transactions:
     Attributes:
         epoch: the coordinator's own, which its markers carry.
         on_commit: looks at each transaction before it is committed.
-        has_broken_mend: whether a transaction was aborted that was to write a skipped marker once more.
     """
 
     def __init__(self, cluster: SimCluster) -> None:
@@ -68,7 +67,6 @@ class Transactions:
         self.by_id: dict[str, Transaction] = {}
         self.epoch = 0
         self.on_commit: Callable[[Transaction], None] = lambda _: None
-        self.has_broken_mend = False
 
     def start(self, name: str, timeout_ms: int, producer: int, epoch: int) -> tuple[int, int, int]:
         """InitProducerId: an error code, producer id and epoch."""
@@ -153,8 +151,6 @@ class Transactions:
         return CONCURRENT if known.state == f"Prepare{wanted}" else TXN_STATE
 
     def _decide(self, name: str, known: Transaction, *, commit: bool) -> None:
-        parts = known.partitions | {TopicPartition(group, -1) for group in known.groups}
-        self.has_broken_mend |= not commit and not parts.isdisjoint(self._cluster.skipped_markers)
         known.state = "PrepareCommit" if commit else "PrepareAbort"
         known.number += 1
         number = known.number

@@ -29,7 +29,7 @@ from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
-    last_ending,
+    learn_ending,
     producers,
     transactional_ids,
 )
@@ -112,7 +112,8 @@ def end_skipped(flow: Flow) -> bool:
         names = {name for it in open_ for name in transactional_ids(cluster, it)}
         ended = False
         for name in sorted(it for it in names if it.startswith(f"ferry.{flow.name}.")):
-            ending = retry(partial(last_ending, cluster, name))
+            ending = retry(partial(learn_ending, cluster, name))
+            ended |= ending.is_mended
             # Of one that goes on, or whose end is not written everywhere yet, the coordinator knows the partitions.
             if ending.outcome == TransactionOutcome.UNKNOWN or ending.partitions:
                 continue
@@ -199,7 +200,7 @@ def _take_over(
     """The producer of a writer number; its previous holder is fenced and its transaction has ended."""
     name = transactional_id(flow.name, number, preserved=preserved)
     producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
-    ending = retry(lambda: last_ending(cluster, name))
+    ending = retry(lambda: learn_ending(cluster, name))
     producer.start()
     settlement = Settlement(cluster, cluster, producer, position_group(flow.name))
     # Where no broker leads a partition, the writer that next writes to it settles it by the ledger.

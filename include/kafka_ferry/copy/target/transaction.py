@@ -187,15 +187,25 @@ class Transaction:
         assert group is not None
         group.require_all(self.settings.alias, self._group)
         self._asked = group.node
-        positions = self._progress.positions(
-            self.data, by_target, group.offsets, self._topic_ids(), self.verdicts
-        )
+        positions = self._positions(by_target, group.offsets)
+        if self._open.has_lost:
+            # The ledger still has those that were committed.
+            positions |= self._positions(by_target, {})
         return {
             tp: position
             for tp, position in positions.items()
             if self._counts(by_target[tp], position)
             and self._is_of_this_topic(by_target[tp], position)
         }
+
+    def _positions(
+        self,
+        by_target: Mapping[TopicPartition, Range],
+        committed: Mapping[TopicPartition, CommittedOffset],
+    ) -> dict[TopicPartition, Position]:
+        return self._progress.positions(
+            self.data, by_target, committed, self._topic_ids(), self.verdicts
+        )
 
     def _look_up(
         self, by_target: Mapping[TopicPartition, Range]
@@ -268,7 +278,13 @@ class Transaction:
             self._refreshed[range_.target] = (range_, position)
 
     def pump(self) -> None:
-        """Send all that waits in the transaction's queues."""
+        """Send all that waits in the transaction's queues.
+
+        Raises:
+            StartOver: if the transaction cannot be committed.
+        """
+        # Before a partition is added whose last transaction Kafka has not ended: this one would share its outcome.
+        self.raise_if_void()
         while waiting := {
             tp: queue
             for tp, queue in self.queues.items()
@@ -308,6 +324,7 @@ class Transaction:
     def _encode(self, queue: PartitionQueue, batch: Batch) -> bytes:
         """``batch`` as one of the transaction."""
         producer = self.producer
+        assert not producer.is_mending
         return for_producer(
             batch,
             producer_id=producer.producer_id,
@@ -376,8 +393,7 @@ class Transaction:
             Fenced: if another writer has taken over.
         """
         self.producer.start_over()
-        for queue in self._transactional().values():
-            queue.sequence = 0
+        self._begin_epoch()
 
     def close(self) -> None:
         """Give the connections back."""
@@ -460,15 +476,23 @@ class Transaction:
     def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Commit the transaction, and wait until all partitions show it but those without a leader."""
         written = {tp for tp, queue in self.queues.items() if queue.in_transaction}
+        epoch = self.producer.epoch
         self.producer.end(commit=True)
         try:
-            return self._open.settle_commit(written, positions)
+            left = self._open.settle_commit(written, positions)
         except FerryError as error:
             # Starting over would abort on some partitions what is committed on others.
             raise FerryError(
                 f"A committed transaction could not be confirmed on all partitions: {error.message}",
                 advice=error.advice,
             ) from error
+        if self.producer.epoch != epoch:
+            self._begin_epoch()
+        return left
+
+    def _begin_epoch(self) -> None:
+        for queue in self._transactional().values():
+            queue.sequence = 0
 
     def _forget(self) -> None:
         self._refreshed.clear()

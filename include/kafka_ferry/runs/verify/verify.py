@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError, VerificationFailed
-from kafka_ferry.ledger import VerificationEntry, append_entry
+from kafka_ferry.ledger import VerificationEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.ledger.queries.copied_topics import remote_topics
+from kafka_ferry.ledger.topic import require_settled
 from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.provenance.authors import require_own_writers
@@ -80,6 +81,7 @@ def verify_run(
 
     Raises:
         VerificationFailed: naming topic, partition and range of what is not proved.
+        HiddenLedger: if an open transaction hides what was copied.
     """
     plan, target = run.folder.plan(), ClusterControl(run.flow.target)
     stored = None if afresh or everything else _stored_recounts(run, plan)
@@ -130,8 +132,13 @@ def verify_run(
 def _has_grown(run: RunContext, through: int) -> bool:
     """Whether another run of the flow has committed since the ledger was read up to ``through``.
 
-    The positions are read after it, and a transaction's marker may come to the ledger after theirs.
+    The positions are read after it, and a transaction's marker may come to the ledger after theirs. Or a transaction
+    that another run's task has left open hides its newest records.
+
+    Raises:
+        HiddenLedger: if one still does after a minute.
     """
+    require_settled(run.flow.target, ledger_topic(run.flow.source.alias))
     for pause_s in _PAUSES_S:
         time.sleep(pause_s)
         if run.project_ledger() > through:

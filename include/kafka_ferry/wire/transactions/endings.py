@@ -13,6 +13,7 @@ from kafka.protocol.admin.transactions import (
     DescribeTransactionsRequest,
     ListTransactionsRequest,
 )
+from kafka.protocol.producer import EndTxnRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -26,6 +27,7 @@ from kafka_ferry.wire.error_codes import (
     fault,
 )
 from kafka_ferry.wire.partition_leader import PartitionLeader
+from kafka_ferry.wire.transactions.producer import is_mend
 
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _Topic = DescribeProducersRequest.TopicRequest
@@ -43,12 +45,18 @@ class Ending(NamedTuple):
     """How the last transaction of a transactional id ended, or will end once its producer is fenced.
 
     Attributes:
-        outcome: unknown if the producer has been initialized since.
+        outcome: unknown if the producer has been initialized since. Of one that mends, it is that of
+            the transaction whose markers Kafka has skipped.
         partitions: those that are still in it, as far as the coordinator knows.
+        is_mended: whether it was a mend that its task had left open, and was committed only now.
+        has_lost: whether it was a mend that the coordinator has aborted, since no writer came in time: positions
+            that were committed may be gone.
     """
 
     outcome: TransactionOutcome
     partitions: frozenset[TopicPartition] = frozenset()
+    is_mended: bool = False
+    has_lost: bool = False
 
 
 _OUTCOMES: Final = {
@@ -62,15 +70,53 @@ _OUTCOMES: Final = {
 _ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
-def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
-    """How the last transaction of ``transactional_id`` ended; unknown on brokers before 3.0.
+def learn_ending(cluster: WireCluster, transactional_id: str) -> Ending:
+    """Learn how the last transaction of ``transactional_id`` ended; unknown on brokers before 3.0.
+
+    A mend that its task has left open is committed first. Call this before a producer takes the transactional id over:
+    that aborts what goes on.
 
     Raises:
         FerryError: if the coordinator does not answer.
     """
+    state, is_mended = _state(cluster, transactional_id), False
+    while _is_going_on(state) and is_mend(state.transaction_timeout_ms):
+        code = _commit(cluster, state)
+        epoch, state = state.producer_epoch, _state(cluster, transactional_id)
+        # If its task still lives, that one may have ended it at the same moment.
+        if code and _is_going_on(state) and state.producer_epoch == epoch:
+            doing = f"Ending what a task has left open ({transactional_id})"
+            raise fault(code, doing, Right.transactional_id("WRITE", transactional_id))
+        is_mended = True
+    return _ending(state)._replace(is_mended=is_mended)
+
+
+def _is_going_on(state: Any) -> bool:
+    return state is not None and state.transaction_state == "Ongoing"
+
+
+def _commit(cluster: WireCluster, state: Any) -> int:
+    """Commit a transaction in its producer's name; gives the coordinator's error code."""
+    request = EndTxnRequest(
+        transactional_id=state.transactional_id,
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        committed=True,
+    )
+    with cluster.forgetting():
+        return int(
+            cluster.coordinator(state.transactional_id, TRANSACTION).call(request).error_code
+        )
+
+
+def _state(cluster: WireCluster, transactional_id: str) -> Any:
+    """The coordinator's description of the last transaction; None where it has none or is too old."""
     with cluster.forgetting():
         question = _describe(cluster, transactional_id)
-        state = question.ask() if question else None
+        return question.ask() if question else None
+
+
+def _ending(state: Any) -> Ending:
     if state is None:
         return Ending(TransactionOutcome.UNKNOWN)
     partitions = frozenset(
@@ -79,7 +125,11 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
         for number in topic.partitions
         if not topic.topic.startswith("__")
     )
-    return Ending(_OUTCOMES.get(state.transaction_state, TransactionOutcome.UNKNOWN), partitions)
+    outcome = _OUTCOMES.get(state.transaction_state, TransactionOutcome.UNKNOWN)
+    if is_mend(state.transaction_timeout_ms):
+        has_lost = outcome == TransactionOutcome.ABORTED
+        return Ending(TransactionOutcome.COMMITTED, partitions, has_lost=has_lost)
+    return Ending(outcome, partitions)
 
 
 def producer_ids(cluster: WireCluster, transactional_ids: Iterable[str]) -> frozenset[int] | None:

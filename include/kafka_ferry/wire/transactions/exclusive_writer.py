@@ -60,9 +60,12 @@ class ExclusiveWriter:
         for code in producer.add_partitions([partition]).values():
             raise fault(code, self._deed, self._needed_right)
         self._write(batch, in_transaction=True)
+        epoch = producer.epoch
         producer.end(commit=True)
         settlement = Settlement(self.cluster, self.cluster, producer)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [partition], [])
+        if producer.epoch != epoch:
+            self._sequence = 0
 
     @property
     def _deed(self) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, learn_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Evidence, SettledTransaction, Settlement
 
@@ -27,6 +27,9 @@ class OpenTransactions:
         producer: the writer's.
         evidence: what the ledger says; None where it may not be asked.
         own: the partitions of the flow's own topics, which are always waited for.
+
+    Attributes:
+        has_lost: as of ``Ending``, of the transaction before the last take-over.
     """
 
     def __init__(
@@ -47,17 +50,19 @@ class OpenTransactions:
         self._unsettled: set[TopicPartition] = set()
         # Whether all that may be open is of the last transaction; otherwise the ledger knows.
         self._is_of_last = False
+        self.has_lost = False
 
     def take_over(self, written: Iterable[TopicPartition]) -> None:
-        """Learn how the last transaction ends, before the producer is started again.
+        """Learn how the last transaction ends, before the producer is started again; commit a mend that goes on.
 
         Args:
             written: the partitions that this process has written to in it.
         """
         self._unsettled |= {*written}
+        name = self._producer.transactional_id
+        ending = retry(lambda: learn_ending(self._coordination, name))
         if self._ending is None:
-            name = self._producer.transactional_id
-            self._ending = retry(lambda: last_ending(self._coordination, name))
+            self._ending = ending
 
     def settle(
         self, partitions: Iterable[TopicPartition], committed: Iterable[TopicPartition]
@@ -76,6 +81,7 @@ class OpenTransactions:
             FerryError: as ``Settlement.settle`` does.
         """
         assert self._ending is not None
+        self.has_lost = self._ending.has_lost
         self._unsettled |= {*partitions}
         evidence = None if self._is_of_last else self._evidence
         settled = self._settlement.settle(

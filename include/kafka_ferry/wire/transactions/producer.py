@@ -4,6 +4,12 @@ The order of a transaction: ``add_partitions`` -> ``produce`` ... -> ``end``, an
 ``add_group`` -> ``commit_offsets``. After anything whose outcome is unknown, ``start_over`` aborts what
 is open and begins a new epoch; if another producer has taken the transactional id over since, it
 raises ``Fenced`` instead.
+
+What Kafka has left open of a committed transaction is ended by a mend (``wire.transactions.settlement``):
+``start_mend`` -> ``add_partitions`` or ``add_group`` -> ``end``, and ``start_over`` before anything else.
+A mend must never be aborted, and whoever takes the transactional id over must see that it is one. All that
+the coordinator keeps for it is the time-out that a producer asks for: an odd one is a mend's. The epoch of
+its own makes it safe to end a mend for its producer: what that one does after the mend has another epoch.
 """
 
 from __future__ import annotations
@@ -41,6 +47,8 @@ from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 _ALL_REPLICAS: Final = -1
 _PRODUCE_TIMEOUT_MS: Final = 30_000
 _LEAST_TIMEOUT_MS: Final = 1_000
+# As long as brokers allow by default: until then a writer has to come that ends an interrupted mend.
+_MEND_TIMEOUT_MS: Final = 15 * 60_000 - 1
 
 _TxnTopic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 _CommitTopic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
@@ -54,6 +62,11 @@ _ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
 _T = TypeVar("_T")
 
 
+def is_mend(timeout_ms: int) -> bool:
+    """Whether a producer with this time-out writes nothing, and only commits what Kafka has left open."""
+    return timeout_ms % 2 == 1
+
+
 class TransactionalProducer:
     """A producer id and epoch for one transactional id.
 
@@ -64,6 +77,9 @@ class TransactionalProducer:
         timeout_ms: after so long without an end the coordinator aborts a transaction; shorter where the
             brokers allow no such time (``transaction.max.timeout.ms``).
         least_ms: the shortest such time that will do.
+
+    Attributes:
+        is_mending: whether its epoch is a mend's.
     """
 
     def __init__(
@@ -78,8 +94,9 @@ class TransactionalProducer:
         self.producer_id = -1
         self.epoch = -1
         self._cluster = cluster
-        self.timeout_ms = timeout_ms
-        self._least_ms = min(least_ms, timeout_ms)
+        self.timeout_ms = _even(timeout_ms)
+        self._least_ms = min(_even(least_ms + 1), self.timeout_ms)
+        self.is_mending = False
 
     def start(self) -> None:
         """Take over the transactional id: fence its last holder and abort its open transaction.
@@ -99,22 +116,39 @@ class TransactionalProducer:
             BrokerError: if the brokers allow no transaction as long as it has to be.
         """
         while True:
-            request = {
-                "transactional_id": self.transactional_id,
-                "transaction_timeout_ms": self.timeout_ms,
-                "producer_id": self.producer_id,
-                "producer_epoch": self.epoch,
-            }
             try:
-                answer = self._ask(
-                    partial(InitProducerIdRequest, **request), "Starting the producer"
-                )
-                break
+                self._start(self.timeout_ms)
+                return
             except BrokerError as error:
                 if error.code != INVALID_TRANSACTION_TIMEOUT:
                     raise
                 self._shorten(error)
+
+    def start_mend(self) -> None:
+        """Begin a new epoch, whose transactions only commit what Kafka has left open.
+
+        Raises:
+            Fenced: if another producer holds the transactional id now.
+        """
+        try:
+            self._start(_MEND_TIMEOUT_MS)
+        except BrokerError as error:
+            if error.code != INVALID_TRANSACTION_TIMEOUT:
+                raise
+            # The brokers took the time-out from which it is less.
+            self._start(self.timeout_ms - 1)
+
+    def _start(self, timeout_ms: int) -> None:
+        request = partial(
+            InitProducerIdRequest,
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+        )
+        answer = self._ask(request, "Starting the producer")
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        self.is_mending = is_mend(timeout_ms)
 
     def _shorten(self, error: BrokerError) -> None:
         """Halve the time-out, or raise ``error`` where it cannot be shorter."""
@@ -124,7 +158,7 @@ class TransactionalProducer:
                 "raise their transaction.max.timeout.ms, or lower the flow's transaction.max.ms."
             )
             raise error
-        self.timeout_ms = max(self.timeout_ms // 2, self._least_ms)
+        self.timeout_ms = max(_even(self.timeout_ms // 2), self._least_ms)
 
     def add_partitions(
         self, partitions: Iterable[TopicPartition], group: str = ""
@@ -316,6 +350,11 @@ class TransactionalProducer:
                 return ask()
 
         return retry(attempt)
+
+
+def _even(timeout_ms: int) -> int:
+    """A time-out that is no mend's, at most a millisecond shorter."""
+    return timeout_ms - timeout_ms % 2
 
 
 def produce_request(

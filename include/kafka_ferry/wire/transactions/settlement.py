@@ -7,6 +7,10 @@ leader endpoint"; seen on Kafka 4.3.1). What was written there stays open and sh
 producer's *next* transaction on that partition: committed records vanish, aborted ones appear. So after
 ending a transaction a writer checks the partitions, and ends it again where it is still open: the next
 transaction holds only those partitions, with the same outcome.
+
+That next transaction may be interrupted too. If it was to abort, whoever takes over aborts it. If it was to
+commit, that would make committed records vanish: such a mend has an epoch of its own that says what it is
+(``wire.transactions.producer``), and whoever takes over commits it first (``endings.learn_ending``).
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ log = logging.getLogger(__name__)
 
 # Markers are written within milliseconds; after that the coordinator is asked.
 _GRACE_S: Final = 0.5
-_ROUNDS: Final = 5
+_ROUNDS: Final = 8
 _OPEN: Final = (
     "Kafka skipped its marker, and how it was to end is no longer known. Compare the partition's end with the ledger, "
     "then abort it with kafka-transactions.sh, or see with `ferry repair --topic` what is lost if the remote topic is "
@@ -143,7 +147,8 @@ class Settlement:
                 be written to them before they have been settled.
 
         Returns:
-            Those of ``optional`` that were left, and the group's offsets for ``committed``.
+            Those of ``optional`` that were left, and the group's offsets for ``committed``. The producer may have
+            another epoch than before, in which its sequence numbers begin at 0 again.
 
         Raises:
             Unsettled: if something is open and how it was to end is unknown.
@@ -154,6 +159,8 @@ class Settlement:
             state = self._open(written, committed, optional)
             (open_, leaderless), pending = state.open, state.is_pending
             if not (open_ or pending):
+                if self._producer.is_mending:
+                    self._producer.start_over()
                 return SettledTransaction(leaderless, state.group)
             whole = dict.fromkeys(open_, ending.outcome)
             outcomes = evidence(open_, ending.outcome) if evidence else whole
@@ -162,20 +169,27 @@ class Settlement:
                 *([ending.outcome] if pending else []),
             }:
                 self._raise_if_open(open_)
-            for outcome in (TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED):
+            # The last transaction's outcome first: a successor learns nothing else from the coordinator.
+            order = (ending.outcome, TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED)
+            for outcome in order:
                 partitions = [tp for tp, decided in outcomes.items() if decided == outcome]
-                self._end(outcome, partitions, offsets=pending and ending.outcome == outcome)
+                offsets = pending and ending.outcome == outcome
+                if partitions or offsets:
+                    self._end(outcome, partitions, offsets=offsets)
+                    break
         raise FerryError(f"A transaction of {self._producer.transactional_id} stays open.")
 
     def _end(
         self, outcome: TransactionOutcome, partitions: list[TopicPartition], *, offsets: bool
     ) -> None:
-        if not (partitions or offsets):
-            return
         names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
         log.warning(
             "Kafka skipped a transaction marker: the open part on %s ends %s", names, outcome.value
         )
+        if outcome == TransactionOutcome.COMMITTED:
+            self._producer.start_mend()
+        elif self._producer.is_mending:
+            self._producer.start_over()
         if partitions:
             self._producer.add_partitions(partitions, self._group if offsets else "")
         else:

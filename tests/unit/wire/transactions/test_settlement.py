@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
+from unittest.mock import ANY, Mock, call
 
 import pytest
 
@@ -67,3 +68,38 @@ def test_what_stays_open_with_an_unknown_end_is_named_with_the_way_out(
             Settlement(cluster, cluster, producer, "group").settle(UNKNOWN, [HERE], [HERE])
     assert ("orders-0" if open_ else "the group group") in str(raised.value)
     assert advice in str(raised.value)
+
+
+@pytest.mark.parametrize("last", [TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED])
+def test_the_last_outcome_comes_first_and_each_commit_has_an_epoch_of_its_own(
+    last: TransactionOutcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a task that dies in between leaves another outcome with the coordinator than that of the group's offsets."""
+    other = (
+        TransactionOutcome.ABORTED
+        if last == TransactionOutcome.COMMITTED
+        else TransactionOutcome.COMMITTED
+    )
+    outcomes = {HERE: last, LOST: other}
+    monkeypatch.setattr(settlement, "_GRACE_S", 0.0)
+    looks = [
+        settlement._Seen(True, settlement._OpenParts(dict.fromkeys(open_, 3)))
+        for open_ in ([HERE, LOST], [LOST], [])
+    ]
+    monkeypatch.setattr(Settlement, "_look", lambda *_: looks.pop(0))
+    producer = Mock(spec=TransactionalProducer, is_mending=False, transactional_id="ferry")
+    producer.start_mend.side_effect = lambda: setattr(producer, "is_mending", True)
+    producer.start_over.side_effect = lambda: setattr(producer, "is_mending", False)
+
+    Settlement(cast("WireCluster", None), cast("WireCluster", None), producer).settle(
+        Ending(last), [HERE, LOST], [], lambda open_, _: {tp: outcomes[tp] for tp in open_}
+    )
+
+    commit = [call.start_mend(), call.add_partitions([ANY], ""), call.end(commit=True)]
+    abort = [call.add_partitions([ANY], ""), call.end(commit=False)]
+    before = [call.start_over()]
+    is_commit = last == TransactionOutcome.COMMITTED
+    assert producer.mock_calls == (
+        commit + before + abort if is_commit else abort + commit + before
+    )
+    assert not producer.is_mending

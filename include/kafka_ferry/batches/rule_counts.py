@@ -14,9 +14,9 @@ from typing import Final, Literal, NamedTuple, get_args
 CHANGED: Final = "changed"
 """The key of the records in which a rule changed anything."""
 
-RuleVerb = Literal["set", "added", "drop", "read", "sought"]
-"""What a rule does with a name: it sets what a record has, or adds it; drops it; reads it, or reads it only to see
-whether it is there."""
+RuleVerb = Literal["set", "added", "near", "drop", "read", "sought"]
+"""What a rule does with a name: it sets what a record has, or adds it, perhaps beside one of a similar name; drops it;
+reads it, or reads it only to see whether it is there."""
 
 
 class RuleUse(NamedTuple):
@@ -24,7 +24,8 @@ class RuleUse(NamedTuple):
 
     Attributes:
         verb: what.
-        name: the path, such as ``value.email`` or ``headers['region']``.
+        name: the path, such as ``value.email`` or ``headers['region']``; of ``near``, that of what is added and that
+            of what the records have, as ``value.emial=value.email``.
     """
 
     verb: RuleVerb
@@ -52,7 +53,9 @@ class FieldCounts:
     Attributes:
         changed: those that a record had, by the names on the way to each.
         added: those that it had not.
+        near: by the same names, the field beside them in the first such record whose name is similar, "" for none.
     """
 
     changed: Counter[tuple[str, ...]] = field(default_factory=Counter)
     added: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    near: dict[tuple[str, ...], str] = field(default_factory=dict)

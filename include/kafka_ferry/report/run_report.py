@@ -106,6 +106,10 @@ class RuleCounts:
             yield f"{rule} has changed none of {kept:,} records. {_ARE_NAMES_RIGHT}"
         uses = dict(uses_of(self.by_name))
         for use, records in uses.items():
+            if use.verb == "near" and records >= _MANY:
+                added, _, present = use.name.partition("=")
+                which = f"{records:,} records, the first of which has {present}"
+                yield f"{rule} adds {added} to {which}. Is that one meant?"
             if records or uses.get(RuleUse("added", use.name)):
                 continue
             if use.verb == "read":

@@ -86,6 +86,11 @@ class PathCounts:
         fields = self.of_fields[path.part]
         return fields.changed[path.names], fields.added[path.names]
 
+    def near(self, path: RecordPath) -> str:
+        """The path of a field with a similar name in records to which a path was added, "" for none."""
+        name = self.of_fields[path.part].near.get(path.names) if path.part in PARTS else None
+        return str(RecordPath(path.part, (*path.names[:-1], name))) if name else ""
+
 
 class Changer:
     """Changes records by one rule, whose paths are read once.
@@ -125,6 +130,8 @@ class Changer:
             yield RuleUse("set", str(path)), changed
             if added:
                 yield RuleUse("added", str(path)), added
+                if near := counts.near(path):
+                    yield RuleUse("near", f"{path}={near}"), added
         for path in self._drop:
             yield RuleUse("drop", str(path)), counts.of(path)[0]
 

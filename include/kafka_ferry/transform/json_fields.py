@@ -18,6 +18,7 @@ from typing import Final
 
 from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.batches.rule_counts import FieldCounts
+from kafka_ferry.config.types.problems import nearest
 
 Changes = Mapping[str, "str | Changes | None"]
 """By name, what a member becomes: a JSON text, nothing (None), or what changes within it."""
@@ -25,6 +26,10 @@ Changes = Mapping[str, "str | Changes | None"]
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _NO_JSON: Final = b"\xff"
 _NULL: Final = "null"
+# What a record names its fields goes into reports and the ledger.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# As ``emial`` and ``email`` are, by ``difflib``'s ratio.
+_SIMILAR: Final = 0.8
 _ENDS: Final = (",", "}")
 # RFC 8259. Unrolled, so that a name without an end takes no longer than one with it.
 _PLAIN: Final = r'[^"\\\x00-\x1f]*+'
@@ -139,10 +144,22 @@ def _object(
     for name, change in changes.items():
         if name not in present and isinstance(change, str) and change != _NULL:
             texts.append(f"{json.dumps(name)}:{change}")
-            counts.added[*above, name] += 1
+            names = (*above, name)
+            counts.added[names] += 1
+            if names not in counts.near:
+                counts.near[names] = _similar_name(name, text[at:end])
     if not members and not texts:
         return text[at:end], end
     return "{" + ",".join(texts) + "}", end
+
+
+def _similar_name(name: str, text: str) -> str:
+    """The member of an object whose name is most like one that it lacks, "" for none."""
+    try:
+        names = [it for it in json.loads(text) if _PLAIN_NAME.fullmatch(it)]
+    except (ValueError, RecursionError):
+        return ""
+    return nearest(name, names, cutoff=_SIMILAR)
 
 
 def _within(

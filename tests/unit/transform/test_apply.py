@@ -130,6 +130,7 @@ def test_what_a_rule_names_is_counted_by_name_whether_it_is_met_or_not() -> None
         "set:value.email": 1,
         "set:value.emial": 0,
         "added:value.emial": 1,
+        "near:value.emial=value.email": 1,
         "set:value.new": 0,
         "added:value.new": 2,
         "drop:value.x.y": 1,

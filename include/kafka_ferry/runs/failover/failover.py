@@ -82,7 +82,7 @@ def failover(
     at = now_ms()
     with step_time(flow):
         ledger = projected_ledger(flow)
-        silence = "does not answer: it was not asked." if source_down else _why_silent(flow)
+        silence = "was not asked: it is said to be down." if source_down else _why_silent(flow)
         if not silence:
             try:
                 moves = move_groups(

@@ -82,8 +82,8 @@ class RangesFailed(FerryError):
             they = "partition" if len(failures) == 1 else "partitions"
             counts.append(f"{len(failures)} {they} not copied to the end")
         advice = (
-            "\nWhat a plan refuses is refused for the whole run. Once the cause is gone, run again (a backfill with the "
-            "same window); in Airflow, clear the task plan."
+            "\nWhat a plan refuses is refused for the whole run. Once the cause is gone, run again (a backfill "
+            "with the same window); in Airflow, clear the task plan."
         )
         super().__init__(
             f"{', '.join(counts)}:",

@@ -40,8 +40,8 @@ def test_its_advice_is_a_sentence_after_what_happened(message: str) -> None:
             REFUSED,
             "1 refused by the plan, 1 partition not copied to the end:\n"
             f"  clicks: it was recreated. Delete it.\n  {STOPPED[0]} "
-            "\nWhat a plan refuses is refused for the whole run. Once the cause is gone, run again (a backfill with the "
-            "same window); in Airflow, clear the task plan.",
+            "\nWhat a plan refuses is refused for the whole run. Once the cause is gone, run again (a backfill "
+            "with the same window); in Airflow, clear the task plan.",
         ),
     ],
 )

@@ -63,8 +63,8 @@ DEFECTS: Final = (
     Defect(
         "a divergence ends where the source's epoch does",
         "batches/epochs.py",
-        "return min(older[-1].end, there.end)",
-        "return there.end",
+        "return min(older[-1].end, epoch_end.end)",
+        "return epoch_end.end",
         "return branch,move leader",
     ),
     Defect(
@@ -230,7 +230,7 @@ DEFECTS: Final = (
     Defect(
         "a lost marker of a proved transaction is not looked for",
         "runs/plan/discover.py",
-        "hidden = positions.hidden | hidden_ends(flow, target, ledger, there.values())",
+        "hidden = positions.hidden | hidden_ends(flow, target, ledger, remote_topics.values())",
         "hidden = positions.hidden",
         "cut target",
     ),

@@ -202,7 +202,7 @@ DEFECTS: Final = (
         "an error of a fetch is an empty answer",
         "copy/source/fetcher.py",
         "        elif fetched.error != NONE:\n            self._judge_error(cursor, fetched.error)\n",
-        "        elif fetched.error != NONE:\n            found = [gap(cursor.at, cursor.range.end)]\n",
+        "        elif fetched.error != NONE:\n            batches = [gap(cursor.at, cursor.range.end)]\n",
         "refuse",
     ),
     Defect(

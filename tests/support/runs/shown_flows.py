@@ -26,6 +26,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.model import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.results.failures import Failure
 from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
@@ -140,9 +141,14 @@ def report_of(
     )  # fmt: skip
     broken = past.topics[0][0]
     failures = tuple(
-        f"{broken}-{it} -> {flow.source.alias}.{broken}-{it} stopped at offset 4,120,221: the record is too "
-        "large for the target (MESSAGE_TOO_LARGE, 2,097,180 bytes)."
-        for it in range(3, 3 + past.broken)
+        Failure(
+            TopicPartition(broken, number),
+            TopicPartition(f"{flow.source.alias}.{broken}", number),
+            4_120_221,
+            "the record is too large for the target (MESSAGE_TOO_LARGE, 2,097,180 bytes).",
+            transient=False,
+        )
+        for number in range(3, 3 + past.broken)
     )
     return a_report(
         flow.name,

@@ -6,7 +6,6 @@ its connections stricter and never weaker, and shows a login either whole from t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,8 +15,8 @@ import regex
 from kafka_ferry.config.client.jaas import GSSAPI, JAAS, LOGIN_MODULES, JaasError, parse_login
 from kafka_ferry.config.client.msk_iam import is_iam
 from kafka_ferry.config.client.property_names import CONNECTION_NAMES
-from kafka_ferry.config.permissions import HOSTS, TOKEN_ENDPOINT
-from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns, split_list
+from kafka_ferry.config.permissions import HOSTS, TOKEN_ENDPOINT, allowed_names
+from kafka_ferry.config.types.name_filter import NamePatterns, split_list
 from kafka_ferry.config.types.problems import Problem
 
 _SERVERS: Final = "bootstrap.servers"
@@ -45,10 +44,9 @@ def override_problems(own: Mapping[str, str], connection: Mapping[str, str]) -> 
         own: the properties of the flow's file, which win.
         connection: those that the connection stands for.
     """
-    allowed = os.environ.get(HOSTS)
-    if allowed is None:
+    others = allowed_names(HOSTS)
+    if others is None:
         return
-    others = compile_patterns(split_list(allowed) or ("(?!)",))
     yield from _other_places(own, connection, others)
     yield from _weaker_protocol(own, connection)
     if connection.get(_PROTOCOL, "").upper() in _ENCRYPTED:
@@ -66,10 +64,9 @@ def role_problems(properties: Mapping[str, str]) -> Iterator[Problem]:
     Args:
         properties: a client's, the flow's own and those of its connection.
     """
-    allowed = os.environ.get(HOSTS)
-    if allowed is None or not is_iam(properties) or _has_own_keys(properties):
+    others = allowed_names(HOSTS)
+    if others is None or not is_iam(properties) or _has_own_keys(properties):
         return
-    others = compile_patterns(split_list(allowed) or ("(?!)",))
     hosts = {*_brokers(properties.get(_SERVERS, "")).values()}
     if foreign := sorted(it for it in hosts if not (_MSK.fullmatch(it) or others.fullmatch(it))):
         reason = f"the machine's role of AWS may not go to {', '.join(foreign)}"

@@ -29,7 +29,7 @@ from kafka_ferry.config.options.base import OptionReach
 from kafka_ferry.config.store_address import store_hosts, store_options
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.home import at_home
-from kafka_ferry.config.types.name_filter import compile_patterns, split_list
+from kafka_ferry.config.types.name_filter import NamePatterns, compile_patterns, split_list
 from kafka_ferry.config.types.problems import Problem, config_error
 
 if TYPE_CHECKING:
@@ -120,12 +120,17 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
             yield from _connection_ids(key, *ids)
 
 
+def allowed_names(variable: str) -> NamePatterns | None:
+    """What a variable with patterns allows; None where it is not set, and all is allowed."""
+    allowed = os.environ.get(variable)
+    return None if allowed is None else compile_patterns(split_list(allowed) or ("(?!)",))
+
+
 def _store_problems(key: str, location: str) -> Iterator[Problem]:
     """Where the machine's own login at an object store would go elsewhere, or with less protection."""
-    allowed = os.environ.get(HOSTS)
-    if allowed is None:
+    patterns = allowed_names(HOSTS)
+    if patterns is None:
         return
-    patterns = compile_patterns(split_list(allowed) or ("(?!)",))
     hosts, options = store_hosts(location), store_options(location)
     if foreign := [it for it in hosts if not patterns.fullmatch(it)]:
         reason = f"the machine's login at this store may not go to {', '.join(foreign)}"
@@ -136,13 +141,12 @@ def _store_problems(key: str, location: str) -> Iterator[Problem]:
 
 
 def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
-    allowed = os.environ.get(CONNECTIONS)
-    if allowed is None:
+    patterns = allowed_names(CONNECTIONS)
+    if patterns is None:
         return
-    patterns = compile_patterns(split_list(allowed) or ("(?!)",))
     for name in ids:
         if name and not patterns.fullmatch(name):
-            allows = allowed or "nothing"
+            allows = os.environ[CONNECTIONS] or "nothing"
             reason = f"the connection {name!r} may not be named here: {CONNECTIONS} allows {allows}"
             yield Problem(key, reason, f"Who runs Airflow can allow it in {CONNECTIONS}.")
 
@@ -238,7 +242,7 @@ def check_module(file: str, key: str, name: str) -> None:
 
 
 def module_problems(key: str, name: str) -> Iterator[Problem]:
-    """The same for a class by its dotted name; Kafka Ferry's own policies always may."""
+    """Problems with a class by its dotted name; Kafka Ferry's own policies have none."""
     top, module = name.partition(".")[0], name.rpartition(".")[0]
     if module in ("", _POLICIES) or CODE not in os.environ:
         return

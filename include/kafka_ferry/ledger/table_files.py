@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -19,6 +20,8 @@ from kafka_ferry.state import StateFolder
 # read once, and small answers are kept. Of a file's some forty columns, each takes longer to compress than a few
 # values take to write.
 _SMALL_BYTES: Final = 64 * 1024
+# What is asked once for each of many partitions would otherwise make the list long, and each look at it.
+_KEPT_ANSWERS: Final = 128
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
 
 
@@ -54,7 +57,9 @@ class TableFiles:
         self._small: dict[TablePart, pa.Table] = {}
         self._joined: dict[tuple[TablePart, ...], pa.Table] = {}
         self._answered: tuple[TablePart, ...] = ()
-        self._answers: list[tuple[pc.Expression | None, list[str] | None, pa.Table]] = []
+        self._answers = deque[tuple[pc.Expression | None, list[str] | None, pa.Table]](
+            maxlen=_KEPT_ANSWERS
+        )
 
     def names(self) -> list[str]:
         """All files, also those that hold nothing to be read."""
@@ -87,10 +92,11 @@ class TableFiles:
 
         Raises:
             FileNotFoundError: a file was deleted since it was listed.
-            OSError, pa.ArrowException: one is damaged, see ``damaged``.
+            OSError, pa.ArrowException: one is damaged, see ``damaged_files``.
         """
         if self._answered != tuple(parts):
-            self._answered, self._answers = tuple(parts), []
+            self._answered = tuple(parts)
+            self._answers.clear()
             self._small = {part: rows for part, rows in self._small.items() if part in parts}
         for earlier, its_columns, rows in self._answers:
             if its_columns == columns and _is_same(earlier, filter_):

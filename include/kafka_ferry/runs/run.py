@@ -22,7 +22,7 @@ from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
 from kafka_ferry.model.results.failures import RangesFailed
-from kafka_ferry.model.results.steps import StepPart
+from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.runs.run_plan import own_topics, plan_run
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
@@ -303,7 +303,7 @@ class Run:
             work = plan.of_shard(shard) or plan.pins_of_shard(shard)
             if work:
                 # A task that was marked as successful has made nothing, nor looked at what is there.
-                self._raise_unless_done("sync_topics", 0)
+                self._raise_unless_done("sync_topics", self._folder.step_record("sync_topics"))
             if work and self.flow.approval != "never":
                 require_prepared(self._context, plan)
             copying = self._copying()
@@ -442,9 +442,7 @@ class Run:
                 report = publish_run(self._context, before)
                 for line in report_lines(report):
                     log.info("%s", line)
-                self._raise_unproved_beside_refused()
-                for step in before:
-                    self._raise_unless_done(step, len(plan.shards))
+                self._raise_if_incomplete(before, len(plan.shards))
                 if report.problems.unapplied:
                     raise NotApplied(report.problems.unapplied)
                 if report.proof.verdict and not report.proof.verdict.success:
@@ -458,20 +456,23 @@ class Run:
             delete_old_runs(self.flow)
         return report
 
-    def _raise_unproved_beside_refused(self) -> None:
-        """Raise a failed proof together with the plan's refusals, which are about other partitions."""
-        mirror, proof = self._folder.step_record("mirror"), self._folder.failure("verify")
-        if proof and mirror and mirror.refused and not mirror.failures:
-            both = f"{proof}\n{mirror.error}"
+    def _raise_if_incomplete(self, steps: Sequence[str], shards: int) -> None:
+        """Raise what a step has raised, or an error if one has not ended."""
+        records = {step: self._folder.step_record(step) for step in steps}
+        mirror, proof = records["mirror"], records["verify"]
+        if mirror and mirror.refused and not mirror.failures and proof and proof.error:
+            # The refusals are about other partitions than the proof: neither may stand behind the other.
+            both = f"{proof.error}\n{mirror.error}"
             raise StepFailed(both, transient=proof.transient, exit_code=proof.exit_code)
+        for step, record in records.items():
+            self._raise_unless_done(step, record, shards if step == "mirror" else 0)
 
-    def _raise_unless_done(self, step: str, shards: int) -> None:
-        """Raise the error of a step or its shard, or an error if it has not ended."""
-        if failure := self._folder.failure(step):
+    def _raise_unless_done(self, step: str, record: StepRecord | None, shards: int = 0) -> None:
+        """Raise the error of a step, or an error if it, or one of its shards, has not ended."""
+        if record and (failure := record.failure):
             raise failure
-        parts = range(shards) if step == "mirror" and shards else (None,)
-        for shard in parts:
-            if self._folder.step_record(step, shard) is None:
+        for shard in range(shards) if shards else (None,):
+            if (record if shard is None else self._folder.step_record(step, shard)) is None:
                 raise FerryError(
                     f"The step {StepPart(step, shard)} of the run {self.run_id} has not ended.",
                     advice="It was marked, or another process does the steps of a run with this id: let that one end. "

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kafka_ferry.as_json import AsJson
+from kafka_ferry.errors import StepFailed
 from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.model.results.failures import Failure
 
@@ -51,6 +52,13 @@ class StepRecord(AsJson):
     details: tuple[str, ...] = ()
     transient: bool = False
     exit_code: int = 0
+
+    @property
+    def failure(self) -> StepFailed | None:
+        """What it raised, as an error; None if it succeeded."""
+        if self.error is None:
+            return None
+        return StepFailed(self.error, transient=self.transient, exit_code=self.exit_code)
 
     @property
     def other_errors(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import ClassVar, Final, TypeVar
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.errors import FerryError, GroupsFailed, NotApplied, StepFailed
+from kafka_ferry.errors import FerryError, GroupsFailed, NotApplied
 from kafka_ferry.groups.moves import GroupMoves, lost_since
 from kafka_ferry.model import Plan, read_plan, save_plan
 from kafka_ferry.model.results.failures import RangesFailed
@@ -152,9 +152,7 @@ class RunFolder:
     def failure(self, step: str, shard: int | None = None) -> FerryError | None:
         """What a step or its shard raised the last time, None if it succeeded or never ended."""
         record = self.step_record(step, shard)
-        if record is None or record.error is None:
-            return None
-        return StepFailed(record.error, transient=record.transient, exit_code=record.exit_code)
+        return record.failure if record else None
 
     def save_plan(self, plan: Plan) -> None:
         """Store the plan for the later steps."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -114,7 +114,7 @@ def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMo
     """The groups, and a failure for each one that the flow names and that the source never had."""
     with GroupControl(flow.source) as source:
         names = [group.name for group in source.groups()]
-        lacking = [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
+        lacking = _named_besides(flow, names)
         known = (
             {move.group.name for move in known_groups(flow, ledger, lacking).groups}
             if lacking
@@ -122,6 +122,11 @@ def _with_unknown(flow: Flow, ledger: LedgerTable, moves: GroupMoves) -> GroupMo
         )
         missing = tuple(str(source.no_such_group(name)) for name in lacking if name not in known)
     return replace(moves, failures=(*moves.failures, *missing))
+
+
+def _named_besides(flow: Flow, names: Iterable[str]) -> list[str]:
+    """The groups that the flow names in full, and that are not among ``names``."""
+    return [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
 
 
 def _of_other_sources(flow: Flow, moves: GroupMoves) -> Iterator[str]:
@@ -153,8 +158,8 @@ def _without_source(
     if write and moves.groups:
         moves = commit_moves(flow, ledger, moves, run=run)
     names = {move.group.name for move in known.groups}
-    named = [name for name in unused_patterns(names, flow.groups) if is_topic_name(name)]
-    missing = sorted({*(groups or named)} - names) if groups or names else ()
+    # Where none is known, one sentence says so.
+    missing = sorted({*(groups or (_named_besides(flow, names) if names else ()))} - names)
     failures = [f"Nothing is known of the group {name}." for name in missing]
     if not (groups or known.groups):
         failures.append(

@@ -1,6 +1,6 @@
 """The files of this machine below one folder, reached without following a symbolic link.
 
-Whoever may write in a state folder could otherwise let a link there name any file that its readers may read, such as
+A user who may write in a state folder could otherwise let a link there name any file that its readers may read, such as
 Airflow's configuration, and any that its writers may write.
 """
 

@@ -1,7 +1,7 @@
 """Where the login of this machine at an object store goes, by the URI of a state folder. Pure.
 
-Arrow takes the login from the machine: keys, or a token that whoever is shown it may use. The URI may name another
-address than the provider's, and less protection on the way there.
+Arrow takes the login from the machine: keys, or a token that any host may use to which it is shown. The URI may
+name another address than the provider's, and less protection on the way there.
 """
 
 from __future__ import annotations

@@ -382,7 +382,7 @@ class ClusterControl:
     def _configs(
         self, by_resource: Mapping[ConfigResource, Future[Any]]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, FerryError]]:
-        """The configs of those topics that the broker knows; and errors, as ``_known_answers``."""
+        """The configs of those topics that the broker knows; and errors, as ``_answers_of_existing``."""
         futures = {resource.name: future for resource, future in by_resource.items()}
         return self._answers_of_existing(
             "reading the configs of the topic", "DESCRIBE_CONFIGS", futures

@@ -60,7 +60,7 @@ class PlanApprovalOperator(ApprovalOperator):
             plan = Run(self.flow, context["run_id"]).stored_plan()
         if plan.options.dry_run:
             raise AirflowSkipException("No approval is needed: a dry run ends with its plan.")
-        # Whoever writes in the state folder cannot write to XCom.
+        # A user who writes in the state folder cannot write to XCom.
         if plan.digest != context["ti"].xcom_pull(task_ids="plan", key=PLANNED):
             raise AirflowFailException(
                 f"The stored plan of {self.flow.name} is not the one that the task plan has made. "

@@ -109,7 +109,7 @@ class SyncTopicsOperator(StepOperator):
         task, key = ("plan", PLANNED) if self.flow.approval == "never" else ("approve", APPROVED)
         # Who may edit XComs need not be allowed to answer.
         run.require_approval()
-        # Whoever writes in the state folder cannot write to XCom.
+        # A user who writes in the state folder cannot write to XCom.
         planned = run.sync_topics(str(context["ti"].xcom_pull(task_ids=task, key=key) or ""))
         context["ti"].xcom_push(key=PREPARED, value=planned.digest)
         changes = [*changes_on_target(planned)]

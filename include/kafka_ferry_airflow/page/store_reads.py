@@ -94,7 +94,7 @@ class StoreReads:
         except Exception as error:
             self._end(store, found, partial(found.set_exception, error))
         except BaseException as error:
-            # Whoever waits for it would end the API server.
+            # Raised in the request that waits for it, it would end the API server.
             told = RuntimeError(f"{type(error).__name__} in a read of a store")
             self._end(store, found, partial(found.set_exception, told))
         else:

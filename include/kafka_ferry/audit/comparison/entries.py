@@ -26,7 +26,7 @@ _HALF: Final = np.uint64(32)
 def share_of(digests: Hashes, shares: int) -> Hashes:
     """Which of some equal shares, of less than 2**32, each digest falls to.
 
-    Whoever writes records can choose their digests: what the shares are is known to nobody before.
+    A producer can choose the digests of its records, and does not know the shares before.
     """
     spread: Hashes = (((digests * _SPREAD) >> _HALF) * np.uint64(shares)) >> _HALF
     return spread

@@ -156,7 +156,7 @@ def _run_flow(
     from kafka_ferry.spark.session import terminal_spark
     from kafka_ferry.verify.expectations.gx import import_in_background
 
-    # Nobody waits for long at its beginning; once it copies, it waits as long as in Airflow.
+    # At its beginning a person does not wait for long; once it copies, it waits as long as in Airflow.
     run, run_id = Run(flow, planner.run_id), planner.run_id
     with terminal_spark(f"ferry {flow.name}", tasks) as spark:
         made = planner.plan(options, spark=spark)

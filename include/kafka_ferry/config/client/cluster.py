@@ -246,7 +246,7 @@ class Cluster(BaseModel):
     )
     is_resolved: bool = Field(
         default=False,
-        description="Whether it is one that ``resolved`` gives, which names only what was allowed.",
+        description="Whether it is one that ``resolve`` gives, which names only what was allowed.",
     )
 
     @field_validator("properties")

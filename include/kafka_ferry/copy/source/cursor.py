@@ -25,7 +25,7 @@ from kafka_ferry.wire.partitions.read_ahead import Reach, first_epoch, joins
 # A batch begins with the offset of its first record.
 _OFFSET_BYTES: Final = 8
 LookAhead = Callable[[int, Mapping[int, int]], Mapping[int, bool]]
-"""See ``TransactionFates.judged``."""
+"""See ``TransactionFates.decide``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Alignment:
         skipped: source offsets of ``[start, end)`` with a record that is not on the target: it was
             compacted there, or belongs to an aborted transaction.
         aborted: how many of ``skipped`` are of aborted transactions.
-        unkeyed: how many have no key: the target's cleaner removes such records, and nobody can tell whether it has.
+        unkeyed: how many have no key: the target's cleaner removes such records, and nothing tells whether it has.
         leader_epoch: the source's, of the last record before ``end``; -1 where there is none.
         is_compared: False where no record was left to compare, so that only the mirror's position says
             where to continue.

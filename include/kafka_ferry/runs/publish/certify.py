@@ -137,8 +137,8 @@ def _newest(
 ) -> Certificate | None:
     """The certificate that the next one follows: the target's, or the state folder's if that is newer.
 
-    Whoever may write to the topic may put one there: where the flow has a key, it is followed only with its signature,
-    or if the state folder has it too. Without a key, nothing tells whose it is.
+    A client that may write to the topic may put one there: where the flow has a key, it is followed only with its
+    signature, or if the state folder has it too. Without a key, nothing tells whose it is.
     """
     if stored is None:
         return known

@@ -1,8 +1,8 @@
 """What a step has left in the state folder for a later one, by its digests in the ledger.
 
-Whoever may write in the state folder cannot write there in the flow's name, so a file that was changed in between is
-found. Flows with certificates, which sign, and flows whose plans wait for an approval need it; and where the step
-``sync_topics`` has changed a plan, or offsets of groups are to be deleted, a repetition and the later steps.
+A user who may write in the state folder cannot write to the ledger in the flow's name, so a file that was changed in
+between is found. Flows with certificates, which sign, and flows whose plans wait for an approval need it; and where
+the step ``sync_topics`` has changed a plan, or offsets of groups are to be deleted, a repetition and the later steps.
 """
 
 from __future__ import annotations

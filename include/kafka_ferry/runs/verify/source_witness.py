@@ -108,10 +108,10 @@ def ask_source(run: RunContext, ranges: Iterable[LedgerRange]) -> _Found:
 
 
 def empty_on_source(run: RunContext, ranges: Iterable[LedgerRange]) -> list[LedgerRange]:
-    """Those of ranges without records of which the source has none either: all of their offsets are looked up.
+    """The ranges without records where the source has none either: all of their offsets are looked up.
 
-    What they say is true then, whoever has written them into the ledger. Of those that the source no longer has whole,
-    or whose leader epoch is not known, that cannot be said.
+    What they say is true then, whichever client has written them into the ledger. Of those that the source no longer
+    has whole, or whose leader epoch is not known, that cannot be said.
     """
     empty = [range_ for range_ in ranges if _is_empty(range_.copied)]
     if not empty:

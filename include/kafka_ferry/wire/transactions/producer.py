@@ -7,7 +7,7 @@ raises ``Fenced`` instead.
 
 What Kafka has left open of a committed transaction is ended by a mend (``wire.transactions.settlement``):
 ``start_mend`` -> ``add_partitions`` or ``add_group`` -> ``end``, and ``start_over`` before anything else.
-A mend must never be aborted, and whoever takes the transactional id over must see that it is one. All that
+A mend must never be aborted, and the next holder of the transactional id must see that it is one. All that
 the coordinator keeps for it is the time-out that a producer asks for: an odd one is a mend's. The epoch of
 its own makes it safe to end a mend for its producer: what that one does after the mend has another epoch.
 """

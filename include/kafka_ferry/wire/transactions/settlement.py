@@ -8,9 +8,9 @@ producer's *next* transaction on that partition: committed records vanish, abort
 ending a transaction a writer checks the partitions, and ends it again where it is still open: the next
 transaction holds only those partitions, with the same outcome.
 
-That next transaction may be interrupted too. If it was to abort, whoever takes over aborts it. If it was to
+That next transaction may be interrupted too. If it was to abort, its successor aborts it. If it was to
 commit, that would make committed records vanish: such a mend has an epoch of its own that says what it is
-(``wire.transactions.producer``), and whoever takes over commits it first (``endings.learn_ending``).
+(``wire.transactions.producer``), and its successor commits it first (``endings.learn_ending``).
 """
 
 from __future__ import annotations

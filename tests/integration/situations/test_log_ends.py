@@ -24,7 +24,13 @@ from kafka_ferry.runs.where import where
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.own_brokers import own_pair
-from tests.support.brokers.segments import base_offset, cut_log, read_batches, write_log
+from tests.support.brokers.segments import (
+    base_offset,
+    broker_down,
+    cut_log,
+    read_batches,
+    write_log,
+)
 from tests.support.records.batches import a_batch
 from tests.support.records.builders import Record, add_partitions, create_topic, produce, read_all
 from tests.support.records.groups import commit_alone
@@ -102,10 +108,8 @@ def test_a_proved_transaction_whose_marker_was_lost_is_ended_again_though_nothin
     flow = flow_with_run(tmp_path / unique("marker"), own, unique("marker"))
     there = remote(flow, flow.topics[0])
     *records, _ = read_batches(target, there)
-    assert isinstance(target, Broker)
-    target.kill()
-    write_log(target, there, records)
-    target.start().wait_ready()
+    with broker_down(target):
+        write_log(target, there, records)
 
     assert failures(copy_now(flow, "run-2")) == []
     verified(flow, "run-2")
@@ -124,10 +128,8 @@ def test_a_transaction_that_is_over_and_open_in_the_ledger_alone_is_ended_by_the
     assert failures(copy_now(flow, "run-2")) == []
     ledger = ledger_topic(flow.source.alias)
     *records, _ = read_batches(target, ledger)
-    assert isinstance(target, Broker)
-    target.kill()
-    write_log(target, ledger, records)
-    target.start().wait_ready()
+    with broker_down(target):
+        write_log(target, ledger, records)
 
     with pytest.raises(FerryError, match="hides the newest records"):
         Run(flow, "looking").plan(RunOptions(dry_run=True))
@@ -150,9 +152,8 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_others_have_written_in_
     assert plan_now(flow).remarks.refused == ()
     verified(flow, "run-1")
 
-    target.stop()
-    cut_log(target, there, 3)
-    target.start().wait_ready()
+    with broker_down(target, kill=False):
+        cut_log(target, there, 3)
     produce(target.bootstrap, there, [Record(value=b"another's")] * 3)
 
     (refused,) = plan_now(flow, "run-2").remarks.refused
@@ -174,11 +175,9 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_th
     there = remote(flow, flow.topics[0])
     produce(source.bootstrap, flow.topics[0], keyed("new", 1))
     plan = plan_now(flow)
-    assert isinstance(target, Broker)
-    target.stop()
-    if is_cut:
-        cut_log(target, there, 3)
-    target.start().wait_ready()
+    with broker_down(target, kill=False):
+        if is_cut:
+            cut_log(target, there, 3)
     # An attempt that was given up has taken the offsets of what is gone.
     given_up = keyed("again", 3)
     produce(target.bootstrap, there, given_up, transactional_id=unique("given-up"), abort=True)
@@ -206,10 +205,8 @@ def test_a_proved_record_in_whose_place_a_marker_lies_is_missed_by_the_next_run_
     plan = plan_now(flow, "run-3")
     there = remote(flow, flow.topics[0])
     *before, record, marker = read_batches(target, there)
-    assert isinstance(target, Broker)
-    target.kill()
-    write_log(target, there, [*before, record[:8] + marker[8:], marker])
-    target.start().wait_ready()
+    with broker_down(target):
+        write_log(target, there, [*before, record[:8] + marker[8:], marker])
 
     assert failures(copy_planned(flow, plan)) == []
     gone = f"the last record of {there}-0 before this range is gone, or hidden from consumers"
@@ -233,10 +230,8 @@ def test_no_cleaner_explains_records_in_whose_place_an_aborted_batch_lies_that_b
     give_up(10)
     produce(source.bootstrap, topic, keyed("second", 20))
     assert failures(copy_now(flow, "run-2")) == []
-    assert isinstance(target, Broker)
-    target.kill()
-    cut_log(target, there, 31)
-    target.start().wait_ready()
+    with broker_down(target):
+        cut_log(target, there, 31)
     give_up(60)
 
     with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
@@ -253,11 +248,9 @@ def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothe
     assert failures(copy_now(flow, "run-2")) == []
     there = remote(flow, flow.topics[0])
     before = [it for it in read_batches(target, there) if base_offset(it) < 31]
-    assert isinstance(target, Broker)
-    target.kill()
-    left = a_batch(10, at=31, deltas=range(0, 20, 2), last_offset_delta=20)
-    write_log(target, there, [*before, left])
-    target.start().wait_ready()
+    with broker_down(target):
+        left = a_batch(10, at=31, deltas=range(0, 20, 2), last_offset_delta=20)
+        write_log(target, there, [*before, left])
 
     with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
         verified(flow, "run-2")
@@ -281,10 +274,8 @@ def test_what_was_read_back_does_not_count_where_its_log_was_cut_since(
     assert failures(copy_now(flow, "run-2")) == []
     read_back(NO_SPARK, Run(flow, "run-2")._context, None)
     there = remote(flow, flow.topics[0])
-    assert isinstance(target, Broker)
-    target.kill()
-    cut_log(target, there, last)
-    target.start().wait_ready()
+    with broker_down(target):
+        cut_log(target, there, last)
     if others:
         given_up = keyed("given-up", others)
         produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
@@ -317,11 +308,9 @@ def test_a_log_that_is_cut_after_the_plan_is_named_though_nothing_is_new(
     options = {"offsets": offsets}
     flow = flow_with_run(tmp_path / unique("idle"), own, unique("idle"), options)
     assert failures(copy_now(flow, "run-2")) == []
-    assert isinstance(target, Broker)
-    target.kill()
-    there = remote(flow, flow.topics[0])
-    cut_log(target, there, last)
-    target.start().wait_ready()
+    with broker_down(target):
+        there = remote(flow, flow.topics[0])
+        cut_log(target, there, last)
     if others:
         given_up = keyed("given-up", others)
         produce(target.bootstrap, there, given_up, transactional_id=unique("other"), abort=True)
@@ -339,11 +328,9 @@ def test_a_log_that_has_grown_and_does_not_show_its_end_is_not_proved(
     flow = flow_with_run(tmp_path / unique("end"), own, unique("end"))
     there = remote(flow, flow.topics[0])
     batches = read_batches(target, there)
-    assert isinstance(target, Broker)
-    target.kill()
-    write_log(target, there, [*batches, a_batch(4, at=31)])
-    (target.log_folder(there, 0) / f"{40:020}.log").touch()
-    target.start().wait_ready()
+    with broker_down(target):
+        write_log(target, there, [*batches, a_batch(4, at=31)])
+        (target.log_folder(there, 0) / f"{40:020}.log").touch()
     assert failures(copy_now(flow, "run-2")) == []
 
     with pytest.raises(VerificationFailed, match="it was not read on the target"):
@@ -361,10 +348,8 @@ def test_no_group_is_ready_for_a_log_whose_last_marker_is_lost(
     commit_alone(source, topic, {TopicPartition(topic, 0): 7})
     (group,) = failover(flow, dry_run=True).groups
     assert group.state == "ready", group.reason
-    assert isinstance(target, Broker)
-    target.kill()
-    cut_log(target, remote(flow, topic), 30)
-    target.start().wait_ready()
+    with broker_down(target):
+        cut_log(target, remote(flow, topic), 30)
 
     (group,) = failover(flow).groups
 
@@ -385,11 +370,9 @@ def test_a_log_that_has_grown_back_to_its_former_end_is_missed_though_nothing_is
         assert failures(copy_now(flow, "run-2")) == []
         verified(flow, "run-2")
     kept = {kind: read_batches(target, name) for kind, name in there.items()}
-    assert isinstance(target, Broker)
-    target.kill()
-    for kind in kinds[:-1]:
-        cut_log(target, there[kind], 31)
-    target.start().wait_ready()
+    with broker_down(target):
+        for kind in kinds[:-1]:
+            cut_log(target, there[kind], 31)
     produce(target.bootstrap, there["plain"], keyed("foreign", 21))
     produce(
         target.bootstrap,
@@ -454,11 +437,9 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
         name: read_all(target.bootstrap, remote(flows[name], topics[name]))[0] for name in flows
     }
 
-    assert isinstance(target, Broker)
-    target.kill()
-    for log, batches in kept.items():
-        write_log(target, log[0], batches, log[1])
-    target.start().wait_ready()
+    with broker_down(target):
+        for log, batches in kept.items():
+            write_log(target, log[0], batches, log[1])
     # Another producer's batch lies where the ledger's last records were, and beyond.
     refilled = ("refilled", "refilled-quiet")
     for name in refilled:
@@ -514,12 +495,10 @@ def test_a_gap_in_the_log_of_a_source_that_does_not_compact_is_named(
         for part in ("first", "second", "third"):
             produce(source.bootstrap, topic, keyed(part, 10))
     kept = {topic: read_batches(source, topic) for topic in topics.values()}
-    assert isinstance(source, Broker)
-    source.kill()
-    for topic, batches in kept.items():
-        assert len(batches) == 3
-        write_log(source, topic, [batches[0], batches[2]])
-    source.start().wait_ready()
+    with broker_down(source):
+        for topic, batches in kept.items():
+            assert len(batches) == 3
+            write_log(source, topic, [batches[0], batches[2]])
 
     flow = make_flow(tmp_path, source, target, [*topics.values()])
     assert failures(copy_now(flow)) == []
@@ -542,10 +521,8 @@ def test_missing_records_after_the_end_of_a_compacted_log_are_not_taken_for_clea
     remote_topic = remote(flow, topic)
     kept = read_batches(target, remote_topic)
     assert failures(copy_now(flow, "run-2")) == []
-    assert isinstance(target, Broker)
-    target.kill()
-    write_log(target, remote_topic, kept)
-    target.start().wait_ready()
+    with broker_down(target):
+        write_log(target, remote_topic, kept)
     with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
         verified(flow, "run-2")
 
@@ -562,10 +539,8 @@ def test_records_missing_within_a_compacted_log_are_counted_in_the_headline(
     assert failures(copy_now(flow, "run-2")) == []
     remote_topic = remote(flow, topic)
     batches = read_batches(target, remote_topic)
-    assert isinstance(target, Broker)
-    target.kill()
-    write_log(target, remote_topic, [it for it in batches if base_offset(it) != 31])
-    target.start().wait_ready()
+    with broker_down(target):
+        write_log(target, remote_topic, [it for it in batches if base_offset(it) != 31])
 
     report = verified(flow, "run-2")
 

@@ -6,7 +6,8 @@ belongs to it (indexes, producer snapshots) at its start, where it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -57,12 +58,23 @@ def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int =
     (folder / f"{0:020}.log").write_bytes(b"".join(log))
 
 
+@contextmanager
+def broker_down(cluster: KafkaCluster, *, kill: bool = True) -> Iterator[None]:
+    """Within it, a cluster's only broker is down, killed or stopped in order; after it, the broker is ready again."""
+    assert isinstance(cluster, Broker)
+    if kill:
+        cluster.kill()
+    else:
+        cluster.stop()
+    yield
+    cluster.start().wait_ready()
+
+
 def rewrite(broker: Broker, topics: Iterable[str], change: Callable[[bytes], bytes]) -> None:
     """Stop a broker, replace each batch of the topics' partition 0 by what ``change`` makes of it, and start it."""
-    broker.stop()
-    for topic in topics:
-        write_log(broker, topic, list(map(change, read_batches(broker, topic))))
-    broker.start().wait_ready()
+    with broker_down(broker, kill=False):
+        for topic in topics:
+            write_log(broker, topic, list(map(change, read_batches(broker, topic))))
 
 
 def cut_log(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:

@@ -34,8 +34,8 @@ from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import (
     NAME_PATTERN,
     Problem,
-    cluster_error,
     did_you_mean,
+    problems_error,
 )
 from kafka_ferry.config.types.values import (
     KIB,
@@ -43,6 +43,7 @@ from kafka_ferry.config.types.values import (
     Bytes,
     Names,
     Number,
+    Truth,
     is_topic_name,
     whole_number,
 )
@@ -118,7 +119,7 @@ class Flow(
 
     source: Cluster = Field(description="The cluster to copy from.")
     target: Cluster = Field(description="The cluster to copy to.")
-    enabled: bool = Field(default=True, description="Whether the flow runs at all.")
+    enabled: Truth = Field(default=True, description="Whether the flow runs at all.")
     topics: Names = Field(
         default=(".*",),
         description="Names or Java regular expressions of the topics to copy.",
@@ -313,14 +314,14 @@ class Flow(
     def _another_cluster(cls, target: Cluster, info: ValidationInfo) -> Cluster:
         source = info.data.get("source")
         if source is not None and source.alias == target.alias:
-            raise cluster_error([Problem("alias", "must be an alias other than the source's")])
+            raise problems_error([Problem("alias", "must be an alias other than the source's")])
         may_be_one = info.context is not None and info.context.get(MAY_BE_ONE_CLUSTER)
         if source is not None and not may_be_one and (shared := source.brokers & target.brokers):
             reason = (
                 f"names {min(shared)}, as the source does: a cluster is never mirrored into itself"
             )
             advice = "Correct the one that is wrong."
-            raise cluster_error([Problem("bootstrap.servers", reason, advice)])
+            raise problems_error([Problem("bootstrap.servers", reason, advice)])
         return target
 
     @model_validator(mode="after")
@@ -339,7 +340,7 @@ class Flow(
         if not self.topics and not self.heartbeats_replication_enabled:
             problems.append(Problem("topics", "must name a topic, or any of them: '.*'"))
         if problems:
-            raise cluster_error(problems)
+            raise problems_error(problems)
         return self
 
     @model_validator(mode="after")
@@ -347,15 +348,21 @@ class Flow(
         lacking = [
             cluster.alias for cluster in (self.source, self.target) if not cluster.has_registry
         ]
+        problems = []
         if self.sync_schemas != "none" and lacking:
-            raise ValueError(
-                f"sync.schemas needs schema.registry.url of both clusters: {' and '.join(lacking)} has none"
-            )
-        formats = [form for rule in self.transform for form in rule.registry_formats]
-        if formats and not self.source.has_registry:
-            raise ValueError(
-                f"format {formats[0]} needs schema.registry.url of the source: {self.source.alias} has none"
-            )
+            needs = "needs schema.registry.url of both clusters"
+            problems.append(Problem("sync.schemas", f"{needs}: {' and '.join(lacking)} has none"))
+        if not self.source.has_registry:
+            needs = "needs schema.registry.url of the source"
+            problems += [
+                Problem(
+                    f"transform.{place}.format", f"{form} {needs}: {self.source.alias} has none"
+                )
+                for place, rule in enumerate(self.transform)
+                for form in rule.registry_formats
+            ]
+        if problems:
+            raise problems_error(problems)
         return self
 
     @property

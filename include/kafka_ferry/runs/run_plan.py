@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.config.types.problems import Problem, config_error
+from kafka_ferry.config.files.load import flow_error
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.model import Creation, Plan, RunOptions
@@ -116,7 +116,7 @@ def _require_brokers(flow: Flow, plan: Plan) -> None:
             f"the flow's own {', '.join(sorted(missing))} cannot be created there"
         )
         advice = f"Set it to at most {live}, or start more brokers."
-        raise config_error(flow.file, Problem("replication.factor", reason, advice))
+        raise flow_error(flow, "replication.factor", reason, advice)
 
 
 def _check_rules(flow: Flow, plan: Plan, spark: SparkSource | None) -> None:

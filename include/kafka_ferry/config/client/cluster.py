@@ -50,9 +50,9 @@ from kafka_ferry.config.schema_registry import (
 from kafka_ferry.config.types.problems import (
     NAME_PATTERN,
     Problem,
-    cluster_error,
     config_error,
     did_you_mean,
+    problems_error,
 )
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.secret_values import MASK, remember
@@ -144,7 +144,7 @@ class ClientProperties(Mapping[str, str]):
 
 def _known_names(properties: ClientProperties) -> ClientProperties:
     if problems := list(_unknown_names(properties)):
-        raise cluster_error(problems)
+        raise problems_error(problems)
     return properties
 
 
@@ -260,7 +260,7 @@ class Cluster(BaseModel):
             if not providers.refers(properties.get(problem.key, ""))
         ]
         if problems:
-            raise cluster_error(problems)
+            raise problems_error(problems)
         return properties
 
     @property

@@ -118,6 +118,11 @@ def line_of(flow: Flow, key: str) -> int | None:
     return placed.line
 
 
+def flow_error(flow: Flow, key: str, reason: str, advice: str = "") -> ConfigError:
+    """The error about a value of a flow's file that is wrong for its clusters, with the line of its key."""
+    return config_error(flow.file, Problem(key, reason, advice, line_of(flow, key)))
+
+
 def _place(path: str | Path, flow: Flow, problems: Iterable[Problem]) -> list[Problem]:
     _, content, suffix = _content(path)
     places = (properties_places if suffix == ".properties" else yaml_places)(content)

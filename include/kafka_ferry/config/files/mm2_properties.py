@@ -43,10 +43,9 @@ from kafka_ferry.config.types.problems import (
     problems_of,
     unknown_target,
 )
+from kafka_ferry.config.types.values import read_truth
 
 _ALIASES: Final = "List the clusters' aliases, with commas between them: primary, backup."
-_YES: Final = ("yes", "on", "1", "t", "y")
-_NO: Final = ("no", "off", "0", "f", "n")
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
 _NO_FLOW: Final = (
     "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
@@ -227,15 +226,16 @@ class _Reader:
         """The value there, None without one."""
         if name not in self._raw[place]:
             return None
-        key, value = f"{place}{name}", self._raw[place][name].lower()
+        key, value = f"{place}{name}", self._raw[place][name]
         if wrong := self._providers.wrong(key, value, of_client=False):
             self.problems.append(wrong)
-        elif value not in ("true", "false"):
-            advice = "Write 'true'." if value in _YES else "Write 'false'." if value in _NO else ""
-            self.problems.append(Problem(key, "must be true or false", advice))
+            return False
+        try:
+            return read_truth(value)
+        except ValueError as error:
+            self.problems.append(Problem(key, str(error)))
             # So the flow is read, and what else is wrong with it is told too.
             return True
-        return value == "true"
 
     def flow(self, source: str, target: str) -> Flow | None:
         """The flow; None where something is wrong with it."""

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import Field, field_validator
 
 from kafka_ferry.config.options.base import Options
-from kafka_ferry.config.types.values import Number
+from kafka_ferry.config.types.values import Number, Truth
 
 CERTIFICATES_KEY: Final = "certificates.key"
 """The only option besides clients' properties in which references of config providers are looked up."""
@@ -16,7 +16,7 @@ CERTIFICATES_KEY: Final = "certificates.key"
 class CertificateOptions(Options):
     """The options of a flow about its certificates."""
 
-    certificates_enabled: bool = Field(
+    certificates_enabled: Truth = Field(
         default=False,
         description="Whether each run that has proved something leaves a certificate of it on the target, in the "
         "topic ferry-certificates.{source}.internal, and in the state folder. Once it is on, `ferry run --verify-all` "

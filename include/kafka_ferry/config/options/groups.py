@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from kafka_ferry.config.options.base import Options
-from kafka_ferry.config.types.values import Names, Number
+from kafka_ferry.config.types.values import Names, Number, Truth
 
 
 class GroupOptions(Options):
@@ -22,7 +22,7 @@ class GroupOptions(Options):
         default=("console-consumer-.*", "connect-.*", "__.*"),
         description="Names or Java regular expressions of groups to leave out; wins over groups.",
     )
-    sync_group_offsets_enabled: bool = Field(
+    sync_group_offsets_enabled: Truth = Field(
         default=False,
         description="Whether each run commits translated offsets on the target, to groups that have "
         "no members there.",
@@ -38,7 +38,7 @@ class GroupOptions(Options):
         "source: keep leaves them on the target; delete deletes them there too, while the group has "
         "no members.",
     )
-    emit_checkpoints_enabled: bool = Field(
+    emit_checkpoints_enabled: Truth = Field(
         default=True,
         description="Whether each run writes the groups' translated offsets into "
         "{source}.checkpoints.internal on the target, for MirrorMaker 2's clients (RemoteClusterUtils).",
@@ -50,7 +50,7 @@ class GroupOptions(Options):
         description="Replicas of that topic; -1 takes the brokers' default. There are never more "
         "than the cluster has brokers.",
     )
-    emit_heartbeats_enabled: bool = Field(
+    emit_heartbeats_enabled: Truth = Field(
         default=True,
         description="Whether each run writes a heartbeat into the topic heartbeats on the target, and "
         "into {source}.heartbeats unless the flow copies the source's topic heartbeats there.",
@@ -61,7 +61,7 @@ class GroupOptions(Options):
         le=32767,
         description="Replicas of that topic, as for the checkpoints'.",
     )
-    emit_offset_syncs_enabled: bool = Field(
+    emit_offset_syncs_enabled: Truth = Field(
         default=False,
         alias="emit.offset-syncs.enabled",
         description="Whether each run writes offset syncs for MirrorMaker 2's checkpoint connector. "

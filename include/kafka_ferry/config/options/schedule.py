@@ -13,7 +13,7 @@ from kafka_ferry.clock import read_day_or_moment
 from kafka_ferry.config.options.base import ConnectionId, Options
 from kafka_ferry.config.types.durations import PATTERN, is_duration, near_duration, read_duration
 from kafka_ferry.config.types.problems import did_you_mean
-from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number
+from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number, Truth
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _CRON: Final = r"[A-Za-z0-9*/,?#-]+( +[A-Za-z0-9*/,?#-]+){4}"
@@ -122,7 +122,7 @@ class ScheduleOptions(Options):
         description="The first day of the timetable, or its first moment: 2026-01-01 or "
         "2026-01-01T06:00.",
     )
-    catchup: bool = Field(
+    catchup: Truth = Field(
         default=False,
         description="Whether runs that the timetable missed since start.date are caught up.",
     )

@@ -11,7 +11,7 @@ from kafka_ferry.config.options.base import Options, SecretFile
 from kafka_ferry.config.types.durations import Milliseconds
 from kafka_ferry.config.types.first_start import read_first_start
 from kafka_ferry.config.types.principal_mapping import Principals, PrincipalTexts
-from kafka_ferry.config.types.values import Names, Number, TopicNames
+from kafka_ferry.config.types.values import Names, Number, TopicNames, Truth
 
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
@@ -36,12 +36,12 @@ class SyncOptions(Options):
         "mapping from the source's names to the target's; in properties files, "
         "name:name, name:name.",
     )
-    heartbeats_replication_enabled: bool = Field(
+    heartbeats_replication_enabled: Truth = Field(
         default=False,
         description="Whether MirrorMaker 2's heartbeats are copied even where topics or topics.exclude leave them "
         "out; true by default in MirrorMaker 2's properties.",
     )
-    replication_policy_internal_topic_separator_enabled: bool = Field(
+    replication_policy_internal_topic_separator_enabled: Truth = Field(
         default=True,
         description="Whether the names of MirrorMaker 2's internal topics, which are never copied, "
         "also have replication.policy.separator.",
@@ -51,7 +51,7 @@ class SyncOptions(Options):
         description="Where copying begins in a partition that the flow has never copied: with latest, "
         "only records after the first run are copied.",
     )
-    sync_topic_configs_enabled: bool = Field(
+    sync_topic_configs_enabled: Truth = Field(
         default=True,
         description="Whether later changes of a topic's configs are applied to its remote topic too; "
         "new remote topics have the configs anyway.",
@@ -77,7 +77,7 @@ class SyncOptions(Options):
         description="Which cluster's defaults apply to remote topics where a source topic does not set "
         "a config: the target's, or the source's, which are then set on each remote topic.",
     )
-    sync_topic_acls_enabled: bool = Field(
+    sync_topic_acls_enabled: Truth = Field(
         default=True,
         description="Whether ACLs are synced, where the source has an authorizer.",
     )
@@ -101,11 +101,11 @@ class SyncOptions(Options):
         "its login has no name: with a certificate, Kerberos or a token. ACLs that deny them something "
         "are not synced. In properties files, separated by semicolons, as in Kafka's super.users.",
     )
-    sync_client_quotas_enabled: bool = Field(
+    sync_client_quotas_enabled: Truth = Field(
         default=False,
         description="Whether quotas of users, client ids and addresses are synced.",
     )
-    sync_scram_users_enabled: bool = Field(
+    sync_scram_users_enabled: Truth = Field(
         default=False,
         description="Whether SCRAM users are synced. Kafka never returns their passwords: users "
         "in scram.passwords.file are created on the target, the others are reported.",

@@ -22,7 +22,7 @@ from pydantic import (
 from kafka_ferry.config.options.base import CodePath, Options
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import checked_patterns, compile_patterns
-from kafka_ferry.config.types.problems import did_you_mean
+from kafka_ferry.config.types.problems import Problem, did_you_mean, problems_error
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
 from kafka_ferry.config.types.values import Names
 
@@ -272,9 +272,17 @@ class TransformOptions(Options):
 
     @model_validator(mode="after")
     def _knows_the_secrets(self) -> TransformOptions:
-        for rule in self.transform:
-            if unknown := sorted(rule.secrets - dict(self.transform_secrets).keys()):
-                raise ValueError(f"transform.secrets has no {', '.join(unknown)}")
+        known = dict(self.transform_secrets)
+        problems = [
+            Problem(
+                f"transform.{place}",
+                f"uses secret('{name}'), which transform.secrets does not have",
+            )
+            for place, rule in enumerate(self.transform)
+            for name in sorted(rule.secrets - known.keys())
+        ]
+        if problems:
+            raise problems_error(problems)
         return self
 
     def transform_of(self, topic: str) -> TransformRule | None:

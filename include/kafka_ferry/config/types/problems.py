@@ -96,8 +96,8 @@ def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | 
     return None
 
 
-def cluster_error(problems: Sequence[Problem]) -> PydanticCustomError:
-    """The error that a validator raises for several keys, below the one that it validates or its ``properties``."""
+def problems_error(problems: Sequence[Problem]) -> PydanticCustomError:
+    """The error that a validator raises for some keys, below the one that it validates or its ``properties``."""
     message = "; ".join(f"{key}: {reason}" for key, reason, *_ in problems)
     return PydanticCustomError(
         CLIENT_PROPERTIES, "{message}", {"message": message, "problems": problems}

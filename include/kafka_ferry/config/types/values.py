@@ -22,6 +22,8 @@ INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_
 """``INTERNAL_TOPICS`` of Kafka 4.3's class ``org.apache.kafka.common.internals.Topic``."""
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
 _EXPRESSION: Final = regex.compile(r"[\\*+?()\[\]{}^$|]")
+# YAML 1.1's words, and what people write else.
+_TRUTHS: Final = {"true": ("yes", "on", "1", "t", "y"), "false": ("no", "off", "0", "f", "n")}
 _UNITS: Final = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": 1024 * MIB}
 
 
@@ -49,6 +51,20 @@ def whole_number(value: object, *, least: int, most: int) -> int | None:
     except ValueError:
         return None
     return number if least <= number <= most else None
+
+
+def read_truth(value: object) -> bool:
+    """True or false, or one of these words, as Kafka's ``ConfigDef.parseType`` reads it.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    text = str(value).strip().lower()
+    if text in ("true", "false"):
+        return text == "true"
+    meant = next((word for word, others in _TRUTHS.items() if text in others), "")
+    advice = f". Write '{meant}'." if meant else ""
+    raise ValueError(f"must be true or false, and not '{value!s:.80}'{advice}")
 
 
 def read_bytes(text: str) -> int:
@@ -84,6 +100,7 @@ class AlsoText:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), AlsoText()]
+Truth = Annotated[bool, BeforeValidator(read_truth)]
 Number = Annotated[int, BeforeValidator(read_number), AlsoText(NUMBER_PATTERN)]
 Bytes = Annotated[
     int,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.types.problems import Problem, config_error
+from kafka_ferry.config.files.load import flow_error
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, FerryError, SameCluster
@@ -149,7 +149,7 @@ def _readable_topics(
             f"{most.name} alone has {most.partitions:,}"
         )
         advice = "Set it higher if that is right; or leave topics out by topics.exclude."
-        raise config_error(flow.file, Problem("partitions.max", reason, advice))
+        raise flow_error(flow, "partitions.max", reason, advice)
     return topics, refused
 
 

@@ -45,7 +45,7 @@ def a_rule(**rule: Any) -> TransformRule:
             "only fields of JSON have one",
         ),
         ({"types": {"value": "int"}, "where": "true"}, "cannot give value a type"),
-        ({"where": "key = secret('salt')"}, "transform.secrets has no salt"),
+        ({"where": "key = secret('salt')"}, "transform.0: uses secret..salt... which"),
         ({"were": "true"}, "has no"),
     ],
 )

@@ -348,9 +348,5 @@ def _has_records_of(copied: CopiedRange, segment: Segment) -> bool:
     )
 
 
-def _pair(source: TopicPartition) -> tuple[str, int]:
-    return source.topic, source.partition
-
-
 def _is_rewind_after(entry: LedgerRange, span: CopiedSpan) -> bool:
     return span.rewound_from >= 0 and span.ledger_offset > entry.ledger_offset

@@ -24,6 +24,7 @@ from kafka_ferry.audit.comparison.entries import (
     Integers,
     RecordParts,
     Times,
+    all_but,
     chunks,
     locate_first,
     most_deleted,
@@ -145,7 +146,7 @@ def _compare_some(
     _, i, j = np.intersect1d(ours.keys, theirs.keys, assume_unique=True, return_indices=True)
     same = ours.digests[i] == theirs.digests[j]
     result.matched += int(same.sum())
-    lone, strange = _but(ours, i), _but(theirs, j)
+    lone, strange = ours.at(all_but(i, len(ours))), theirs.at(all_but(j, len(theirs)))
     # A tombstone may be gone on either side.
     result.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
     _add_missing(result, lone.at(~lone.tombstones), target, recent)
@@ -215,9 +216,10 @@ def _judge(
     is_earlier, _ = locate_first(chunks(source, source.since), theirs.digests)
     source_parts, target_parts = _parts(source, ours.offsets), _parts(target, theirs.offsets)
     may_come = ours.have_time_in(recent)
+    compared = _PARTS if times else _PARTS[:-1]
     for place in range(len(ours)):
         offsets = int(ours.offsets[place]), int(theirs.offsets[place])
-        what = _differences(source_parts, target_parts, place, times)
+        what = source_parts.differences(place, target_parts, place, compared)
         shares = "timestamp" not in what or (
             "value" not in what and not source_parts.no_value[place]
         )
@@ -235,29 +237,7 @@ def _judge(
 def _parts(log: AuditedLog, offsets: Integers) -> RecordParts:
     """The parts of records in the order of ``offsets``, which are in any."""
     order = np.argsort(offsets)
-    back = np.argsort(order)
-    parts = log.parts(offsets[order])
-    return RecordParts(
-        parts.offsets[back],
-        parts.keys[back],
-        parts.values[back],
-        parts.headers[back],
-        parts.times[back],
-        parts.no_key[back],
-        parts.no_value[back],
-    )
-
-
-def _differences(
-    source_parts: RecordParts, target_parts: RecordParts, place: int, times: bool
-) -> tuple[str, ...]:
-    columns = (
-        (source_parts.values, target_parts.values),
-        (source_parts.headers, target_parts.headers),
-        (source_parts.times, target_parts.times),
-    )
-    compared = zip(_PARTS if times else _PARTS[:-1], columns, strict=False)
-    return tuple(part for part, (ours, theirs) in compared if ours[place] != theirs[place])
+    return log.parts(offsets[order]).at(np.argsort(order))
 
 
 def _before(entries: Entries, log: AuditedLog) -> Booleans:
@@ -267,12 +247,6 @@ def _before(entries: Entries, log: AuditedLog) -> Booleans:
         return np.full(len(entries), log.lost_head)
     is_before: Booleans = entries.times < first.times[0]
     return is_before
-
-
-def _but(entries: Entries, places: Integers) -> Entries:
-    left = np.ones(len(entries), np.bool_)
-    left[places] = False
-    return entries.at(left)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Protocol
 
@@ -122,6 +122,23 @@ class RecordParts:
     no_key: Booleans
     no_value: Booleans
 
+    def at(self, places: Integers) -> RecordParts:
+        """Some of them, or all in another order, by their places."""
+        return RecordParts(*(getattr(self, column.name)[places] for column in fields(self)))
+
+    def column(self, part: str) -> Hashes | Integers:
+        """What is compared of a part: ``key``, ``value``, ``headers`` or ``timestamp``."""
+        columns = {"key": self.keys, "value": self.values, "headers": self.headers}
+        return columns.get(part, self.times)
+
+    def differences(
+        self, place: int, other: RecordParts, other_place: int, parts: Iterable[str]
+    ) -> tuple[str, ...]:
+        """Which of ``parts`` differ between a record and one of another log."""
+        return tuple(
+            part for part in parts if self.column(part)[place] != other.column(part)[other_place]
+        )
+
 
 class LogCursor(Protocol):
     """Reads a log forwards."""
@@ -207,6 +224,13 @@ class Unmatched:
     def at(self, which: Booleans | Integers) -> Unmatched:
         """Some of them, by a mask or their places."""
         return Unmatched(self.entries.at(which), self.gaps[which])
+
+
+def all_but(places: Integers | list[int], count: int) -> Booleans:
+    """A mask of ``count`` records without those at ``places``."""
+    left = np.ones(count, np.bool_)
+    left[np.asarray(places, np.int64)] = False
+    return left
 
 
 def locate_first(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Integers]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_ferry.audit.comparison.entries import Booleans, Entries, Integers
+from kafka_ferry.audit.comparison.entries import Booleans, Entries, Integers, all_but
 from kafka_ferry.groups.alignment.record_digests import NO_KEY
 
 
@@ -72,14 +72,11 @@ def compare_keyless(ours: KeylessRecords, theirs: KeylessRecords) -> KeylessComp
         ours.entries.digests, theirs.entries.digests, assume_unique=True, return_indices=True
     )
     our_counts, their_counts = ours.counts[i], theirs.counts[j]
-    lacking = np.ones(len(ours), np.bool_)
-    lacking[i[our_counts <= their_counts]] = False
-    strange = np.ones(len(theirs), np.bool_)
-    strange[j] = False
+    lacking = all_but(i[our_counts <= their_counts], len(ours))
     return KeylessCompared(
         matched=int(np.minimum(our_counts, their_counts).sum()),
         missing=ours.entries.at(lacking),
         more=theirs.entries.at(j[their_counts > our_counts]),
         origins=ours.entries.offsets[i[their_counts > our_counts]],
-        foreign=theirs.entries.at(strange),
+        foreign=theirs.entries.at(all_but(j, len(theirs))),
     )

@@ -196,7 +196,7 @@ def read_back(
             == (source.topic, source.partition, row["start"])
         ]
         name = f"{source} [{row['start']}, {row['end']})"
-        present = read_ranges(context, control, ranges).present
+        present = read_ranges(context, control, ranges)
         if not present:
             sentences = (
                 f"{row['remote_topic']} does not have it any more, or the ledger does not know it."

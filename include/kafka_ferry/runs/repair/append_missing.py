@@ -201,7 +201,7 @@ class AppendMissing:
                 )
 
     def _read_back(self, entries: Sequence[LedgerRange]) -> list[RangeRow]:
-        return read_ranges(self._run, self._target, entries).present if entries else []
+        return read_ranges(self._run, self._target, entries) if entries else []
 
     def _accept(self, entry: LedgerRange, reason: str) -> None:
         """Record that the range is left as it is, and what earlier repairs of it have lost again."""

@@ -108,7 +108,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
     "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
-    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches; "
+    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "runs/verify: partition_recounts; wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",

@@ -7,7 +7,6 @@ Every step may be repeated; no offset is ever moved backwards.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -39,7 +38,7 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
 )
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
-from kafka_ferry.runs.provenance.log_ends import hidden_ends
+from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
 from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.step_time import step_time
@@ -262,13 +261,11 @@ def _still_hidden(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> frozenset[TopicPartition]:
     """The *target* partitions that hide copied records for longer than a transaction's end takes."""
-    hidden = hidden_ends(flow, target, ledger, topics)
-    for pause_s in _PAUSES_S:
-        if not hidden:
-            break
-        time.sleep(pause_s)
-        hidden &= hidden_ends(flow, target, ledger, topics)
-    return hidden
+
+    def look(known: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        return known & hidden_ends(flow, target, ledger, topics)
+
+    return look_again(hidden_ends(flow, target, ledger, topics), look, _PAUSES_S)
 
 
 def _why_silent(flow: Flow) -> str:

@@ -41,8 +41,9 @@ from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
-from kafka_ferry.runs.provenance.log_mismatches import beyond_source, log_mismatches
+from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
+from kafka_ferry.runs.provenance.preserved_ends import beyond_source
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions, without_position

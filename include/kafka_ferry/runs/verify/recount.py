@@ -12,8 +12,9 @@ from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_topics import preserved_starts
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, own_among
+from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
+from kafka_ferry.runs.provenance.own_producers import own_among
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, range_row
 from kafka_ferry.verify.claim import RangeClaim, without_overwritten

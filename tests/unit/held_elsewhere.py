@@ -106,7 +106,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
     "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
-    "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
+    "integration/runs/test_metrics.py": f"runs/publish: lag partition_lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
     "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "runs/verify: partition_recounts; wire/partitions: marker_writers",

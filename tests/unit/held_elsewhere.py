@@ -101,7 +101,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
     "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "
     "wire/partitions: first_record",
-    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets offset_routes sync",
+    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets "
+    "group_states offset_routes stale_offsets sync",
     "integration/runs/test_judging.py": "runs/verify: verdict",
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",

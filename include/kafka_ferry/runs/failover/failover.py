@@ -43,6 +43,7 @@ from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
+from kafka_ferry.runs.sync_groups.group_states import states_and_offsets
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_ferry.runs.sync_topics.retire import other_flows_into
 from kafka_ferry.wire import WireCluster, connect
@@ -217,9 +218,7 @@ def outlook(
     """
     names = [move.group.name for move in moves.groups]
     with GroupControl(flow.target) as target:
-        states = target.describe(names)
-        known = [state for state in states.values() if not isinstance(state, FerryError)]
-        committed = target.committed_offsets([state for state in known if state.state != "Dead"])
+        states, committed = states_and_offsets(target, names)
     unknown = [
         error for error in (*states.values(), *committed.values()) if isinstance(error, FerryError)
     ]

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.flat import Flat
 from kafka_ferry.model.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ferry.ledger import RangeKey
 
 UNKNOWN: Final = -1
 
@@ -296,6 +299,11 @@ class RangeRow(Flat):
 
     def __str__(self) -> str:
         return f"{self.source} [{self.start}, {self.end})"
+
+
+def key_of(row: RangeRow) -> RangeKey:
+    """What identifies the range of a row in the ledger."""
+    return row.ledger.ledger_offset, row.topic, row.partition, row.start
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import CopiedRange, LedgerRange
+from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, ranges_with, spans_beside
 from kafka_ferry.ledger.queries.run_starts import last_run
@@ -119,9 +119,9 @@ class AppendMissing:
         """
         return self._proposal(self._entry(source, offset))
 
-    def proposal_at(self, ledger_offset: int, source: TopicPartition, start: int) -> AppendProposal:
-        """The proposal for a partition's range that begins at ``start`` in the ledger's record at an offset."""
-        return self._proposal(range_at(self._run.ledger, ledger_offset, source, start))
+    def proposal_at(self, key: RangeKey) -> AppendProposal:
+        """The proposal for a range in the ledger."""
+        return self._proposal(range_at(self._run.ledger, key))
 
     def _proposal(self, entry: LedgerRange) -> AppendProposal:
         copied = entry.copied
@@ -219,13 +219,9 @@ class AppendMissing:
         """Ranges that only repairs have copied: no other may have records of the same source offsets."""
         copied = entry.copied
         for span in spans_beside(self._run.ledger, entry):
-            at = span.ledger_offset
-            for range_ in self._run.ledger.ranges_within(at, at + 1):
-                is_same = (range_.copied.topic, range_.copied.partition, range_.copied.start) == (
-                    *(copied.topic, copied.partition),
-                    span.start,
-                )
-                if is_same and any(
+            key = span.ledger_offset, copied.topic, copied.partition, span.start
+            for range_ in self._run.ledger.ranges_within(key[0], key[0] + 1):
+                if range_.key == key and any(
                     _has_records_of(copied, segment) for segment in range_.copied.segments
                 ):
                     yield range_

@@ -52,7 +52,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/publish/test_publish.py": "runs/state: flow_state run_context",
     "unit/runs/state/test_run_folder.py": "copy: outcome_files",
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
-    "unit/runs/test_run.py": "runs: run_plan",
+    "unit/runs/test_run.py": "runs: run_plan; runs/state: ended_steps",
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: due recount",
     "unit/schemas/fields/test_avro_walk.py": "schemas/fields: limits",

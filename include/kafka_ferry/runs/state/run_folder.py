@@ -166,6 +166,13 @@ class RunFolder:
         """
         return read_plan(self.files)
 
+    def known_plan(self) -> Plan | None:
+        """The run's plan; None if it was not planned, or the file is damaged."""
+        try:
+            return self.plan()
+        except FerryError:
+            return None
+
     def save_approval(self, user: str) -> None:
         """Store who has approved the plan."""
         self.files.write(_APPROVED_BY, user.encode())

@@ -137,7 +137,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
     "record_digests takeover",
-    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply siblings topic_configs",
+    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply config_failures "
+    "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
     "integration/topologies/test_topologies.py": "runs/provenance: rival_flows shared_topics upstream_flows",
     "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",

@@ -28,7 +28,7 @@ from kafka_ferry.groups.outlook import (
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.model.groups import unused_patterns
+from kafka_ferry.model.groups import Group, unused_patterns
 from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.failover.last_known import (
@@ -219,30 +219,24 @@ def outlook(
     names = [move.group.name for move in moves.groups]
     with GroupControl(flow.target) as target:
         states, committed = states_and_offsets(target, names)
-    unknown = [
-        error for error in (*states.values(), *committed.values()) if isinstance(error, FerryError)
-    ]
     topics = {one.target.topic for _, one in moves.partitions() if one.target}
     control = ClusterControl(flow.target)
     readable, _ = control.readable_topics(topics)
     wait_s = flow.partition_wait_ms / 1000
     logs = control.log_bounds(readable.values(), "read_uncommitted", wait_s=wait_s)
     hidden = _still_hidden(flow, control, ledger, readable.values())
-    groups = []
-    for move in moves.groups:
-        state, offsets = states[move.group.name], committed.get(move.group.name, {})
-        groups.append(
-            outlook_of(
-                move,
-                None if isinstance(state, FerryError) else state,
-                {} if isinstance(offsets, FerryError) else offsets,
-                copied_to,
-                logs,
-                is_done=is_done,
-                goes_to=flow.target.alias,
-                hidden=hidden,
-            )
+    known = {name: it for name, it in states.items() if isinstance(it, Group)}
+    offsets = {name: it for name, it in committed.items() if not isinstance(it, FerryError)}
+    groups = [
+        outlook_of(
+            *(move, known.get(move.group.name), offsets.get(move.group.name, {}), copied_to, logs),
+            is_done=is_done,
+            goes_to=flow.target.alias,
+            hidden=hidden,
         )
+        for move in moves.groups
+    ]
+    unknown = [it for it in (*states.values(), *committed.values()) if isinstance(it, FerryError)]
     return Outlook(
         flow=flow.name,
         run=run,

@@ -28,11 +28,7 @@ _PAIRS: Final = "pairs"
 
 
 class AuditFolder:
-    """The files of one audit.
-
-    Args:
-        files: the folder.
-    """
+    """The files of one audit."""
 
     def __init__(self, files: StateFolder) -> None:
         self.files = files

@@ -83,10 +83,7 @@ def _hold(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
 def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) -> GroupMoves:
     """The groups as the newest run that read them found them, and others as the ledger has them.
 
-    Args:
-        flow: the flow.
-        ledger: its ledger, projected.
-        only: names of groups; all that the flow chooses where empty.
+    Arguments are as of ``add_lost_offsets``.
 
     Returns:
         The groups as they were then, each with the time; without a time where only the ledger has

@@ -116,15 +116,7 @@ def hidden_ends(
     """The *target* partitions that have all that the ledger has there, and hide the end of it from consumers.
 
     A transaction is open there, also one that was proved: an unclean leader election may lose its marker alone.
-
-    Args:
-        flow: the flow.
-        target: its target.
-        ledger: its ledger, projected.
-        topics: the remote topics that exist.
-
-    Raises:
-        FerryError: if the target does not answer.
+    Arguments and errors as of ``log_ends``.
     """
     ends, known_topics = _known_ends(flow, ledger, topics)
     shown = target.log_bounds(known_topics)

@@ -60,16 +60,7 @@ def lost_ends(
 ) -> frozenset[TopicPartition]:
     """The *target* partitions that no longer have the last record that the ledger has there.
 
-    Their logs were truncated, and may have grown again since.
-
-    Args:
-        flow: the flow.
-        target: its target.
-        ledger: its ledger, projected.
-        topics: the remote topics that exist.
-
-    Raises:
-        FerryError: if the target does not answer.
+    Their logs were truncated, and may have grown again since. Arguments and errors as of ``log_ends``.
     """
     ends = log_ends(flow, target, ledger, topics)
     kept = preserved_ends(flow, target, ledger, topics)

@@ -89,12 +89,7 @@ class SentNotice(AsJson):
 
 
 class Notices:
-    """The messages about one run.
-
-    Args:
-        flow: the flow.
-        run: the run's id.
-    """
+    """The messages about one run."""
 
     def __init__(self, flow: Flow, run: str) -> None:
         self.flow = flow

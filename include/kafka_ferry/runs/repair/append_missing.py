@@ -97,9 +97,6 @@ class Appended:
 class AppendMissing:
     """Proposes to append what is missing of a range, and does it once a person has approved.
 
-    Args:
-        flow: the flow.
-
     Raises:
         FerryError: the ledger cannot be read.
     """

@@ -70,9 +70,6 @@ class RangeFinding:
 class Findings:
     """What the last verification found wrong with ranges.
 
-    Args:
-        flow: the flow.
-
     Raises:
         FerryError: there was no verification, or its files are gone.
     """

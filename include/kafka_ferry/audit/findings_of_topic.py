@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.audit.comparison.across_partitions import Elsewhere
@@ -47,17 +48,7 @@ def _partition_audit(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
         *left.doubled.get(number, ()),
         *as_findings(left.missing[number], left.foreign[number]),
     ]
-    counts = PairCounts(
-        source_records=outcome.source_records,
-        target_records=outcome.target_records,
-        matched=outcome.matched,
-        counted=outcome.counted,
-        superseded=outcome.superseded,
-        removed=outcome.removed,
-        expired=outcome.expired,
-        pending=outcome.pending,
-        **_by_kind(differing),
-    )
+    counts = replace(outcome.counts, **_by_kind(differing))
     findings, unlisted = _findings(pair, differing)
     return PartitionAudit(
         pair, counts, findings, unlisted, passes=outcome.passes, seconds=outcome.seconds

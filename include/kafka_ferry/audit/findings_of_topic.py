@@ -15,7 +15,7 @@ from kafka_ferry.audit.result import PairCounts, PartitionAudit
 from kafka_ferry.audit.terms import AuditPair
 
 MOST_FINDINGS: Final = 100_000
-"""So many findings of a partition are listed."""
+"""The most findings of a partition that are listed."""
 
 
 def elsewhere(outcomes: Iterable[PairOutcome]) -> Elsewhere:

@@ -34,7 +34,7 @@ from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
-# By so many it is found whether any of them is the flow's own.
+# Enough to find out whether any of them is the flow's own.
 _MOST_STRANGERS: Final = 10
 
 

@@ -22,7 +22,7 @@ from kafka_ferry.audit.comparison.entries import (
 )
 
 AT_ONCE: Final = 50_000
-"""So many records of a side are looked at in parts at a time, some 60 MB."""
+"""How many records of a side are looked at in parts at a time, some 60 MB."""
 _PARTS: Final = ("key", "value", "headers", "timestamp")
 # Which parts are equal, the strongest evidence first; what is not named is altered.
 _WITH_TIME: Final = (

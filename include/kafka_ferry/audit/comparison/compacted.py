@@ -34,7 +34,7 @@ from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
 from kafka_ferry.audit.comparison.keyless import KeylessRecords, compare_keyless, have_no_key
 
 MOST_KEYS: Final = 500_000
-"""So many keys of a side are held at a time, some 40 MB while they are sorted."""
+"""The most keys of a side that are held at a time, some 40 MB while they are sorted."""
 _PARTS: Final = ("value", "headers", "timestamp")
 
 
@@ -51,7 +51,7 @@ class KeysCompared:
         source_records: records of the source's log.
         target_records: records of the target's.
         keys: keys with a latest record on either side, tombstones included.
-        matched: of them, those whose latest record is the same; and records without a key that are.
+        matched: keys whose latest record is the same on both sides; and records without a key that are.
         superseded: records that a later one of the same key has replaced, on either side; not compared.
         pending: keys whose latest record is too recent to be called missing.
         differing: latest records that differ.

@@ -17,7 +17,7 @@ Times = tuple[int, int]
 """Timestamps ``[since, until)``, in milliseconds since 1970."""
 
 CHUNK: Final = 65_536
-"""So many records are asked of a cursor at a time where all of them are read."""
+"""How many records a cursor is asked for at a time where all of them are read."""
 # Odd, and this process's own.
 _SPREAD: Final = np.uint64(secrets.randbits(63) << 1 | 1)
 _HALF: Final = np.uint64(32)

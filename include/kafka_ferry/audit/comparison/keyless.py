@@ -1,4 +1,4 @@
-"""Compares records without a key in topics of which the target's alone is compacted. Pure.
+"""Compares records without a key where the target's topic alone is compacted. Pure.
 
 No later record replaces them: each is compared by its content. The target's cleaner removes them all the same, and
 the copy lacks them then. Where the source compacts the topic too, its cleaner removes them in its own time: what
@@ -53,10 +53,10 @@ class KeylessCompared:
 
     Attributes:
         matched: how many are the same on both sides.
-        missing: of the source's records, those of which the target has fewer.
-        more: of the target's, those of which the source has fewer, though it has some.
+        missing: the source's records that the target has less often.
+        more: the target's records that the source has too, but less often.
         origins: where on the source the last one like each of ``more`` is.
-        foreign: of the target's, those of which the source has none.
+        foreign: the target's records that the source does not have.
     """
 
     matched: int

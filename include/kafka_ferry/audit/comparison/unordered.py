@@ -31,7 +31,7 @@ from kafka_ferry.audit.comparison.entries import (
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing, FindingKind
 
 AT_ONCE: Final = 500_000
-"""So many records of both sides are compared at a time."""
+"""How many records of both sides are compared at a time."""
 MOST_LISTED: Final = 200_000
 _MOST_FILES: Final = 256
 _NEVER: Final = 2**63 - 1
@@ -148,7 +148,7 @@ def compare_unordered(
         sources: the source's logs, by partition.
         targets: the target's.
         records: about how many records there are on both sides together.
-        at_once: so many of them are compared at a time.
+        at_once: how many of them are compared at a time.
 
     Raises:
         OSError: if the temporary files cannot be written.

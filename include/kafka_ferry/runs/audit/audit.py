@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SMALL: Final = 1_000_000
-"""So many offsets of both sides together are compared sooner than Spark starts."""
+"""Up to this many offsets, of both sides together, are compared sooner than Spark starts."""
 # Foreign records of a topic beyond this number are not looked for in other partitions.
 _MOST_LOCATED: Final = 200_000
 _NAMES_SHOWN: Final = 10

@@ -37,7 +37,7 @@ def own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> froz
 
 
 def own_among(flow: Flow, ledger: LedgerTable, producers: Collection[int]) -> frozenset[int]:
-    """Those of producers that are the flow's own writers, as far as coordinators tell.
+    """Which of some producers are the flow's own writers, as far as coordinators tell.
 
     Raises:
         FerryError: if the target does not answer.

@@ -57,7 +57,7 @@ class Lag:
         held_by: the producer id of that transaction; None where there is none.
         remote: how many of the offsets behind only the source's remote storage has (KIP-405); 0 where the topic is
             not tiered, or its leader does not say.
-        gone: of which topic the partition's last position is, if not of those that are there.
+        gone: why the last position is not of the topics that are there now; "" where it is.
     """
 
     topic: str
@@ -133,7 +133,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
 
     Args:
         flow: the flow.
-        options: of which ``topics`` says which topics of the flow.
+        options: the run's options; only ``topics`` counts.
 
     Raises:
         FerryError: no topic of the flow matches them.

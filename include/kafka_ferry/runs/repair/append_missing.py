@@ -1,7 +1,7 @@
 """Appends records that the target has lost: fetched again from the source, written after all others.
 
 Promises:
-(a) nothing twice: only source offsets are copied of which the target has no record at any offset that the ledger
+(a) nothing twice: a source offset is copied only if the target has no record of it at any offset that the ledger
     names (``missing``). What is written is a backfill for the rest of the protocol: its writer has fenced the
     flow's earlier one before it reads what the ledger has since the proposal was made;
 (b) what the ledger says stays true: the appended range has a ledger record of its own, in the transaction of its

@@ -69,7 +69,7 @@ class RunFolder:
 
     Args:
         runs: the flow's folder of runs.
-        run: the run's id, of which ``folder_name`` makes the folder's name; "" for the files beside the runs only.
+        run: the run's id (``folder_name`` makes the folder's name of it); "" for the files beside the runs only.
 
     Attributes:
         files: the folder itself.

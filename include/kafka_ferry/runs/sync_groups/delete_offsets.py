@@ -41,7 +41,7 @@ def deletes_offsets(flow: Flow) -> bool:
 def planned_deletions(run: RunContext, plan: Plan) -> Plan:
     """The plan with the offsets that its run is to delete; changes nothing.
 
-    It asks both clusters about the groups of which offsets were committed, if the flow deletes any.
+    It asks both clusters about the groups whose offsets were committed, if the flow deletes any.
 
     Raises:
         ClusterUnreachable: if one of them does not answer.

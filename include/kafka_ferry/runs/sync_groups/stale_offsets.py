@@ -68,7 +68,7 @@ class Gone:
         groups: the groups, their partitions ``deleted`` or ``held``.
         there: what each of them has committed on the target.
         source_cluster_id: the source's cluster id.
-        kept: the groups of which something stays, since the source is another cluster.
+        kept: the groups whose offsets stay, at least in part, since the source is another cluster.
     """
 
     groups: list[GroupMove]

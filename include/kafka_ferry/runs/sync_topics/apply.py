@@ -182,8 +182,7 @@ def mark_topics(
 
 
 def _empty(run: RunContext, ids: Mapping[str, str], names: AbstractSet[str]) -> set[str]:
-    """Those of remote topics without a mark that hold no record: the plan refuses such as do, unless the flow has
-    copied to them."""
+    """The remote topics without a mark that hold no record: a plan refuses others unless the flow has copied there."""
     topics = [Topic(name, ids[name], 1) for name in names]
     if not topics:
         return set()

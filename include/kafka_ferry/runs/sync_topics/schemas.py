@@ -39,7 +39,7 @@ class _Mirrored:
         known: what the flow has mirrored by now.
         moved: the source's ids that had others on the target.
         replaced: the source's ids that were of other schemas.
-        lost: the source's ids that were mirrored before, and of which the registries do not both say so any more.
+        lost: the source's ids that were mirrored before, and that both registries do not have alike any more.
     """
 
     mirror: SchemaMirror

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     _Ends = Mapping[TopicPartition, ReadUntil]
 
 SMALL: Final = 256 * 1024 * 1024
-"""So many bytes are read in this process sooner than Spark starts."""
+"""Up to this many bytes are read in this process sooner than Spark starts."""
 
 
 @dataclass(frozen=True)

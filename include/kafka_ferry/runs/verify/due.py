@@ -107,7 +107,7 @@ class Written(NamedTuple):
 
     Attributes:
         after: those that may hold what the ledger has not, and from where on.
-        unread: those of which nothing is proved, and why: they have no leader, or have lost what the ledger has.
+        unread: why nothing is proved of some: they have no leader, or have lost what the ledger has.
         refused: those that the plan has refused: it has said what is wrong, and the run fails for it.
     """
 

@@ -113,7 +113,7 @@ HELD_BY: Final[dict[str, str]] = {
     "runs/verify: partition_recounts; wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",
-    "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
+    "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes remote_records",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",
     "integration/preserved/test_crash.py": "copy/target/preserved: uncommitted_tail",
     "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",

@@ -133,7 +133,7 @@ def find_written(
     )
     unread = {
         tp: why
-        for tp, why in _shortened(flow, target, ledger, topics, ends).items()
+        for tp, why in _short_logs(flow, target, ledger, topics, ends).items()
         if tp not in written and tp not in refused
     }
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
@@ -150,7 +150,7 @@ def find_written(
     )
 
 
-def _shortened(
+def _short_logs(
     flow: Flow,
     target: ClusterControl,
     ledger: LedgerTable,

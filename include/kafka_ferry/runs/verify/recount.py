@@ -98,7 +98,7 @@ def recount_ranges(
     accepted = accepted_ranges(ledger)
     cut = {
         tp
-        for tp in _truncated(recounts, claims, boundaries) - _accepted_partitions(ledger, accepted)
+        for tp in _cut_logs(recounts, claims, boundaries) - _accepted_partitions(ledger, accepted)
         # A cleaner may have taken it.
         if not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1)
     } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
@@ -175,7 +175,7 @@ def _claims(
     return claims
 
 
-def _truncated(
+def _cut_logs(
     recounts: Mapping[TopicPartition, PartitionRecount], claims: Claims, boundaries: Boundaries
 ) -> set[TopicPartition]:
     """The partitions whose logs lack the flow's last record before the ranges.

@@ -70,6 +70,11 @@ class PartitionRecount(NamedTuple):
     unread: str = ""
     epoch: int = -1
 
+    @classmethod
+    def of_unread(cls, ranges: int, why: str) -> PartitionRecount:
+        """The recount of a partition that could not be read, with so many ranges."""
+        return cls((Recount(0, ""),) * ranges, 0, unread=why)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerAccount(Flat):

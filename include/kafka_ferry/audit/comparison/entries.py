@@ -151,14 +151,7 @@ class LogCursor(Protocol):
 
 
 class AuditedLog(Protocol):
-    """A partition's log, as one side of a comparison.
-
-    Attributes:
-        since: the first offset that is looked at.
-        end: the offset after the last one that is looked at.
-        lost_head: whether the log may have held records before ``since`` that belong to the comparison and
-            were deleted, by retention or DeleteRecords.
-    """
+    """A partition's log, as one side of a comparison."""
 
     @property
     def since(self) -> int:
@@ -170,7 +163,7 @@ class AuditedLog(Protocol):
 
     @property
     def lost_head(self) -> bool:
-        """Whether the log may have lost records that belong to the comparison before its start."""
+        """Whether retention or DeleteRecords may have taken records before ``since`` that belong to the comparison."""
 
     def cursor(self, at: int, *, keys: bool = False) -> LogCursor:
         """Reads from the offset ``at`` to the end."""

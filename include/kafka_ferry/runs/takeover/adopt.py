@@ -55,10 +55,15 @@ def prepare(flow: Flow, ledger: LedgerTable) -> None:
     for error in ClusterControl(flow.target).create_topics([creation]).values():
         raise error
     ledger.project(flow.target, topic)
-    last = last_run(ledger)
-    fence_writers(flow, max(flow.writers, last.writers if last else 0))
+    fence_all_writers(flow, ledger)
     ledger.project(flow.target, topic)
     raise_if_unverified(flow, ledger)
+
+
+def fence_all_writers(flow: Flow, ledger: LedgerTable) -> None:
+    """Fence the writers of the flow's last run, and as many as it has now."""
+    last = last_run(ledger)
+    fence_writers(flow, max(flow.writers, last.writers if last else 0))
 
 
 def raise_if_unverified(flow: Flow, ledger: LedgerTable) -> None:

@@ -197,7 +197,7 @@ def _read_due(
         partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
-        unread = {tp: PartitionRecount((), 0, unread=why) for tp, why in written.unread.items()}
+        unread = {tp: PartitionRecount.of_unread(0, why) for tp, why in written.unread.items()}
         recounts = {**unread, **recounted.recounts}
         for tp in recounted.cut - written.refused:
             recounts[tp] = recounts[tp]._replace(unread=_LAST_IS_GONE)

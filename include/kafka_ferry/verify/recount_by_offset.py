@@ -50,13 +50,7 @@ def recount_by_offset(
     claims: Sequence[RangeClaim],
     until: ReadUntil | None = None,
 ) -> PartitionRecount:
-    """Compare a target partition with the ledger's claims, offset by offset.
-
-    Args:
-        cluster: the target.
-        partition: the partition on the target.
-        claims: the ranges, in any order.
-        until: where to stop, if not at the log's end; what lies beyond is not known then.
+    """Compare a target partition with the ledger's claims, offset by offset; arguments as of ``verify.recount``.
 
     Raises:
         MalformedBatch: if the target returns bytes that are not a valid batch.

@@ -51,7 +51,7 @@ def own_among(flow: Flow, ledger: LedgerTable, producers: Collection[int]) -> fr
         return frozenset(
             producer
             for producer in producers
-            if retry(partial(is_own, cluster, flow.name, producer, own))
+            if retry(partial(_is_own, cluster, flow.name, producer, own))
         )
 
 
@@ -67,27 +67,19 @@ def first_own(
     Where they are not known, any that was written in a transaction counts. What was written last lies on the
     leader's own disk: where a log shows nothing there, compaction has taken it, and it was none that matters.
     """
-    return ask_end(partial(_first_shown, cluster, flow, partition, first, producers), -1)
 
+    def ask() -> int:
+        known = partition_log(cluster, partition)
+        at, foreign = max(first, known.start), set[int]()
+        while header := _next_of_others(cluster, known, at, foreign):
+            # Nothing is on its way from the log any more, so that its broker can be asked.
+            if _is_own(cluster, flow, header.producer_id, producers):
+                return max(first, header.base_offset)
+            foreign.add(header.producer_id)
+            at = header.next_offset
+        return -1
 
-def _first_shown(
-    cluster: WireCluster,
-    flow: str,
-    partition: TopicPartition,
-    first: int,
-    producers: frozenset[int] | None,
-) -> int:
-    known = partition_log(cluster, partition)
-    at, foreign = max(first, known.start), set[int]()
-    while True:
-        header = _next_of_others(cluster, known, at, foreign)
-        if header is None:
-            return -1
-        # Nothing is on its way from the log any more, so that its broker can be asked.
-        if is_own(cluster, flow, header.producer_id, producers):
-            return max(first, header.base_offset)
-        foreign.add(header.producer_id)
-        at = header.next_offset
+    return ask_end(ask, -1)
 
 
 def _next_of_others(
@@ -105,7 +97,7 @@ def _next_of_others(
     return None
 
 
-def is_own(
+def _is_own(
     cluster: WireCluster, flow: str, producer_id: int, producers: frozenset[int] | None
 ) -> bool:
     """Whether a producer is one of the flow's writers: also of a run whose record the ledger has lost."""

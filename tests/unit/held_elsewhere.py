@@ -80,7 +80,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_append_missing.py": "runs/repair: append_missing audit_findings "
     "consequences held_records",
     "integration/verify/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
-    "runs/audit: audit folder plan topics",
+    "runs/audit: audit folder plan request topics",
     "integration/verify/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
     "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
     "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",

@@ -52,7 +52,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/publish/test_publish.py": "runs/state: flow_state run_context",
     "unit/runs/state/test_run_folder.py": "copy: outcome_files",
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
-    "unit/runs/test_run.py": "runs: run_plan",
+    "unit/runs/test_run.py": "runs: run_plan; runs/state: ended_steps",
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: due recount",
     "unit/schemas/fields/test_avro_walk.py": "schemas/fields: limits",
@@ -80,7 +80,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_append_missing.py": "runs/repair: append_missing audit_findings "
     "consequences held_records",
     "integration/verify/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
-    "runs/audit: audit folder plan topics",
+    "runs/audit: audit folder plan request topics",
     "integration/verify/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
     "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
     "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",
@@ -101,18 +101,19 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
     "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "
     "wire/partitions: first_record",
-    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets offset_routes sync",
+    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets "
+    "group_states offset_routes stale_offsets sync",
     "integration/runs/test_judging.py": "runs/verify: verdict",
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
     "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
-    "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
+    "integration/runs/test_metrics.py": f"runs/publish: lag partition_lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
-    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches; "
+    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "runs/verify: partition_recounts; wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",
-    "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
+    "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes remote_records",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",
     "integration/preserved/test_crash.py": "copy/target/preserved: uncommitted_tail",
     "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",
@@ -136,7 +137,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
     "record_digests takeover",
-    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply siblings topic_configs",
+    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply config_failures "
+    "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
     "integration/topologies/test_topologies.py": "runs/provenance: rival_flows shared_topics upstream_flows",
     "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",

@@ -84,7 +84,12 @@ RIGHTS = list(_rights())
 
 def test_every_line_of_the_list_is_taken_away_below() -> None:
     operations = {(it.side, it.right.resource_type, it.right.operation) for *_, it in RIGHTS}
-    lines = {(need.side, need.on[0], operation) for need in NEEDS for operation in need.operations}
+    lines = {
+        (side, need.on[0], operation)
+        for side, needs in NEEDS.items()
+        for need in needs
+        for operation in need.operations
+    }
     assert lines == operations
 
 

@@ -21,7 +21,8 @@ from kafka_ferry.groups.routes import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+from kafka_ferry.runs.audit.audit import Audit
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.runs.where import where

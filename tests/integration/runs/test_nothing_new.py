@@ -16,7 +16,8 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import STEPS, Run
-from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+from kafka_ferry.runs.audit.audit import Audit
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.certificates import faults_of, find_certificates
 from kafka_ferry.runs.failover.failover import failover
 from kafka_ferry.runs.plan.backfill import pin_positions

@@ -190,7 +190,7 @@ def test_what_was_lost_is_appended_once_and_proved_and_each_map_knows_it(
     # What was appended is lost too.
     lose(target, name)
     this = AppendMissing(flow)
-    refusal = this.proposal_at(row.ledger_offset, TopicPartition(topic, 0), 20).refusal
+    refusal = this.proposal_at((row.ledger_offset, topic, 0, 20)).refusal
     assert "a backfill has copied it, or an earlier repair" in refusal
     assert this.append(this.proposal(TopicPartition(topic, 0), 20), "the disk again").records == 20
     assert values(target, name)[-20:] == told("run-2", 20)

@@ -22,7 +22,8 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.runs import job
 from kafka_ferry.runs.audit import audit as audits
-from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+from kafka_ferry.runs.audit.audit import Audit
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.audit.scheduled import ScheduledAudit
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster

@@ -197,12 +197,9 @@ class _Granting:
             run=self.run,
             source_cluster_id=self.source_cluster_id,
         )
-        for acl_changes in batched(acls, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), acls=acl_changes))
-        for quota_changes in batched(quotas, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), quotas=quota_changes))
-        for user_changes in batched(users, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), users=user_changes))
+        for kind, changes in {"acls": acls, "quotas": quotas, "users": users}.items():
+            for some in batched(changes, _AT_ONCE):
+                append_entry(self.flow, entry(at=now_ms(), **{kind: some}))
 
 
 def _change_acls(

@@ -78,7 +78,8 @@ def audit(
     """
     chosen = _flow(config, flow, source_config, target_config, source_alias, policy)
     terms = _terms(since, until, sample, isolation or chosen.isolation_level, rate, block)
-    from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+    from kafka_ferry.runs.audit.audit import Audit
+    from kafka_ferry.runs.audit.request import AuditRequest
 
     request = AuditRequest(
         terms,

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the fault storms."""
     storms = parser.getgroup("storms")
     storms.addoption("--storm-seed", type=int, help="repeat the storm with this seed")
-    storms.addoption("--storm-faults", type=int, help="how many faults a storm has")
+    storms.addoption("--storm-faults", type=int, help="how many faults a storm, and rounds a walk has")
 
 
 def _brokers() -> tuple[int, int]:

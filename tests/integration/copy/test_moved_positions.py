@@ -71,9 +71,11 @@ def planned(flow: Flow, run: str) -> tuple[Run, Plan]:
     return this, plan
 
 
-@pytest.mark.short("230-translated")
-@pytest.mark.parametrize("copied", ["translated", "preserved"], indirect=True)
-@pytest.mark.parametrize("offset", [230, 150])
+@pytest.mark.parametrize(
+    ("copied", "offset"),
+    [("translated", 230), pytest.param("preserved", 150, marks=pytest.mark.long)],
+    indirect=["copied"],
+)
 def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
     copied: Flow, primary: KafkaCluster, backup: KafkaCluster, offset: int
 ) -> None:

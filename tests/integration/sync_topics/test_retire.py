@@ -278,8 +278,10 @@ def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(pair: Pair) -> None:
 
 
 @pytest.mark.short("deleted-preserved")
-@pytest.mark.parametrize("offsets", ["translated", "preserved"])
-@pytest.mark.parametrize("call", ["missed", "released", "deleted"])
+@pytest.mark.parametrize(
+    ("call", "offsets"),
+    [("missed", "preserved"), ("released", "translated"), ("deleted", "preserved")],
+)
 def test_a_run_killed_while_it_retires_a_topic_leaves_the_rest_to_the_next_run(
     call: str, offsets: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

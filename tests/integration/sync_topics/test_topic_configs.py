@@ -367,7 +367,6 @@ def test_two_flows_into_one_topic_do_not_overwrite_each_other(tmp_path: Path, pa
     flows = []
     for _ in range(2):
         home = tmp_path / pair.unique("src")
-        home.mkdir()
         options = {"replication_policy_class": "IdentityReplicationPolicy"}
         flows.append(make_flow(home, pair.primary, pair.backup, [topic], **options))
     plan_now(flows[0])
@@ -589,14 +588,13 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
     assert unchanged(plan_now(flow, "run-3"))
 
 
-@pytest.mark.short(
-    "the source changes again-altered-after",
-    "another client changes it-announced-before",
-    "another client changes it-confirmed-after",
+@pytest.mark.short("announced-before", "altered-after")
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [(True, "another client changes it"), (False, "the source changes again")],
+    ids=["before", "after"],
 )
-@BEFORE_AND_AFTER
 @pytest.mark.parametrize("call", CALLS_TO_ALTER)
-@pytest.mark.parametrize("then", ["the source changes again", "another client changes it"])
 def test_what_a_run_changed_before_it_died_is_the_flows_own(
     then: str, call: str, before: bool, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,6 @@ def peak_of_copying(
     **options: object,
 ) -> int:
     """Copy a topic in a process of its own; how far its memory grows while it does, in bytes."""
-    folder.mkdir(exist_ok=True)
     file = write_flow(folder, source, target, [topic], **options)
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.test_memory", str(file)],

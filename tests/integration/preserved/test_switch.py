@@ -62,7 +62,6 @@ def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing
 
     # The same cluster by another alias, while both are written to.
     other = pair.folder / pair.unique("kept")
-    other.mkdir()
     preserved = make_flow(other, pair.primary, pair.backup, [topic], offsets="preserved")
     for run, flow in enumerate((preserved, translated, preserved), 2):
         write(run * 3)

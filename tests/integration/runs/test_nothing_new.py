@@ -97,7 +97,6 @@ class Source:
     def flow(self, name: str, topics: Sequence[str], **options: Any) -> Flow:
         """A flow of some of them into names of its own."""
         folder = self.pair.folder / f"{self.pair.folder.name}-{name}"
-        folder.mkdir()
         return make_flow(
             folder,
             *(self.pair.primary, self.pair.backup, topics),

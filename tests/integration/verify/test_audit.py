@@ -323,7 +323,6 @@ def test_topics_that_the_flow_leaves_out_because_they_came_from_its_target_are_n
     produce(pair.backup.bootstrap, own, named("own", 20))
     # Only the cluster's id tells: by their names they are of some other cluster.
     folder = pair.folder / pair.unique("back")
-    folder.mkdir()
     topics = [own, f".*{topic}"]
     file = write_flow(folder, pair.backup, pair.primary, topics, into=pair.unique("elsewhere"))
     back = load_flow(file)

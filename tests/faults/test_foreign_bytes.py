@@ -71,13 +71,7 @@ from kafka_ferry.schemas.fields.records import RegistryRecords
 from kafka_ferry.transform.json_fields import JsonFields, NotAnObject
 from kafka_ferry.wire.connections.scram import check_final, iterations_of
 from kafka_sandbox.logins.secure import Authority
-from tests.support.records.batches import (
-    Record,
-    a_batch,
-    a_marker,
-    a_message_set,
-    with_message_crc,
-)
+from tests.support.records.batches import Record, a_batch, a_marker, a_message_set, with_message_crc
 from tests.support.servers.registries import MemoryRegistry
 from tests.unit.certificates.builders import a_certificate
 from tests.unit.ledger.test_fuzz import VALUES

@@ -18,14 +18,7 @@ from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.records.builders import Record, create_topic
 from tests.support.records.groups import commit_alone
-from tests.support.runs.flows import (
-    assert_same,
-    copy_now,
-    copy_planned,
-    failures,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import assert_same, copy_now, copy_planned, failures, plan_now, remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, prove, recount_here
 

@@ -26,13 +26,7 @@ from tests.support.records.builders import (
     recreate_topic,
     set_config,
 )
-from tests.support.runs.flows import (
-    content,
-    copy_now,
-    failures,
-    ledger_rows,
-    remote,
-)
+from tests.support.runs.flows import content, copy_now, failures, ledger_rows, remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, prove, verified
 

@@ -36,14 +36,7 @@ from tests.support.records.builders import (
     read_all,
     recreate_topic,
 )
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    ledger_of,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_of, plan_now, remote
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK, recount_here, verified

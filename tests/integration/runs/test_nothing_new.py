@@ -23,13 +23,7 @@ from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from tests.support.records.builders import Record, add_partitions, delete_before
 from tests.support.records.groups import commit_alone
-from tests.support.runs.flows import (
-    content,
-    copy_planned,
-    failures,
-    make_flow,
-    plan_now,
-)
+from tests.support.runs.flows import content, copy_planned, failures, make_flow, plan_now
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, plan_a_day_later, recount_here
 

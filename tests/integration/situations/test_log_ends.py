@@ -207,9 +207,7 @@ def cut_all(
         if others:
             given_up = keyed("given-up", others)
             produce(
-                *(target.bootstrap, topic, given_up),
-                transactional_id=transactional_id,
-                abort=True,
+                *(target.bootstrap, topic, given_up), transactional_id=transactional_id, abort=True
             )
 
 
@@ -337,11 +335,7 @@ def test_what_a_target_has_lost_or_keeps_without_its_ledger_is_refused_by_name_a
             ("both-ways", {"on_returned_records": "leave-out"}, {}),
             ("compacted", {}, {"cleanup_policy": "compact"}),
             ("refilled", {"on_position_moved": "ledger"}, {}),
-            (
-                "refilled-quiet",
-                {"on_position_moved": "ledger", "on_foreign_records": "adopt"},
-                {},
-            ),
+            ("refilled-quiet", {"on_position_moved": "ledger", "on_foreign_records": "adopt"}, {}),
             ("forgotten", {}, {}),
             ("fewer-writers", {"writers": 1}, {}),
         )

@@ -87,10 +87,7 @@ def test_both_incarnations_of_a_topic_that_was_recreated_are_proved_in_one_remot
     assert report.state == "verified"
     assert [
         (row.coverage.covered_start, row.coverage.covered_end) for row in report.proof.partitions
-    ] == [
-        (0, 3),
-        (0, 2),
-    ]
+    ] == [(0, 3), (0, 2)]
     assert report.proof.verdict and not report.proof.verdict.warnings
     assert values(pair.backup, remote(flow, topic)) == [
         b"old 0",

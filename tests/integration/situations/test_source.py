@@ -471,11 +471,7 @@ def test_a_log_that_was_emptied_and_has_lost_its_start_and_its_end_is_noticed_th
 
 @pytest.mark.parametrize(("policy", "length", "when"), CUTS)
 def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
-    policy: str,
-    length: str,
-    when: str,
-    cuts: dict[tuple[str, str, str], Cut],
-    backup: KafkaCluster,
+    policy: str, length: str, when: str, cuts: dict[tuple[str, str, str], Cut], backup: KafkaCluster
 ) -> None:
     """MirrorMaker 2 situation 5: after an unclean leader election it follows without a word, or,
     where the new log is longer already, goes on in its middle."""

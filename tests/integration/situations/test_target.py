@@ -127,10 +127,7 @@ def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next
 
 @pytest.mark.parametrize(
     ("copied", "policy"),
-    [
-        pytest.param(False, "fail", id="first run"),
-        pytest.param(True, "recopy", id="later run"),
-    ],
+    [pytest.param(False, "fail", id="first run"), pytest.param(True, "recopy", id="later run")],
 )
 def test_a_remote_topic_that_another_client_recreates_in_mid_copy_is_left_to_the_next_run(
     copied: bool, policy: str, pair: Pair, monkeypatch: pytest.MonkeyPatch

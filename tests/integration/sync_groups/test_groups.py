@@ -302,11 +302,7 @@ def test_a_group_of_that_name_on_another_cluster_sets_nothing_back(
     append_entry(
         flow,
         GroupsEntry(
-            flow=flow.name,
-            run="run-1",
-            at=1,
-            synced={group: offsets},
-            source_cluster_id="another",
+            flow=flow.name, run="run-1", at=1, synced={group: offsets}, source_cluster_id="another"
         ),
     )
     commit(pair.primary, group, {(topic, 0): 2})

@@ -91,13 +91,7 @@ def gapped(broker: KafkaCluster, topic: str) -> None:
     create_topic(broker.bootstrap, topic, partitions=2)
     for number, abort in enumerate((False, True, False, False)):
         records = [Record(value=b"%d" % n, partition=n % 2) for n in range(40)]
-        produce(
-            broker.bootstrap,
-            topic,
-            records,
-            transactional_id=f"{topic}-{number}",
-            abort=abort,
-        )
+        produce(broker.bootstrap, topic, records, transactional_id=f"{topic}-{number}", abort=abort)
 
 
 @pytest.fixture(scope="module")

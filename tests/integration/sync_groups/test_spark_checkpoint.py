@@ -212,10 +212,7 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
 
 @pytest.mark.parametrize(
     "conf",
-    [
-        pytest.param({}, id="files"),
-        pytest.param(ROCKSDB, id="RocksDB", marks=pytest.mark.long),
-    ],
+    [pytest.param({}, id="files"), pytest.param(ROCKSDB, id="RocksDB", marks=pytest.mark.long)],
 )
 @pytest.mark.long
 def test_a_query_with_state_goes_on_counting(

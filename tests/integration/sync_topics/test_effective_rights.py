@@ -312,13 +312,7 @@ def cases(patched: pytest.MonkeyPatch, chance: random.Random) -> Iterator[Case]:
             patched, chance, flow, target, source, copies, is_disturbed=chance.random() < 0.5
         )
         copies = case.copies
-        yield Case(
-            source,
-            Target(steps=target.steps),
-            case.rules,
-            copies,
-            case.is_whole,
-        )
+        yield Case(source, Target(steps=target.steps), case.rules, copies, case.is_whole)
         source = another(chance, source, 15)
         target.acls |= some_acls(chance, 1)
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-)
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
@@ -22,14 +20,7 @@ from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.access import deny
 from tests.support.records.builders import create_topic, delete_topic, produce, recreate_topic
 from tests.support.records.histories import named, told, values
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    ledger_of,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_of, plan_now, remote
 from tests.support.runs.killing import Killed
 from tests.support.runs.pair import Pair, Unique
 

@@ -644,10 +644,7 @@ def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(pair: Pa
 
 @pytest.mark.long
 def test_a_broker_that_changes_no_single_config_is_told_of_once(
-    folder: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    primary: KafkaCluster,
-    unique: Unique,
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, primary: KafkaCluster, unique: Unique
 ) -> None:
     topics = [unique("old"), unique("older")]
     for topic in topics:

@@ -134,10 +134,7 @@ def the_group(found: Outlook) -> GroupOutlook:
 
 @pytest.mark.parametrize(
     "policy",
-    [
-        "IdentityReplicationPolicy",
-        pytest.param("DefaultReplicationPolicy", marks=pytest.mark.long),
-    ],
+    ["IdentityReplicationPolicy", pytest.param("DefaultReplicationPolicy", marks=pytest.mark.long)],
 )
 def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
     folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique, policy: str

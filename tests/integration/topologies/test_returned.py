@@ -16,13 +16,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.brokers.segments import cut_log
 from tests.support.records.builders import Record, create_topic, produce, recreate_topic
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    ledger_rows,
-    plan_now,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, ledger_rows, plan_now
 from tests.support.runs.killing import Fate, Killed, fated
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import prove

@@ -50,14 +50,7 @@ from tests.support.records.builders import (
 )
 from tests.support.records.mirror_topics import commit, positions_of_mirrormaker_2
 from tests.support.runs.command_line import Called, ferry
-from tests.support.runs.flows import (
-    assert_same,
-    copy_now,
-    failures,
-    ledger_of,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import assert_same, copy_now, failures, ledger_of, plan_now, remote
 from tests.support.runs.pair import Pair
 from tests.support.runs.proof import NO_SPARK, prove, recount_here, verified
 
@@ -636,13 +629,7 @@ def read_topics(cluster: KafkaCluster) -> set[str]:
 
 @contextmanager
 def mirror_maker_1(
-    folder: Path,
-    source: KafkaCluster,
-    target: KafkaCluster,
-    group: str,
-    topic: str,
-    *,
-    keyed: bool,
+    folder: Path, source: KafkaCluster, target: KafkaCluster, group: str, topic: str, *, keyed: bool
 ) -> Iterator[None]:
     """Kafka 3.9's own first MirrorMaker while the block lasts; ended in order, so that it commits.
 

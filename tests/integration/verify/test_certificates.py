@@ -47,14 +47,7 @@ from tests.support.records.builders import (
     recreate_topic,
 )
 from tests.support.runs.command_line import Called, ferry
-from tests.support.runs.flows import (
-    copy_now,
-    copy_planned,
-    failures,
-    make_flow,
-    plan_now,
-    remote,
-)
+from tests.support.runs.flows import copy_now, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.runs.pair import Pair, Unique
 from tests.support.runs.proof import NO_SPARK, prove, report_of, verified
 
@@ -588,10 +581,7 @@ def test_a_certificate_in_the_state_folder_deletes_no_others(
     for run in ("run-1", "run-2", "run-3"):
         certified(flow, primary, run)
     *_, second, third = find_certificates(flow).all
-    forged = json.loads(third.line) | {
-        "serial": 4,
-        "pruned": {"through": 2, "hash": second.digest},
-    }
+    forged = json.loads(third.line) | {"serial": 4, "pruned": {"through": 2, "hash": second.digest}}
     save_file(flow_state(flow), replace(third, line=json.dumps(forged).encode(), signature=None))
 
     certified(flow, primary, "run-4")

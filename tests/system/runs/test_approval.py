@@ -39,12 +39,7 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     source, topic = pair.folder.name, pair.unique("orders")
     create_topic(pair.primary.bootstrap, topic, partitions=2)
     pair.produce(topic, [Record(key=b"%d" % number) for number in range(100)])
-    dag_id = add_dag(
-        topic,
-        schedule="",
-        approval="changes",
-        certificates_enabled=True,
-    )
+    dag_id = add_dag(topic, schedule="", approval="changes", certificates_enabled=True)
     before = topics_of(pair.backup)
 
     # Rejected: the run fails by name, at once, and the target is as it was.

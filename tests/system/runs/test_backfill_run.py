@@ -48,11 +48,7 @@ def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tell
         pair.produce(topic, records_of(day))
     remote = f"{source}.{topic}"
     pool = f"kafka_ferry_{source}"
-    dag_id = add_dag(
-        topic,
-        auto_offset_reset="latest",
-        pool=pool,
-    )
+    dag_id = add_dag(topic, auto_offset_reset="latest", pool=pool)
     waiting = add_flow(
         pair.folder / f"{source}-next",
         configs,

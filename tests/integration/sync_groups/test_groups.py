@@ -229,25 +229,6 @@ def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
     assert committed(pair.backup, group) == {(there, 0): 4}
 
 
-def test_what_was_committed_further_ahead_on_the_target_stays(
-    pair: Pair, flow: Flow, topic: str, group: str
-) -> None:
-    there = remote(flow, topic)
-    commit(pair.primary, group, {(topic, 0): 4, (topic, 1): 4})
-    synced(flow, "run-1")
-    commit(pair.backup, group, {(there, 0): 9})
-    commit(pair.primary, group, {(topic, 0): 6, (topic, 1): 6})
-
-    (move,) = synced(flow, "run-2").groups
-
-    assert [one.action for one in move.partitions] == ["held", "written"]
-    assert (
-        move.partitions[0].reason
-        == "its offset on the target is 9 already, further ahead, and this flow has not committed it."
-    )
-    assert committed(pair.backup, group) == {(there, 0): 9, (there, 1): 6}
-
-
 def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_there_again(
     pair: Pair, flow: Flow, topic: str, group: str
 ) -> None:
@@ -347,37 +328,6 @@ def test_no_group_passes_what_is_verified(pair: Pair, flow: Flow, topic: str, gr
     assert there_now.offset == committed(pair.backup, group)[there, 0] == 21
 
 
-def test_a_partition_without_an_answer_keeps_no_other_from_being_written(
-    flow: Flow, pair: Pair, topic: str, group: str
-) -> None:
-    elsewhere = pair.topic("elsewhere")
-    first = copied(flow, "run-1")
-    add_partitions(pair.primary, topic, 3)
-    write(pair.primary, topic, 5, partition=2)
-    commit(pair.primary, group, {(topic, 0): 4, (topic, 2): 5, (elsewhere, 0): 0})
-
-    (move,) = first.sync_groups().groups
-
-    assert [(one.source.partition, one.action) for one in move.partitions] == [
-        (0, "written"),
-        (2, "held"),
-    ]
-    assert move.partitions[1].reason == "nothing of it is copied and verified yet."
-    assert committed(pair.backup, group) == {(remote(flow, topic), 0): 4}
-
-
-def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
-    syncing: Callable[..., Flow], pair: Pair, group: str
-) -> None:
-    empty = pair.topic("empty")
-    flow = syncing(empty)
-    commit(pair.primary, group, {(empty, 0): 0})
-
-    assert only(synced(flow, "run-1")).action == "written"
-
-    assert committed(pair.backup, group) == {(remote(flow, empty), 0): 0}
-
-
 def test_a_record_that_comes_while_the_logs_are_looked_at_is_passed_by_no_group(
     syncing: Callable[..., Flow], pair: Pair, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,37 +353,6 @@ def test_a_record_that_comes_while_the_logs_are_looked_at_is_passed_by_no_group(
 
     assert not is_left
     assert committed(pair.backup, group).get((copy, 1), 0) == 0
-
-
-@pytest.mark.long
-def test_a_group_of_a_preserved_and_a_translated_topic_moves_as_one(
-    syncing: Callable[..., Flow], pair: Pair, group: str
-) -> None:
-    kept, told = pair.unique("kept"), pair.unique("told")
-    for topic in (kept, told):
-        create_topic(pair.primary.bootstrap, topic)
-        pair.produce(topic, [Record(value=b"a")] * 3, transactional_id=pair.unique("tx"))
-        pair.produce(topic, [Record(value=b"b")] * 3)
-    flow = syncing(kept, told, offsets={kept: "preserved"})
-    there = {topic: remote(flow, topic) for topic in (kept, told)}
-    commit(pair.primary, group, {(kept, 0): 3, (told, 0): 3})
-    first = copied(flow, "run-1")
-    add_partitions(pair.primary, told, 2)
-    write(pair.primary, told, 1, partition=1)
-    commit(pair.primary, group, {(told, 1): 1})
-
-    (stuck,) = first.sync_groups().groups
-
-    assert stuck.reason.endswith(f"moves as one, and {told}-1 is held.")
-    assert committed(pair.backup, group) == {}
-    (free,) = synced(flow, "run-2").groups
-    assert [one.action for one in free.partitions] == ["written"] * 3
-    # 3 is the marker of the first transaction: the same number in one topic, the next record in the other.
-    assert committed(pair.backup, group) == {
-        (there[kept], 0): 3,
-        (there[told], 0): 3,
-        (there[told], 1): 1,
-    }
 
 
 def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(

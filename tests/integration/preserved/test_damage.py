@@ -144,9 +144,10 @@ def test_a_foreign_transaction_between_runs_is_found_too(copy: Copied) -> None:
     copy.assert_named("offset 20", "another producer")
 
 
-@pytest.mark.parametrize("into", ["records", "gap"])
-@pytest.mark.parametrize("fill", ["transactions", "markers"])
-@pytest.mark.short("markers-records")
+@pytest.mark.parametrize(
+    ("into", "fill"),
+    [("records", "markers"), pytest.param("gap", "transactions", marks=pytest.mark.long)],
+)
 def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, into: str, fill: str
 ) -> None:
@@ -154,10 +155,7 @@ def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
     copy.more()
     if into == "gap":
         pair.produce(copy.topic, [Record(value=b"x")], transactional_id="g", abort=True)
-    asked = {
-        "records": "ProduceRequest",
-        "gap": "WriteTxnMarkersRequest" if fill == "markers" else "EndTxnRequest",
-    }[into]
+    asked = {"records": "ProduceRequest", "gap": "EndTxnRequest"}[into]
     send = Connection.send
     written = False
 
@@ -194,16 +192,6 @@ def test_a_remote_topic_that_was_recreated_is_named_and_by_policy_filled_again(
     assert all(range_.preserved for range_ in plan.ranges)
     assert not failures(copy_planned(again, plan))
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
-
-
-@pytest.mark.long
-def test_a_position_beyond_a_topic_recreated_after_the_plan_is_named(copy: Copied) -> None:
-    copy.more()
-    plan = plan_now(copy.flow, "run-2")
-    recreate_topic(copy.target, copy.remote.topic)
-    (told,) = failures(copy_planned(copy.flow, plan))
-    assert copy.topic in told
-    assert "recreated" in told
 
 
 def test_sequences_make_a_writer_that_was_taken_for_dead_harmless(copy: Copied) -> None:
@@ -499,22 +487,3 @@ def test_a_target_that_lost_the_end_of_its_log_is_named_though_it_has_grown_agai
         control = ClusterControl(copy.flow.target)
         both = control.topics([copy.remote.topic, remote(copy.flow, copy.other)]).values()
         assert lost_ends(copy.flow, control, ledger_of(copy.flow), both) == {copy.remote}
-
-
-@pytest.mark.long
-def test_a_log_that_loses_its_end_after_the_plan_is_named(
-    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
-) -> None:
-    source, target = forgetful
-    copy = copied(Pair(folder, source, target, unique))
-    copy.more()
-    assert not failures(copy_now(copy.flow))
-    copy.more()
-    plan = plan_now(copy.flow, "run-2")
-    target.stop()
-    cut_log(target, copy.remote.topic, 20)
-    target.start()
-    (told,) = failures(copy_planned(copy.flow, plan))
-    assert copy.topic in told
-    assert "ends at 20" in told
-    assert_same_offsets(source, copy.other, target, remote(copy.flow, copy.other))

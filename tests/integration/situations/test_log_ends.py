@@ -157,30 +157,6 @@ def test_what_was_taken_over_and_is_gone_is_missed_where_the_log_is_cut_after_th
 
 
 @pytest.mark.long
-def test_no_cleaner_explains_records_in_whose_place_an_aborted_batch_lies_that_begins_before_them(
-    own: Pair,
-) -> None:
-    """An attempt that was given up lay before the copy; the log was cut below both, and has grown past them again."""
-    source, target = own.primary, own.backup
-    flow = proved(own, "long", cleanup_policy="compact")
-    topic, there = flow.topics[0], remote(flow, flow.topics[0])
-
-    def give_up(records: int) -> None:
-        given_up = keyed("given-up", records)
-        produce(target.bootstrap, there, given_up, transactional_id=own.unique("other"), abort=True)
-
-    give_up(10)
-    produce(source.bootstrap, topic, keyed("second", 20))
-    assert failures(copy_now(flow, "run-2")) == []
-    with broker_down(target):
-        cut_log(target, there, 31)
-    give_up(60)
-
-    with pytest.raises(VerificationFailed, match=r"20 records copied, 0 on the target"):
-        verified(flow, "run-2")
-
-
-@pytest.mark.long
 def test_no_cleaner_explains_records_in_whose_place_it_has_left_a_part_of_anothers(
     own: Pair,
 ) -> None:

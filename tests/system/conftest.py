@@ -132,12 +132,6 @@ def at_rest(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def viewer_api(airflow: Airflow) -> AirflowApi:
-    """The REST API of the running Airflow, for who may only look."""
-    return AirflowApi(airflow.url, VIEWER, airflow.password_of(VIEWER))
-
-
-@pytest.fixture(scope="session")
 def known_people() -> dict[str, StorageState]:
     """What the browser knew after each login: one login of each user is enough."""
     return {}

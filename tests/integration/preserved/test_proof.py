@@ -43,7 +43,6 @@ THEIRS = 987_654
 
 # Records at 0-4, 5-7, 12-15 and 16; markers at 8, 11 and 17; 9 and 10 were aborted.
 END = 18
-GAPS = (8, 9, 10, 11, 17)
 
 
 def write(broker: KafkaCluster, topic: str, *values: str, **more: object) -> None:

@@ -234,10 +234,17 @@ class Spark:
 
 def _wait_for_one(tasks: Sequence[Task]) -> None:
     """Wait until a task has succeeded, or all have ended."""
-    Network.here.world.wait(
-        lambda: any(it.done and not it.error for it in tasks) or all(it.done for it in tasks),
-        float("inf"),
-    )
+
+    def is_over() -> bool:
+        left = 0
+        for task in tasks:
+            if not task.done:
+                left += 1
+            elif not task.error:
+                return True
+        return not left
+
+    Network.here.world.wait(is_over, float("inf"))
 
 
 def judge_by_predicates(suites: Any, rows: Any, terms: Any, verdict: Any) -> Any:

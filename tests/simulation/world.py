@@ -171,7 +171,12 @@ class World:
             raise Endless(f"more than {_MOST_REQUESTS} requests")
 
     def _step(self) -> None:
-        ready = [task for task in self._tasks if self._is_ready(task)]
+        now = self.now
+        ready = [
+            it
+            for it in self._tasks
+            if it.until <= now or it.process.dead or (it.ready and it.ready())
+        ]
         if not ready:
             self._let_time_pass()
             return

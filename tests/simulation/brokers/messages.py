@@ -104,54 +104,43 @@ def message(kind: Any, version: int | None, fields: Fields) -> Any:
     return made
 
 
-def _filled(kind: Any, version: int | None, fields: Fields) -> dict[str, Any]:
-    given = dict(fields)
-    for name, (inner, is_array) in _inner(kind).items():
+def _part(kind: Any, version: int | None, fields: Fields) -> Any:
+    """A part of a message, as its class makes it, without looking at each field of it."""
+    defaults, inner_kinds, tagged = _layout(kind, version)
+    given = {**defaults, **fields}
+    for name, inner, is_array in inner_kinds:
         value = given.get(name)
-        if value is not None:
+        if value:
             given[name] = (
                 [_part(inner, version, it) for it in value]
                 if is_array
                 else _part(inner, version, value)
             )
-    return given
-
-
-def _part(kind: Any, version: int | None, fields: Fields) -> Any:
-    """A part of a message, as its class makes it, without looking at each field of it."""
-    given = _filled(kind, version, fields)
     if version is None:
         return kind(**given)
-    defaults, tagged = _defaults(kind, version)
     part = kind.__new__(kind)
     part._version, part.unknown_tags = version, None
-    part.tags = (tagged & given.keys() or None) if tagged else None
-    for name, default in defaults:
-        if name not in given:
-            setattr(part, name, default)
+    part.tags = (tagged & fields.keys() or None) if tagged else None
     for name, value in given.items():
         setattr(part, name, value)
     return part
 
 
 @cache
-def _defaults(kind: Any, version: int) -> tuple[list[tuple[str, Any]], set[str]]:
-    """The fields that a version of a message's part has, with their defaults, and which of them have tags."""
-    fields = kind._struct._fields
+def _layout(
+    kind: Any, version: int | None
+) -> tuple[dict[str, Any], list[tuple[str, Any, bool]], set[str]]:
+    """A message's part: its fields' defaults, the parts in it, each with whether it is a list, and what has tags."""
+    fields = [it for it in kind._struct._fields if version is not None and it.for_version_q(version)]
     return (
-        [(it.name, it.default) for it in fields if it.for_version_q(version)],
+        {it.name: it.default for it in fields},
+        [
+            (name, it.data_class, it.is_struct_array())
+            for name, it in kind.fields.items()
+            if it.is_struct() or it.is_struct_array()
+        ],
         {it.name for it in fields if it._tag is not None},
     )
-
-
-@cache
-def _inner(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """By field, the messages in it, and whether it is an array of them."""
-    return {
-        name: (field.data_class, field.is_struct_array())
-        for name, field in kind.fields.items()
-        if field.is_struct() or field.is_struct_array()
-    }
 
 
 def each(

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.messages import name_of
 from tests.simulation.powers import POWERS, of_a_process
 from tests.simulation.strikes import Strike
 from tests.simulation.world import Process
@@ -85,7 +86,7 @@ class Adversary:
 
     def before_send(self, cluster: SimCluster, request: Any, process: Process) -> bool:
         """Kill the process that sends a request, or let it stand still, perhaps; returns whether it dies after it."""
-        is_task, name = process.name.startswith("task"), request.name.removesuffix("Request")
+        is_task, name = process.name.startswith("task"), name_of(request)
         for power in ("kill driver", "kill task", "pause task")[: 3 if is_task else 1]:
             if fault := self.happens(power, name):
                 if is_task and power == "kill driver":
@@ -134,7 +135,7 @@ class Adversary:
             Lost: the connection breaks.
             Unanswered: no answer comes.
         """
-        name = request.name.removesuffix("Request")
+        name = name_of(request)
         for fault in () if self.is_over else self._left:
             power = POWERS[fault.power]
             if power.do is of_a_process or (power.fits and name not in power.fits):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import random
@@ -30,7 +29,6 @@ from tests.simulation.world import Endless, Killed, Process
 _SHM: Final = Path("/dev/shm")
 _STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 _MORE_RUNS: Final = 4
-_OBJECTS: Final = 50_000
 
 
 @dataclass
@@ -90,8 +88,6 @@ class History(Judged):
 
     def play(self) -> Wrong | None:
         """Play the case to its end."""
-        # Most of what a history makes stays until its end.
-        gc.set_threshold(_OBJECTS)
         folder = Path(tempfile.mkdtemp(prefix="ferry-sim-", dir=_SHM if _SHM.is_dir() else None))
         logging.disable(logging.CRITICAL)
         try:

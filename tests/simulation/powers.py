@@ -11,7 +11,7 @@ from typing import Any, Final
 from kafka_ferry.model.ranges import TopicPartition
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.log import Stored
-from tests.simulation.brokers.messages import unapplied, with_code
+from tests.simulation.brokers.messages import name_of, unapplied, with_code
 from tests.simulation.strikes import Lost, Power, Strike, Unanswered
 
 # What the protocol lists for each request, beside NONE.
@@ -68,11 +68,11 @@ def _hang(strike: Strike) -> Any:
 
 
 def _name(strike: Strike) -> str:
-    return f"{strike.request.name.removesuffix('Request')} to {strike.cluster.alias}-{strike.node}"
+    return f"{name_of(strike.request)} to {strike.cluster.alias}-{strike.node}"
 
 
 def _refuse(strike: Strike) -> Any:
-    name = strike.request.name.removesuffix("Request")
+    name = name_of(strike.request)
     code = strike.random.choice(ERRORS[name])
     if code == _TXN_STATE and not strike.request.transactional_id:
         code = _APPENDED

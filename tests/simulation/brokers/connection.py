@@ -14,6 +14,7 @@ from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.cluster import SimCluster
+from tests.simulation.brokers.messages import name_of
 from tests.simulation.brokers.requests import HANDLERS, answer
 from tests.simulation.strikes import Lost, Unanswered
 from tests.simulation.world import Killed, World
@@ -119,7 +120,7 @@ class SimConnection(Connection):
     def send(self, request: Any, *, newest: int | None = None) -> int:
         """See ``Connection``: the broker handles it a moment later, whatever becomes of this side."""
         if request.API_VERSION is None:
-            version = _VERSIONS[request.name.removesuffix("Request")]
+            version = _VERSIONS[name_of(request)]
             request.API_VERSION = version if newest is None else min(version, newest)
         if self._broken or self.closed:
             with self._as_unreachable():

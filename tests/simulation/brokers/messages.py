@@ -18,12 +18,22 @@ _OF_COORDINATORS: Final = frozenset(
     {"InitProducerId", "AddOffsetsToTxn", "EndTxn", "OffsetFetch", "FindCoordinator"}
 )
 Fields = Mapping[str, Any]
+# By class: kafka-python looks a name up in the message's definition each time.
+_NAMES: Final[dict[Any, str]] = {}
+
+
+def name_of(request: Any) -> str:
+    """The protocol's name of a request: "Fetch"."""
+    kind = request.__class__
+    if kind not in _NAMES:
+        _NAMES[kind] = request.name.removesuffix("Request")
+    return _NAMES[kind]
 
 
 def unapplied(request: Any) -> Any:
     """An answer of the right shape, of a request that has no effect."""
     version = request.API_VERSION
-    name, kind = request.name.removesuffix("Request"), response_class_of(request.__class__)
+    name, kind = name_of(request), response_class_of(request.__class__)
     if name == "Produce":
         return message(
             kind,

@@ -37,7 +37,7 @@ from tests.simulation.brokers.log_answers import (
     produce,
     write_markers,
 )
-from tests.simulation.brokers.messages import Fields, message, unapplied, with_code
+from tests.simulation.brokers.messages import Fields, message, name_of, unapplied, with_code
 
 _UNKNOWN_TOPIC_ID: Final = 100
 _EXISTS: Final = 36
@@ -63,7 +63,7 @@ Handler = Callable[[SimCluster, int, Any], Fields]
 
 def answer(cluster: SimCluster, node: int, request: Any) -> Any:
     """The answer of a broker."""
-    name = request.name.removesuffix("Request")
+    name = name_of(request)
     kind, version = response_class_of(request.__class__), request.API_VERSION
     key = getattr(request, COORDINATED[name]) if name in COORDINATED else None
     if not key:

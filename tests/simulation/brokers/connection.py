@@ -16,10 +16,9 @@ from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.messages import name_of
 from tests.simulation.brokers.requests import HANDLERS, answer
-from tests.simulation.strikes import Lost, Unanswered
+from tests.simulation.fault import Lost, Unanswered
 from tests.simulation.world import Killed, World
 
-_UNKNOWN_KEYS: Final = 200
 _VERSIONS: Final = {name: newest for name, newest in product._SPOKEN.items() if name in HANDLERS}
 
 

@@ -229,8 +229,8 @@ class Log:
 
     def read(self, offset: int, limit: int, *, committed: bool) -> tuple[bytes, int]:
         """The batches from the one that holds ``offset`` on, at least one, and where they end."""
-        end, pieces, size = (self.stable if committed else self.end), [], 0
-        at = offset
+        end, at, size = self.stable if committed else self.end, offset, 0
+        pieces: list[bytes] = []
         for it in self.stored:
             if it.next <= offset:
                 continue
@@ -242,7 +242,7 @@ class Log:
         return b"".join(pieces), at
 
     def aborted_in(self, offset: int, end: int) -> list[Aborted]:
-        """The aborted transactions in what was read from ``offset`` up to ``end``, as ``TransactionIndex`` lists them."""
+        """The aborted transactions in ``[offset, end)`` of what was read, as ``TransactionIndex`` lists them."""
         found = []
         for it in self.aborted:
             if it.marker >= offset and it.first < end:

@@ -75,8 +75,7 @@ def _fetched(log: Log, asked: Any, room: list[int], *, committed: bool) -> Field
     fields["records"] = records
     if committed:
         fields["aborted_transactions"] = [
-            {"producer_id": it.producer, "first_offset": it.first}
-            for it in log.aborted_in(at, end)
+            {"producer_id": it.producer, "first_offset": it.first} for it in log.aborted_in(at, end)
         ]
     return fields
 

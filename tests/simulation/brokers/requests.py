@@ -39,10 +39,8 @@ from tests.simulation.brokers.log_answers import (
 )
 from tests.simulation.brokers.messages import Fields, message, name_of, unapplied, with_code
 
-_UNKNOWN_TOPIC_ID: Final = 100
 _EXISTS: Final = 36
 _INVALID_PARTITIONS: Final = 37
-_TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _TOPIC: Final = 2
 _NO_COORDINATOR: Final = 15
 _NOT_COORDINATOR: Final = 16

@@ -172,9 +172,7 @@ def _absent(run: str, entry: LedgerRange) -> Iterator[Stretch]:
         at = max(at, end)
 
 
-def _witness(
-    cluster: WireCluster, stretch: Stretch, window: Window | None = None
-) -> SourceWitness:
+def _witness(cluster: WireCluster, stretch: Stretch, window: Window | None = None) -> SourceWitness:
     """What the source's log has there now; nothing is said of what it has no more, or not yet again.
 
     Args:

@@ -49,7 +49,10 @@ def _options(case: Case) -> str:
 def _believed(history: History) -> Iterator[str]:
     """By partition: the source, the position, the target."""
     offsets = {
-        tp: it.offset for of in history.target.groups.offsets.values() for tp, it in of.items()
+        tp: it.offset
+        for group, of in history.target.groups.offsets.items()
+        if group.startswith("ferry.")
+        for tp, it in of.items()
     }
     for source, target in history.pairs():
         left, right = history.source.log(source), history.target.log(target)

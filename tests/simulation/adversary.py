@@ -123,7 +123,8 @@ class Adversary:
                     # Just after the request, whose answer is on its way.
                     answer = apply()
                     apply = partial(_same, answer)
-                return kind.do(Injection(self.history, cluster, node, request, apply, rng))
+                answer = kind.do(Injection(self.history, cluster, node, request, apply, rng))
+                return apply() if answer is None else answer
         answer = apply()
         if name == "Fetch":
             self.history.empty_remote(cluster, answer, request)

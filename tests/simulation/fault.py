@@ -84,7 +84,7 @@ class FaultKind:
     """Something that may go wrong.
 
     Attributes:
-        do: what happens; gives the answer to the request.
+        do: what happens; gives the answer to the request, or None where the broker answers as ever.
         fits: the requests at which it may come, by their names; none for any.
         side: the cluster at whose requests it comes; "" for either.
         hurts: why a run may refuse to go on afterwards; "" where every run must get to the end.

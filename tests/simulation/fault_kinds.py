@@ -30,6 +30,10 @@ ERRORS: Final[Mapping[str, tuple[int, ...]]] = {
     "DescribeProducers": (6, 3),
     "CreateTopics": (7, 41),
 }
+_WRITES: Final = (
+    *("InitProducerId", "AddPartitionsToTxn", "Produce"),
+    *("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"),
+)
 _TXN_STATE, _APPENDED = 48, 20
 # A plan looks at the ledger later than that.
 _LOOK_S: Final = 0.02
@@ -93,15 +97,14 @@ def _shorten(injection: Injection) -> Any:
     return answer
 
 
-def _move_leader(injection: Injection) -> Any:
+def _move_leader(injection: Injection) -> None:
     tp = injection.random.choice(injection.cluster.partitions() or [None])
     if tp:
         injection.cluster.move_leader(tp)
         injection.note(f"{tp} on {injection.cluster.alias} gets another leader")
-    return injection.apply()
 
 
-def _lose_leader(injection: Injection) -> Any:
+def _lose_leader(injection: Injection) -> None:
     cluster = injection.cluster
     # Where a marker is soon to be written, more often: of data, of the ledger, or of positions.
     open_ = [it for it in cluster.transactions.by_id.values() if it.partitions or it.groups]
@@ -118,10 +121,9 @@ def _lose_leader(injection: Injection) -> Any:
         seconds = injection.random.choice((0.05, 0.7, 2.0, 7.0, 30.0, 100.0))
         cluster.leaderless[tp] = injection.history.world.now + seconds
         injection.note(f"{tp} on {injection.cluster.alias} has no leader for {seconds} s")
-    return injection.apply()
 
 
-def _move_coordinator(injection: Injection) -> Any:
+def _move_coordinator(injection: Injection) -> None:
     target = injection.target
     groups = [it for it in sorted(target.groups.offsets) if it.startswith("ferry.")]
     keys = groups * 2 + sorted(target.transactions.by_id)
@@ -134,7 +136,6 @@ def _move_coordinator(injection: Injection) -> Any:
         injection.note(
             f"{key} has another coordinator, which the old one notices {stale_s} s later"
         )
-    return injection.apply()
 
 
 def _freeze(injection: Injection) -> Any:
@@ -153,11 +154,10 @@ def _freeze(injection: Injection) -> Any:
     raise Unanswered
 
 
-def _step_clock(injection: Injection) -> Any:
+def _step_clock(injection: Injection) -> None:
     seconds = injection.random.choice((-3600, -5, 5, 3600, 90_000))
     injection.history.world.clock_off += seconds
     injection.note(f"the machine's clock steps by {seconds} s")
-    return injection.apply()
 
 
 def _cut(
@@ -188,12 +188,11 @@ def _cut(
     return tp, [it for it in stored if it.base >= lost]
 
 
-def _lose_end(injection: Injection, cluster: SimCluster) -> Any:
+def _lose_end(injection: Injection, cluster: SimCluster) -> None:
     _cut(injection, cluster)
-    return injection.apply()
 
 
-def _return_branch(injection: Injection) -> Any:
+def _return_branch(injection: Injection) -> None:
     """The replica that has what another one lacked comes back, and leads, once that one is lost."""
     history, source = injection.history, injection.source
     if cut := _cut(injection, source):
@@ -214,10 +213,9 @@ def _return_branch(injection: Injection) -> Any:
                 history.note(f"!! the lost branch of {tp} on {source.alias} leads: to {log.end}")
 
         history.world.at(history.world.now + injection.random.choice((0.5, 30.0, 700.0)), put_back)
-    return injection.apply()
 
 
-def _cut_internal(injection: Injection) -> Any:
+def _cut_internal(injection: Injection) -> None:
     target = injection.target
     moment = injection.random.choice(injection.history.moments or [0.0])
     which = injection.random.choice(("ledger", "positions", "both"))
@@ -237,27 +235,24 @@ def _cut_internal(injection: Injection) -> Any:
     now, began = injection.history.world.now, injection.history.began
     injection.history.is_cut_unseen |= now > began + _LOOK_S
     injection.note(f"unclean election: {which} cut back to what was there at {moment:.3f}")
-    return injection.apply()
 
 
-def _lose_group(injection: Injection) -> Any:
+def _lose_group(injection: Injection) -> None:
     for name in [*injection.target.groups.offsets]:
         if name.startswith("ferry."):
             del injection.target.groups.offsets[name]
     injection.note("the flow's group expires on the target")
-    return injection.apply()
 
 
-def _expire_ids(injection: Injection) -> Any:
+def _expire_ids(injection: Injection) -> None:
     injection.target.transactions.forget()
     for tp in injection.target.partitions():
         log = injection.target.topics[tp.topic].logs[tp.partition]
         log.producers = {of: it for of, it in log.producers.items() if it.open_from >= 0}
     injection.note("idle transactional ids and producer ids expire on the target")
-    return injection.apply()
 
 
-def _move_start(injection: Injection, cluster: SimCluster) -> Any:
+def _move_start(injection: Injection, cluster: SimCluster) -> None:
     tp = injection.partition(cluster)
     if tp:
         log = cluster.topics[tp.topic].logs[tp.partition]
@@ -267,10 +262,9 @@ def _move_start(injection: Injection, cluster: SimCluster) -> Any:
         injection.history.removed |= {value for offset, value in log.records() if offset < to}
         log.move_start(to)
         injection.note(f"the log of {tp} on {cluster.alias} starts at {log.start}")
-    return injection.apply()
 
 
-def _compact(injection: Injection) -> Any:
+def _compact(injection: Injection) -> None:
     # More often where the request is that it waits for.
     cluster = injection.random.choice((injection.cluster, injection.source, injection.target))
     names = {
@@ -289,19 +283,17 @@ def _compact(injection: Injection) -> Any:
         removed = log.compact(injection.random.choice((upto, (log.start + upto) // 2)))
         injection.history.removed |= {value for _, value in removed}
         injection.note(f"{tp} on {cluster.alias} is compacted: {len(removed)} records")
-    return injection.apply()
 
 
-def _write_foreign(injection: Injection) -> Any:
+def _write_foreign(injection: Injection) -> None:
     tp = injection.partition(injection.target)
     if tp:
         value = b"foreign %d" % injection.random.randrange(10**6)
         injection.target.produce(tp, [(b"k", value)])
         injection.note(f"a foreign client writes to {tp} on the target")
-    return injection.apply()
 
 
-def _recreate(injection: Injection, cluster: SimCluster) -> Any:
+def _recreate(injection: Injection, cluster: SimCluster) -> None:
     written = {tp for it in cluster.transactions.by_id.values() for tp in it.partitions}
     is_near = injection.random.random() < 0.5
     tp = (is_near and injection.partition(cluster, written.__contains__)) or injection.partition(
@@ -314,7 +306,6 @@ def _recreate(injection: Injection, cluster: SimCluster) -> Any:
         cluster.delete(tp.topic)
         cluster.create(tp.topic, count, configs)
         injection.note(f"{tp.topic} on {cluster.alias} is deleted and recreated")
-    return injection.apply()
 
 
 def of_a_process(_: Injection) -> Any:
@@ -328,16 +319,7 @@ FAULT_KINDS: Final[Mapping[str, FaultKind]] = {
     "lose answer": FaultKind(_lose_answer),
     "delay request": FaultKind(
         _delay_request,
-        frozenset(
-            {
-                "Produce",
-                "EndTxn",
-                "TxnOffsetCommit",
-                "AddPartitionsToTxn",
-                "InitProducerId",
-                "AddOffsetsToTxn",
-            }
-        ),
+        frozenset(_WRITES),
     ),
     "hang": FaultKind(_hang),
     "refuse": FaultKind(_refuse, frozenset(ERRORS)),

@@ -68,10 +68,10 @@ storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED
 # Strings' hashes decide the order of sets: with one of their own in each process, no history would come twice.
 SIMULATION := PYTHONHASHSEED=0 PYTHONPATH=. python -m tests.simulation
 
-simulate: $(SETUP) ## Play histories of faults in a simulated world: make simulate SECONDS=60
+simulate: $(SETUP) ## Run histories of faults between simulated clusters: make simulate SECONDS=60
 	@$(SIMULATION) --seconds $(or $(SECONDS),60) $(ARGS)
 
-replay: $(SETUP) ## Tell what happens in one of them: make replay SEED=17
+replay: $(SETUP) ## Print what happens in one of them: make replay SEED=17
 	@$(SIMULATION) --seed $(SEED) $(ARGS)
 
 screenshots: setup ## Take the pictures of the docs again, from the tests in a browser

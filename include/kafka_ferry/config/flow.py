@@ -431,7 +431,7 @@ def names_of(source: str, target: str) -> tuple[str, str]:
     ``a_to_b->c``, ``a_to_b_to_c.1`` of ``a->b_to_c``.
     """
     slug = f"{source}_to_{target}"
-    is_ambiguous = len(regex.findall("_to_", slug, overlapped=True)) > 1
+    is_ambiguous = slug.find("_to_") != slug.rfind("_to_")
     return f"{source}->{target}", f"{slug}.{len(source)}" if is_ambiguous else slug
 
 

@@ -20,6 +20,7 @@ BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
 """The form of a number of bytes as text, for editors and forms."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """``INTERNAL_TOPICS`` of Kafka 4.3's class ``org.apache.kafka.common.internals.Topic``."""
+_NUMBER: Final = regex.compile(r"\s*-?[0-9]{1,19}\s*")
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
 _EXPRESSION: Final = regex.compile(r"[\\*+?()\[\]{}^$|]")
 # YAML 1.1's words, and what people write else.
@@ -37,7 +38,7 @@ def read_number(value: object) -> int:
     Raises:
         ValueError: it is neither.
     """
-    if isinstance(value, str) and regex.fullmatch(r"\s*-?[0-9]{1,19}\s*", value):
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError("must be a whole number")

@@ -305,6 +305,7 @@ class _Topic:
                 self._window.until_ms,
                 self._state.positions.ledger_end,
                 within(settled, left, self._window),
+                self._epoch(number, planned),
             ),
         )
 
@@ -314,6 +315,13 @@ class _Topic:
             return planned.start
         position = self._pair.position(number)
         return position.offset if position else bounds.start
+
+    def _epoch(self, number: int, planned: Range | None) -> int:
+        """The source's leader epoch before that; -1 where it is not known."""
+        position = self._pair.position(number)
+        if planned and (position is None or position.offset != planned.start):
+            return planned.start_epoch
+        return position.leader_epoch if position else -1
 
     def _offsets(
         self, source: TopicPartition, bounds: LogBounds, position: int

@@ -82,6 +82,15 @@ def test_a_backfill_looks_at_what_may_be_missing(
     assert (plan.pins, plan.topics.config_changes, plan.access.acl_changes) == ((), (), ())
 
 
+def test_the_leader_epoch_before_the_position_travels_with_the_range() -> None:
+    known = a_state(
+        a_source(), target=[a_remote()], positions={P0: at(30, leader_epoch=4)}, ledger_end=7
+    )
+    (range_,) = backfill(known).ranges
+    assert range_.backfill
+    assert range_.backfill.leader_epoch == 4
+
+
 def test_a_group_that_the_source_lacks_is_noted_where_groups_are_moved() -> None:
     flow, state = a_flow(groups=["ap"]), copied(groups=frozenset({"app"}))
     (note,) = planned(state, flow).remarks.notes

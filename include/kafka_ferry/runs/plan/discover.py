@@ -247,18 +247,7 @@ def _with_remote_topics(
         refused.pop(name, None)
         if (topic := remote_topics.pop(name, None)) and (why := expiry_of_ledger(topic)):
             state = replace(state, unknown=(*state.unknown, why))
-    # In a topic with preserved offsets, the writer checks the records.
-    kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
-    # Until the source had heartbeats, the flow may have written its own where they go.
-    own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
-    own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
-    topics = [
-        remote_topics[name]
-        for name in remote_names.values()
-        if name in remote_topics
-        and name not in own
-        and (name, remote_topics[name].topic_id) not in kept
-    ]
+    topics = _topics_to_read(flow, state, remote_names, remote_topics)
     positions = state.positions
     foreign, unreadable = foreign_records(flow, target, without_position(topics, positions.known))
     if foreign:
@@ -272,12 +261,6 @@ def _with_remote_topics(
         hidden = positions.hidden | hidden_ends(flow, target, ledger, remote_topics.values())
         positions = replace(positions, hidden=hidden)
     sources = ((topic, remote_names[name]) for name, topic in state.source.topics.items())
-    is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
-    # One replica fits everywhere, and where no topic is to be created nothing is asked.
-    is_placed |= any(
-        remote not in remote_topics and flow.replicas_of(topic) > 1
-        for topic, remote in remote_names.items()
-    )
     remote = replace(
         state.target,
         topics=remote_topics,
@@ -285,10 +268,44 @@ def _with_remote_topics(
         unreadable=unreadable,
         mismatches=mismatches,
         refused={name: str(error) for name, error in refused.items()},
-        racks=target.racks() if is_placed else {},
+        racks=target.racks() if _needs_racks(flow, state, remote_names, remote_topics) else {},
         untiered=untiered_topics(flow, target, sources, remote_topics),
     )
     return replace(state, target=remote, positions=positions)
+
+
+def _topics_to_read(
+    flow: Flow,
+    state: ClusterState,
+    remote_names: Mapping[str, str],
+    remote_topics: Mapping[str, Topic],
+) -> list[Topic]:
+    """The remote topics that may hold records which the flow has not copied."""
+    # In a topic with preserved offsets, the writer checks the records.
+    kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
+    # Until the source had heartbeats, the flow may have written its own where they go.
+    own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
+    own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
+    return [
+        remote_topics[name]
+        for name in remote_names.values()
+        if name in remote_topics
+        and name not in own
+        and (name, remote_topics[name].topic_id) not in kept
+    ]
+
+
+def _needs_racks(
+    flow: Flow,
+    state: ClusterState,
+    remote_names: Mapping[str, str],
+    remote_topics: Mapping[str, Topic],
+) -> bool:
+    """Whether replicas are to be placed: one fits everywhere, and where no topic is to be created nothing is asked."""
+    return any(flow.placement_of(topic) for topic in state.source.topics) or any(
+        remote not in remote_topics and flow.replicas_of(topic) > 1
+        for topic, remote in remote_names.items()
+    )
 
 
 def _with_what_offsets_need(

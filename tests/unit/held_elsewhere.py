@@ -40,6 +40,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/ledger/test_fuzz.py": "ledger: rows",
     "unit/ledger/test_table.py": "ledger: claims proofs",
     "unit/oauth/test_tokens.py": "oauth: token_endpoint",
+    "unit/plan/backfill/test_make_plan.py": "plan/backfill: topic_backfill",
     "unit/plan/offsets/test_log_check.py": "plan/offsets: producer_sequence",
     "unit/plan/test_make_plan.py": "model: cluster_state; plan: partition_steps",
     "unit/plan/test_removals.py": "model: removals",

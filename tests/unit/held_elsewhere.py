@@ -28,7 +28,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/config/client/test_translate.py": "config/client: property_names",
     "unit/config/files/test_mm1_properties.py": "config/files: mm1_keys",
     "unit/config/files/test_yaml_file.py": "config/files: yaml_document",
-    "unit/config/test_flow.py": "config/options: backfill base groups on_events sync",
+    "unit/config/test_flow.py": "config/options: backfill base copy groups on_events sync",
     "unit/config/types/test_java_regex.py": "config/types: java_classes java_tokens",
     "unit/copy/source/test_schema_ids.py": "copy/source: changed",
     "unit/copy/source/test_transformed.py": "copy/source: record_errors",

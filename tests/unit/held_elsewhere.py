@@ -24,6 +24,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/cli/commands/test_mirror_maker.py": "cli: mm1_options",
     "unit/cli/test_entry.py": "cli: plan_view; cli/commands: plan",
     "unit/config/client/test_assertion.py": "config/client: login_values",
+    "unit/config/client/test_cluster.py": "config: cluster_problems",
     "unit/config/client/test_keystores.py": "config/client: pem",
     "unit/config/client/test_translate.py": "config/client: property_names",
     "unit/config/files/test_mm1_properties.py": "config/files: mm1_keys",

@@ -141,7 +141,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
     "integration/topologies/test_topologies.py": "runs/provenance: rival_flows shared_topics upstream_flows",
-    "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",
+    "integration/transforms/test_transforms.py": "copy: record_changes; "
+    "spark/transforms: arrow_rows expressions job query relay rule_plan",
     "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/copy/test_unlisted_aborts.py": "wire/partitions: lookahead",
     "integration/verify/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",

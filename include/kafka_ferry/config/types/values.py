@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 
 import regex
-from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.name_filter import checked_patterns, split_list
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -101,6 +102,9 @@ class AlsoText:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), AlsoText()]
+TopicPatterns = Annotated[Names, AfterValidator(checked_patterns)]
+TextPatterns = Annotated[Names, AfterValidator(partial(checked_patterns, any_text=True))]
+"""Patterns of names that may hold any character, as those of groups and subjects may."""
 Truth = Annotated[bool, BeforeValidator(read_truth)]
 Number = Annotated[int, BeforeValidator(read_number), AlsoText(NUMBER_PATTERN)]
 Bytes = Annotated[

@@ -10,7 +10,8 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.model import ClusterState, Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.model.ranges import Backfill, Settled
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
+from kafka_ferry.plan.backfill.make_plan import plan_backfill
+from kafka_ferry.plan.backfill.topic_backfill import WindowFacts
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from tests.unit.plan.builders import (
     NOW,

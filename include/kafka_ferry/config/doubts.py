@@ -105,7 +105,7 @@ def _missing_files(flow: Flow) -> Iterator[Problem]:
         value = getattr(flow, name)
         reach = next((item.thing for item in option.metadata if isinstance(item, OptionReach)), "")
         if reach == "secret-file" and value and "${" not in value:
-            yield from _missing_file(option.alias or name, at_home(value))
+            yield from _missing_file(option.alias or name, at_home(value, flow.file))
 
 
 def _missing_file(key: str, file: Path) -> Iterator[Problem]:

@@ -26,7 +26,7 @@ from kafka_ferry.config.options.schedule import ScheduleOptions
 from kafka_ferry.config.options.schemas import SchemaOptions
 from kafka_ferry.config.options.sync import SyncOptions
 from kafka_ferry.config.options.topics import TopicOptions
-from kafka_ferry.config.options.transform import TransformOptions
+from kafka_ferry.config.options.transform import TransformOptions, TransformRule
 from kafka_ferry.config.options.verify import VerifyOptions
 from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import NameFilter
@@ -118,7 +118,8 @@ class Flow(
         default=".ferry",
         min_length=1,
         description="Folder or object store for state that can be rebuilt from the target: Spark's "
-        "checkpoint and the ledger's table. Relative to FERRY_HOME, else to where Ferry runs.",
+        "checkpoint and the ledger's table. Relative to FERRY_HOME; without that "
+        "variable, to the folder of the flow's file, or for a file in include/configs to the folder that has include.",
     )
     policy_settings: tuple[tuple[str, str], ...] = Field(
         default=(),
@@ -274,7 +275,25 @@ class Flow(
         """The state folder: an absolute path, or a URL such as ``s3://bucket/ferry`` as it is."""
         if "://" in self.state_dir:
             return self.state_dir
-        return str(at_home(self.state_dir))
+        return str(at_home(self.state_dir, self.file))
+
+    def fingerprint_of(self, topic: str) -> str:
+        """The fingerprint of a topic's rule; "" where its records stay as they are."""
+        rule = self.transform_of(topic)
+        return self.rule_fingerprint(rule) if rule else ""
+
+    def rule_fingerprint(self, rule: TransformRule) -> str:
+        """A rule's fingerprint, which changes with the file of its function too."""
+        if not rule.function:
+            return rule.fingerprint()
+        file = self.function_file(rule.function)
+        # Where it is missing, loading the function says so.
+        return rule.fingerprint(file.read_bytes() if file.is_file() else b"")
+
+    def function_file(self, function: str) -> Path:
+        """The file of a function: ``masks.by_country`` is in ``masks.py``."""
+        module, _, _ = function.rpartition(".")
+        return at_home(f"{self.transform_functions}/{module.replace('.', '/')}.py", self.file)
 
 
 def _is_excluded(pattern: str, exclude: tuple[str, ...], selects: NameFilter) -> bool:

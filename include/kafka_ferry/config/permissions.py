@@ -102,9 +102,9 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
         )
         value, key = getattr(flow, name), str(option.alias)
         if reach == "secret-file" and value:
-            yield from _secret_file(key, at_home(value))
+            yield from _secret_file(key, at_home(value, flow.file))
         elif reach == "data-file":
-            for file in _named_files(value):
+            for file in _named_files(value, flow.file):
                 # What the operator keeps beside code may be read too.
                 if [*_place_problems(key, file)]:
                     yield from _secret_file(key, file)
@@ -112,7 +112,7 @@ def _option_problems(flow: Flow) -> Iterator[Problem]:
             if name == "replication_policy_class":
                 yield from module_problems(key, value)
             else:
-                yield from code_problems(key, at_home(value))
+                yield from code_problems(key, at_home(value, flow.file))
         elif reach == "store":
             yield from _store_problems(key, value)
         elif reach == "connection" and value != option.default:
@@ -151,11 +151,11 @@ def _connection_ids(key: str, *ids: str) -> Iterator[Problem]:
             yield Problem(key, reason, f"Who runs Airflow can allow it in {CONNECTIONS}.")
 
 
-def _named_files(values: PerTopic[str]) -> Iterator[Path]:
+def _named_files(values: PerTopic[str], flow_file: str) -> Iterator[Path]:
     for value in (values.default, *(rule_value for _, rule_value in values.rules)):
         start = read_first_start(value) if value else None
         if start and start.kind == "file":
-            yield at_home(start.name)
+            yield at_home(start.name, flow_file)
 
 
 def property_problems(properties: Mapping[str, str]) -> Iterator[Problem]:

@@ -240,12 +240,11 @@ def test_the_state_folder_is_below_ferry_home(monkeypatch: pytest.MonkeyPatch) -
     assert a_flow(state_dir="/var/ferry").state_path == "/var/ferry"
 
 
-def test_without_ferry_home_the_state_folder_is_below_the_current_one(
+def test_without_ferry_home_the_state_folder_is_beside_the_flows_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("FERRY_HOME", raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert a_flow().state_path == str(tmp_path / ".ferry")
+    assert a_flow(file=str(tmp_path / "flow.yaml")).state_path == str(tmp_path / ".ferry")
 
 
 def test_a_state_folder_in_an_object_store_is_left_as_it_is() -> None:

@@ -47,7 +47,7 @@ def read_push_credentials(flow: Flow) -> dict[str, str]:
 
 
 def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
-    path = at_home(name)
+    path = at_home(name, flow.file)
     try:
         content = content_of(path).decode("utf-8-sig")
     except OSError as error:

@@ -21,8 +21,7 @@ class MetricsOptions(Options):
     metrics_prometheus_dir: str | None = Field(
         default=None,
         description="A folder in which each run leaves its metrics as kafka-ferry-{flow}.prom, such as "
-        "the one that node_exporter's textfile collector reads. Relative to FERRY_HOME, else to where "
-        "Ferry runs.",
+        "the one that node_exporter's textfile collector reads. Relative as state.dir is.",
     )
     metrics_prometheus_push_url: Endpoint = Field(
         default=None,

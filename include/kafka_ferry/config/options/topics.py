@@ -87,8 +87,8 @@ class TopicOptions(Options):
         description="Where the first copy of a topic begins: earliest (the start of its log), latest (its "
         "end), a moment (2026-11-01 or 2026-11-01T00:00Z: the first record from then on), a time "
         "before the run (-7d, -12h, 2 weeks), group=NAME (the positions of a group of the source) or "
-        "file=PATH (YAML or JSON: topics, each with its partitions and their offsets; a relative path "
-        "starts at FERRY_HOME). Unset, auto.offset.reset says it. It cannot change for a topic that "
+        "file=PATH (YAML or JSON: topics, each with its partitions and their offsets; relative "
+        "as state.dir is). Unset, auto.offset.reset says it. It cannot change for a topic that "
         "was begun. One value or a mapping, as for offsets.",
     )
 

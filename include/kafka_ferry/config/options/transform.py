@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
 import regex
@@ -20,7 +19,6 @@ from pydantic import (
 )
 
 from kafka_ferry.config.options.base import CodePath, Options
-from kafka_ferry.config.types.home import at_home
 from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.config.types.problems import Problem, did_you_mean, problems_error
 from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
@@ -246,8 +244,8 @@ class TransformOptions(Options):
     transform_functions: CodePath = Field(
         default="include/transforms",
         min_length=1,
-        description="The folder with the files of the Python functions that rules name. Relative to FERRY_HOME, "
-        "else to where Ferry runs.",
+        description="The folder with the files of the Python functions that rules name. Relative as state.dir "
+        "is.",
     )
     on_transform_error: ErrorPolicy = Field(
         default="fail",
@@ -287,21 +285,3 @@ class TransformOptions(Options):
         """The rule for a topic of the source in sentences, such as ``rule 1 (orders.*)``; "" for none."""
         rule = self.transform_of(topic)
         return f"rule {self.transform.index(rule) + 1} ({', '.join(rule.topics)})" if rule else ""
-
-    def fingerprint_of(self, topic: str) -> str:
-        """The fingerprint of a topic's rule; "" where its records stay as they are."""
-        rule = self.transform_of(topic)
-        return self.rule_fingerprint(rule) if rule else ""
-
-    def rule_fingerprint(self, rule: TransformRule) -> str:
-        """A rule's fingerprint, which changes with the file of its function too."""
-        if not rule.function:
-            return rule.fingerprint()
-        file = self.function_file(rule.function)
-        # Where it is missing, loading the function says so.
-        return rule.fingerprint(file.read_bytes() if file.is_file() else b"")
-
-    def function_file(self, function: str) -> Path:
-        """The file of a function: ``masks.by_country`` is in ``masks.py``."""
-        place, _, _ = function.rpartition(".")
-        return at_home(self.transform_functions) / f"{place.replace('.', '/')}.py"

@@ -148,7 +148,7 @@ class VerifyOptions(Options):
         min_length=1,
         description="Your own expectations: a file, or a folder with them in {source}_to_{target} or, "
         "for all flows, in all, with the suffix .yaml, .yml, .json or .py. "
-        "Relative to FERRY_HOME, else to where Ferry runs.",
+        "Relative as state.dir is.",
     )
     reports_keep_days: Number = Field(
         default=90,

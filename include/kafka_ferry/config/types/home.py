@@ -4,9 +4,30 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
+
+_CONFIGS: Final = ("include", "configs")
 
 
-def at_home(path: str) -> Path:
-    """A path of a flow's file as an absolute one: a relative path starts at ``FERRY_HOME``, or else here."""
-    home = Path(os.environ.get("FERRY_HOME") or Path.cwd())
-    return (home / Path(path).expanduser()).absolute()
+def at_home(path: str, file: str = "") -> Path:
+    """A path of a flow's file as an absolute one.
+
+    A relative path starts at ``FERRY_HOME``. Without that, it starts at the folder of the file, or at the folder that
+    has ``include`` if the file lies in ``include/configs``: never where a command happens to be called.
+
+    Args:
+        path: absolute or relative, ``~`` too.
+        file: the flow's file; "" for none, whose relative paths start in the current folder.
+    """
+    home = os.environ.get("FERRY_HOME")
+    return (Path(home) if home else _folder_of(file)).joinpath(Path(path).expanduser()).absolute()
+
+
+def _folder_of(file: str) -> Path:
+    if not file:
+        return Path.cwd()
+    folder = Path(file).absolute().parent
+    for parent in (folder, *folder.parents):
+        if parent.parts[-2:] == _CONFIGS:
+            return parent.parents[1]
+    return folder

@@ -183,7 +183,7 @@ def _of_group(
 def _of_file(
     flow: Flow, name: str, firsts: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    path = at_home(name)
+    path = at_home(name, flow.file)
     topics = _read(flow, path)
     if missing := sorted({tp.topic for tp in firsts} - topics.keys()):
         raise ConfigError(str(flow.file), _OPTION, f"{path} has no topic {missing[0]}")

@@ -71,7 +71,7 @@ class _Collector:
 def _write(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
     if not flow.metrics_prometheus_dir:
         return
-    folder = at_home(flow.metrics_prometheus_dir)
+    folder = at_home(flow.metrics_prometheus_dir, flow.file)
     file = folder / f"kafka-ferry-{flow.slug}.prom"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,7 @@ def own_expectations(flow: Flow) -> OwnExpectations:
     """The expectations for a flow, from all of its files; problems in them are part of the answer."""
     by_table: dict[Table, list[UserExpectation]] = {}
     problems: list[FileProblem] = []
-    place = at_home(flow.verify_expectations)
+    place = at_home(flow.verify_expectations, flow.file)
     if not place.exists() and flow.verify_expectations != EXPECTATIONS:
         problems.append(
             FileProblem(str(place), "verify.expectations names it, but it does not exist.")

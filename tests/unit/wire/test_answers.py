@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
+from kafka_ferry.wire import GROUP, Expected, WireCluster, log_start, send_fetch
 from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
@@ -37,16 +37,15 @@ Call = Callable[[WireCluster, TransactionalProducer], object]
 
 
 def fetch_all(cluster: WireCluster, *partitions: TopicPartition, topic_id: str = TOPIC_ID) -> Any:
-    return list(
-        fetch(
-            cluster,
-            1,
-            dict.fromkeys(partitions, 0),
-            max_bytes=1,
-            partition_max_bytes=1,
-            expected=dict.fromkeys(partitions, Expected(topic_id)),
-        )
+    pending = send_fetch(
+        cluster,
+        1,
+        dict.fromkeys(partitions, 0),
+        max_bytes=1,
+        partition_max_bytes=1,
+        expected=dict.fromkeys(partitions, Expected(topic_id)),
     )
+    return list(pending.answers())
 
 
 def commit(producer: TransactionalProducer, *partitions: TopicPartition) -> dict[Any, int]:

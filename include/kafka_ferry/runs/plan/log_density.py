@@ -17,7 +17,7 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import Fetched, WireCluster, connect, fetch
+from kafka_ferry.wire import Fetched, WireCluster, connect, send_fetch
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 
 # Relative places in what is still to be copied: its start, its middle, near its end.
@@ -151,9 +151,10 @@ def _look(
     if not places:
         return
     all_bytes = each * len(places)
-    answers = list(
-        fetch(cluster, node, places, max_bytes=all_bytes, partition_max_bytes=each, max_wait_ms=0)
+    pending = send_fetch(
+        cluster, node, places, max_bytes=all_bytes, partition_max_bytes=each, max_wait_ms=0
     )
+    answers = list(pending.answers())
     if not answers:
         raise fault(THROTTLED, f"Sampling topics of {cluster.alias}")
     for fetched in answers:

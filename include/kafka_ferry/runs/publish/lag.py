@@ -33,7 +33,7 @@ from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.verify.proof_ages import proof_ages
-from kafka_ferry.wire import WireCluster, connect, fetch
+from kafka_ferry.wire import WireCluster, connect, send_fetch
 from kafka_ferry.wire.error_codes import NONE
 from kafka_ferry.wire.partitions.list_offsets import local_starts
 
@@ -397,7 +397,7 @@ def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartit
 def _look(
     cluster: WireCluster, node: int, places: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    answers = fetch(
+    pending = send_fetch(
         cluster,
         node,
         places,
@@ -407,7 +407,7 @@ def _look(
     )
     headers = {
         fetched.partition: _first_header(fetched.records)
-        for fetched in answers
+        for fetched in pending.answers()
         if fetched.error == NONE and fetched.records
     }
     return {

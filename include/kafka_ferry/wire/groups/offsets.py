@@ -17,7 +17,7 @@ from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import TooOld
-from kafka_ferry.wire.by_topic import by_topic, entries_of
+from kafka_ferry.wire.by_topic import entries_of, in_topics
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND
@@ -203,17 +203,15 @@ def _parse_offsets(
 
 
 def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
-    topics = by_topic(
-        {
-            tp: _CommitPartition(
-                partition_index=tp.partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                committed_metadata=committed.metadata,
-            )
-            for tp, committed in offsets.items()
-        }
-    )
+    entries = {
+        tp: _CommitPartition(
+            partition_index=tp.partition,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            committed_metadata=committed.metadata,
+        )
+        for tp, committed in offsets.items()
+    }
     # No generation and no member: a request from outside of the group.
     return OffsetCommitRequest(
         group_id=group,
@@ -221,13 +219,10 @@ def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        topics=[_CommitTopic(name=name, partitions=some) for name, some in topics.items()],
+        topics=in_topics(_CommitTopic, entries),
     )
 
 
 def _deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    topics = by_topic({tp: _DeletePartition(partition_index=tp.partition) for tp in partitions})
-    return OffsetDeleteRequest(
-        group_id=group,
-        topics=[_DeleteTopic(name=name, partitions=some) for name, some in topics.items()],
-    )
+    entries = {tp: _DeletePartition(partition_index=tp.partition) for tp in partitions}
+    return OffsetDeleteRequest(group_id=group, topics=in_topics(_DeleteTopic, entries))

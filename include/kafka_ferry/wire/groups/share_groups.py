@@ -18,7 +18,7 @@ from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import TooOld
-from kafka_ferry.wire.by_topic import by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.groups.coordinators import (
@@ -84,25 +84,16 @@ def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) ->
     """
 
     def request(group: str) -> Any:
-        topics = by_topic(
-            {
-                tp: _AlteredPartition(partition_index=tp.partition, start_offset=committed.offset)
-                for tp, committed in offsets[group].items()
-            }
-        )
+        entries = {
+            tp: _AlteredPartition(partition_index=tp.partition, start_offset=committed.offset)
+            for tp, committed in offsets[group].items()
+        }
         return AlterShareGroupOffsetsRequest(
-            group_id=group,
-            topics=[
-                _AlteredTopic(topic_name=name, partitions=some) for name, some in topics.items()
-            ],
+            group_id=group, topics=in_topics(_AlteredTopic, entries, name="topic_name")
         )
 
     def refuse(group: str, answer: Any) -> Refused:
-        entries = {
-            TopicPartition(topic.topic_name, entry.partition_index): entry
-            for topic in answer.responses
-            for entry in topic.partitions
-        }
+        entries = dict(entries_of(answer.responses, name="topic_name"))
         return refusals(cluster, "setting", group, "READ", offsets[group], entries)
 
     return _change(cluster, "READ", offsets, request, refuse)
@@ -167,13 +158,11 @@ def _require(connection: Connection, request: Any) -> None:
 
 def _starts(cluster: WireCluster, group: Any) -> dict[TopicPartition, Committed] | FerryError:
     offsets = {}
-    for topic in group.topics:
-        for entry in topic.partitions:
-            tp = TopicPartition(topic.topic_name, entry.partition_index)
-            if entry.error_code:
-                doing = f"{cluster.alias}, reading the offset of {tp} in the group {group.group_id}"
-                needed, message = Right.topic("DESCRIBE", tp.topic), entry.error_message
-                return group_fault(entry.error_code, doing, needed, message=message)
-            if entry.start_offset >= 0:
-                offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
+    for tp, entry in entries_of(group.topics, name="topic_name"):
+        if entry.error_code:
+            doing = f"{cluster.alias}, reading the offset of {tp} in the group {group.group_id}"
+            needed, message = Right.topic("DESCRIBE", tp.topic), entry.error_message
+            return group_fault(entry.error_code, doing, needed, message=message)
+        if entry.start_offset >= 0:
+            offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
     return offsets

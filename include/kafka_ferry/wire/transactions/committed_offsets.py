@@ -11,7 +11,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
-from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 from kafka_ferry.wire.cluster import GROUP, WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import UNSTABLE_OFFSET_COMMIT, fault
@@ -125,10 +125,7 @@ def ask_offsets(
     node = cluster.coordinator_node(group, GROUP)
     topics = None
     if partitions is not None:
-        topics = [
-            _FetchTopic(name=name, partition_indexes=numbers)
-            for name, numbers in numbers_by_topic(partitions).items()
-        ]
+        topics = in_topics(_FetchTopic, numbers_of(partitions), partitions="partition_indexes")
 
     def read(answer: Any) -> GroupOffsets:
         if answer.error_code:

@@ -17,7 +17,7 @@ from kafka.protocol.producer import EndTxnRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
-from kafka_ferry.wire.by_topic import entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import (
@@ -288,10 +288,7 @@ def producers(
         principal may not read; None if the broker is too old to be asked.
     """
     request = DescribeProducersRequest(
-        topics=[
-            _Topic(name=name, partition_indexes=of)
-            for name, of in numbers_by_topic(partitions).items()
-        ]
+        topics=in_topics(_Topic, numbers_of(partitions), partitions="partition_indexes")
     )
 
     def read(answer: Any) -> dict[TopicPartition, list[Any]]:

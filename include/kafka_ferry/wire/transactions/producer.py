@@ -14,7 +14,7 @@ its own makes it safe to end a mend for its producer: what that one does after t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -31,7 +31,7 @@ from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
-from kafka_ferry.wire.by_topic import by_topic, entries_of, numbers_by_topic
+from kafka_ferry.wire.by_topic import entries_of, in_topics, numbers_of
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.questions import Question, ask_together
@@ -207,18 +207,13 @@ class TransactionalProducer:
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,
             v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=[
-                _TxnTopic(name=name, partitions=numbers)
-                for name, numbers in numbers_by_topic(partitions).items()
-            ],
+            v3_and_below_topics=in_topics(_TxnTopic, numbers_of(partitions)),
         )
 
         def read(answer: Any) -> dict[TopicPartition, int]:
-            codes = {
-                TopicPartition(topic.name, entry.partition_index): entry.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for entry in topic.results_by_partition
-            }
+            topics = answer.results_by_topic_v3_and_below
+            entries = entries_of(topics, partitions="results_by_partition")
+            codes = {tp: entry.partition_error_code for tp, entry in entries}
             self._cluster.require_answers(partitions, codes)
             refused = {
                 tp: code
@@ -279,18 +274,15 @@ class TransactionalProducer:
             offsets: a part of those there that fits into one request.
             connection: to the group's coordinator, which answers it after what was sent there before.
         """
-        topics = by_topic(
-            {
-                tp: _CommitPartition(
-                    partition_index=tp.partition,
-                    committed_offset=committed.offset,
-                    committed_leader_epoch=committed.leader_epoch,
-                    committed_metadata=committed.metadata,
-                )
-                for tp, committed in offsets.items()
-            }
-        )
-
+        entries = {
+            tp: _CommitPartition(
+                partition_index=tp.partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                committed_metadata=committed.metadata,
+            )
+            for tp, committed in offsets.items()
+        }
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
@@ -299,9 +291,7 @@ class TransactionalProducer:
             generation_id=-1,
             member_id="",
             group_instance_id=None,
-            topics=[
-                _CommitTopic(name=name, partitions=entries) for name, entries in topics.items()
-            ],
+            topics=in_topics(_CommitTopic, entries),
         )
 
         def read(answer: Any) -> dict[TopicPartition, int]:
@@ -366,16 +356,14 @@ def produce_request(
         batches: the batches, as ``for_producer`` makes them.
         transactional_id: of the producer whose transaction they belong to, None for no transaction.
     """
-    topics = by_topic(
-        {tp: _ProducePartition(index=tp.partition, records=batch) for tp, batch in batches.items()}
-    )
+    entries = {
+        tp: _ProducePartition(index=tp.partition, records=batch) for tp, batch in batches.items()
+    }
     return ProduceRequest(
         transactional_id=transactional_id,
         acks=_ALL_REPLICAS,
         timeout_ms=_PRODUCE_TIMEOUT_MS,
-        topic_data=[
-            _ProduceTopic(name=name, partition_data=entries) for name, entries in topics.items()
-        ],
+        topic_data=in_topics(_ProduceTopic, entries, partitions="partition_data"),
     )
 
 
@@ -399,13 +387,14 @@ def produce(
         ClusterUnreachable: it says nothing of that partition.
     """
     answer = cluster.connection(node).call(produce_request({partition: batch}, transactional_id))
-    entries = {
-        TopicPartition(topic.name, entry.index): entry
-        for topic in answer.responses
-        for entry in topic.partition_responses
-    }
+    entries = dict(produced(answer))
     cluster.require_answers([partition], entries)
     return entries[partition]
+
+
+def produced(answer: Any) -> Iterator[tuple[TopicPartition, Any]]:
+    """What a broker says of each partition's batch: ``PartitionProduceResponse``."""
+    return entries_of(answer.responses, partitions="partition_responses", number="index")
 
 
 # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect

@@ -81,8 +81,7 @@ def test_the_last_outcome_comes_first_and_each_commit_has_an_epoch_of_its_own(
     outcomes = {HERE: last, LOST: other}
     monkeypatch.setattr(settlement, "_GRACE_S", 0.0)
     looks = [
-        settlement._Seen(True, dict.fromkeys(open_, 3))
-        for open_ in ([HERE, LOST], [LOST], [])
+        settlement._Seen(True, dict.fromkeys(open_, 3)) for open_ in ([HERE, LOST], [LOST], [])
     ]
     monkeypatch.setattr(Settlement, "_look", lambda *_: looks.pop(0))
     producer = Mock(spec=TransactionalProducer, is_mending=False, transactional_id="ferry")

@@ -208,8 +208,8 @@ DEFECTS: Final = (
     Defect(
         "an error of one partition is not looked at in Produce",
         "copy/target/produce/pipeline.py",
-        "entry.error_code,\n                    entry.base_offset",
-        "0,\n                    entry.base_offset",
+        "entry.error_code,\n                entry.base_offset",
+        "0,\n                entry.base_offset",
         "refuse",
     ),
     Defect(

@@ -155,15 +155,11 @@ class WireCluster:
 
     def _look_up_coordinators(self, keys: Sequence[tuple[str, int]]) -> None:
         def ask(connection: Connection) -> Mapping[tuple[str, int], Any]:
-            requests = {
-                (key, kind): FindCoordinatorRequest(key=key, key_type=kind) for key, kind in keys
-            }
-            return ask_together(
-                {
-                    key: Question(connection, request, _as_it_is, _ONE_COORDINATOR)
-                    for key, request in requests.items()
-                }
-            )
+            questions = {}
+            for key, kind in keys:
+                request = FindCoordinatorRequest(key=key, key_type=kind)
+                questions[key, kind] = Question(connection, request, _as_it_is, _ONE_COORDINATOR)
+            return ask_together(questions)
 
         for (key, kind), answer in self._ask_some(ask).items():
             if answer.error_code:

@@ -328,7 +328,7 @@ def simulated(network: Network, spark: Spark, seed: int) -> Iterator[None]:
     ids = random.Random(seed)
     random.seed(seed)
     pool._POOL.forget()
-    kafka_ferry.copy.task._OUTAGES.clear()
+    kafka_ferry.copy.task.outage_of.cache_clear()
     threads = SimpleNamespace(Thread=Thread, Event=Event, Lock=threading.Lock)
     queues = SimpleNamespace(Queue=Queue, Empty=queue.Empty, Full=queue.Full)
     replaced: list[tuple[Any, str, Any]] = [

@@ -20,7 +20,7 @@ from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.log_bounds import read_log_bounds
 from kafka_ferry.control.portions import ask_in_portions
 from kafka_ferry.control.replica_assignment import racks_of, replicas_of, to_create, to_grow
-from kafka_ferry.control.topic_configs import to_alter, topic_configs
+from kafka_ferry.control.topic_configs import to_alter, with_configs
 from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import ConfigChange
@@ -121,17 +121,8 @@ class ClusterControl:
                     continue
                 if name not in configs:
                     raise ClusterUnreachable(f"{self.alias} does not know {name} everywhere yet.")
-                sets = topic_configs(configs[name])
-                topics[name] = Topic(
-                    name=name,
-                    topic_id=topic_id,
-                    partitions=len(replicas),
-                    replicas=replicas,
-                    configs=sets.configs,
-                    overrides=sets.overrides,
-                    dynamic=sets.dynamic,
-                    defaults=sets.defaults,
-                )
+                topic = Topic(name, topic_id, len(replicas), replicas=replicas)
+                topics[name] = with_configs(topic, configs[name])
             if sum(topic.partitions for topic in topics.values()) > partitions_max:
                 break
         return topics, refused

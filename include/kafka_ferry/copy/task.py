@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 # Smaller answers would only cost more requests.
 _LEAST_FETCH: Final = 64 * 1024
-# Of the run whose tasks this process has last carried out.
-_OUTAGES: Final[dict[tuple[str, str], Outage]] = {}
 
 
 def copy_for_flow(
@@ -94,7 +93,7 @@ def copy_for_flow(
     with retry_for(limits.wait_s):
         writer = _writer(flow, settings, ranges[0], backfilled)
         try:
-            outage = _outage_of(flow, run)
+            outage = outage_of(flow.name, run)
             first, *rest = copy_ranges(ranges, read, writer, limits, rate, outage)
             return [replace(first, late_schemas=changed.late_schemas), *rest]
         finally:
@@ -115,13 +114,10 @@ def _limits(flow: Flow, one: Range) -> Limits:
     )
 
 
-def _outage_of(flow: Flow, run: str) -> Outage:
+@lru_cache(maxsize=1)
+def outage_of(flow: str, run: str) -> Outage:  # noqa: ARG001
     """What the tasks of a run in this process share: otherwise each would wait for a target that is gone."""
-    key = flow.name, run
-    if key not in _OUTAGES:
-        _OUTAGES.clear()
-        _OUTAGES[key] = Outage()
-    return _OUTAGES[key]
+    return Outage()
 
 
 def _writer(

@@ -83,15 +83,10 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         run: the run that found them in the ledger.
         positions: by *target* partition.
     """
-    group = position_group(flow.name)
-    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
     with connect(flow.target, "producer") as cluster:
-        producer, settlement = _take_over(cluster, flow, 0)
-        producer.add_group(group)
-        for tp, code in producer.commit_offsets(group, offsets).items():
-            doing = f"Committing the position of {tp} on {flow.target.alias}"
-            raise fault(code, doing, Right.topic("READ", tp.topic))
-        producer.end(commit=True)
+        producer, settlement = _take_over(cluster, flow, _WRITER)
+        producer.add_group(position_group(flow.name))
+        _commit_positions(flow, run, producer, positions)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [], positions)
 
 
@@ -141,20 +136,29 @@ def commit_adopted(
         ranges: the content of each ledger record, none of them empty.
         positions: by *target* partition.
     """
-    group = position_group(flow.name)
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
-    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
     with connect(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, _WRITER)
-        for code in producer.add_partitions([ledger], group).values():
+        for code in producer.add_partitions([ledger], position_group(flow.name)).values():
             doing = f"Writing to the ledger {ledger.topic} on {flow.target.alias}"
             raise fault(code, doing, Right.topic("WRITE", ledger.topic))
         _append_all(cluster, producer, ledger, flow, run, ranges)
-        for tp, code in producer.commit_offsets(group, offsets).items():
-            doing = f"Committing the position of {tp} on {flow.target.alias}"
-            raise fault(code, doing, Right.topic("READ", tp.topic))
-        producer.end(commit=True)
+        _commit_positions(flow, run, producer, positions)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [ledger], positions)
+
+
+def _commit_positions(
+    flow: Flow,
+    run: str,
+    producer: TransactionalProducer,
+    positions: Mapping[TopicPartition, Position],
+) -> None:
+    """Commit the open transaction, with positions in the flow's group."""
+    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
+    for tp, code in producer.commit_offsets(position_group(flow.name), offsets).items():
+        doing = f"Committing the position of {tp} on {flow.target.alias}"
+        raise fault(code, doing, Right.topic("READ", tp.topic))
+    producer.end(commit=True)
 
 
 def _append_all(

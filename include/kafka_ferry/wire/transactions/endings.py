@@ -192,14 +192,9 @@ def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
 def replication(cluster: WireCluster, transactional_id: str) -> Question[bool] | None:
     """What ``is_replicated`` asks; None of brokers that do not say."""
     question = _describe(cluster, transactional_id)
-    if question is None:
-        return None
-
-    def read(answer: Any) -> bool:
-        state = question.read(answer)
-        return state is None or state.transaction_state not in _ENDING
-
-    return Question(question.connection, question.request, read)
+    return question and question.then(
+        lambda state: state is None or state.transaction_state not in _ENDING
+    )
 
 
 def _describe(cluster: WireCluster, transactional_id: str) -> Question[Any] | None:
@@ -262,17 +257,17 @@ def open_parts(
     for node, partitions in by_leader.items():
         question = producers(cluster, node, partitions)
         if question is not None:
-            read = partial(_open_ones, question, producer_id)
-            questions[node] = Question(question.connection, question.request, read)
+            questions[node] = question.then(partial(_open_ones, producer_id))
     return questions, frozenset(leaderless)
 
 
 def _open_ones(
-    question: Question[dict[TopicPartition, list[Any]]], producer_id: int, answer: Any
+    producer_id: int, active: Mapping[TopicPartition, list[Any]]
 ) -> dict[TopicPartition, int]:
+    """Where the producer's transaction is open, given what brokers know of all producers."""
     return {
         tp: state.current_txn_start_offset
-        for tp, states in question.read(answer).items()
+        for tp, states in active.items()
         for state in states
         if state.producer_id == producer_id and state.current_txn_start_offset >= 0
     }

@@ -38,6 +38,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/groups/alignment/test_align.py": "groups/alignment: aligned_runs record_digests walk",
     "unit/groups/spark/test_rewrite.py": "groups/spark: placement",
     "unit/ledger/test_fuzz.py": "ledger: rows",
+    "unit/ledger/test_record.py": "ledger: copied_range",
     "unit/ledger/test_table.py": "ledger: claims proofs",
     "unit/oauth/test_tokens.py": "oauth: token_endpoint",
     "unit/plan/offsets/test_log_check.py": "plan/offsets: producer_sequence",
@@ -71,8 +72,9 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/verify/expectations/test_user_expectations.py": "verify/expectations: user_files",
     "unit/verify/test_reconciliation.py": "verify: incarnations",
     "unit/wire/access/test_answers.py": "wire: any_broker; wire/access: acls quotas scram_users",
+    "unit/wire/connections/test_connection.py": "wire/connections: versions",
     "unit/wire/groups/test_groups.py": "wire/groups: coordinators offsets share_groups",
-    "unit/wire/test_answers.py": "wire/connections: questions; wire/partitions: ends list_offsets; "
+    "unit/wire/test_answers.py": "wire: produce; wire/connections: questions; wire/partitions: ends list_offsets; "
     "wire/transactions: committed_offsets markers producer",
     "unit/wire/test_cluster.py": "wire: partition_leader pool",
     # Borders: real brokers, Spark and the command line.

@@ -29,7 +29,7 @@ from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partition_leader import topics_request
 from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
 from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
-from kafka_ferry.wire.transactions.producer import produce
+from kafka_ferry.wire.produce import produce
 
 if TYPE_CHECKING:
     from kafka_ferry.control.topic_records import NewRecord

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.batches.epochs import EpochSpan
+from kafka_ferry.ledger.copied_range import CopiedRange
 from kafka_ferry.ledger.record import (
     AcceptedRange,
     AppliedEntry,
     BackfillEntry,
-    CopiedRange,
     CopyingEntry,
     Entry,
     GroupsEntry,

@@ -22,6 +22,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.positions import position_group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
+from kafka_ferry.wire.produce import produce_request
 from kafka_ferry.wire.transactions.committed_offsets import (
     CommittedOffset,
     committed_offsets,
@@ -33,7 +34,7 @@ from kafka_ferry.wire.transactions.endings import (
     learn_ending,
     open_parts,
 )
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kafka_ferry.wire.connections import connection as product
-from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.connections.connection import SILENCE_S, Connection
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
+from kafka_ferry.wire.connections.versions import SPOKEN
 from tests.simulation.adversary import Adversary
 from tests.simulation.brokers.cluster import SimCluster
 from tests.simulation.brokers.requests import HANDLERS, answer
@@ -20,7 +20,7 @@ from tests.simulation.strikes import Lost, Unanswered
 from tests.simulation.world import Killed, World
 
 _UNKNOWN_KEYS: Final = 200
-_VERSIONS: Final = {name: newest for name, newest in product._SPOKEN.items() if name in HANDLERS}
+_VERSIONS: Final = {name: newest for name, newest in SPOKEN.items() if name in HANDLERS}
 
 
 class Network:
@@ -81,7 +81,7 @@ class SimConnection(Connection):
         self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
         self._on_silence = on_silence
         self._waited_s = 0.0
-        self._slice = min(product.SILENCE_S, self._timeout)
+        self._slice = min(SILENCE_S, self._timeout)
         self._in_flight = deque()
         self._early = deque()
         self._answers: deque[Any] = deque()

@@ -17,9 +17,10 @@ from kafka_ferry.wire.partition_leader import topic_id_text
 from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
 from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, reach_only, sample
 

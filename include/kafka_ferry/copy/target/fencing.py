@@ -25,6 +25,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of
+from kafka_ferry.wire.produce import produce
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.endings import (
     Ending,
@@ -33,7 +34,7 @@ from kafka_ferry.wire.transactions.endings import (
     producers,
     transactional_ids,
 )
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000

@@ -17,7 +17,7 @@ from kafka_ferry.ledger.rows import CopiedPartition, copied_rows, is_one_of
 from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka_ferry.ledger.record import CopiedRange
+    from kafka_ferry.ledger.copied_range import CopiedRange
     from kafka_ferry.ledger.table import LedgerTable
 
 Offsets = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ its own makes it safe to end a mend for its producer: what that one does after t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -23,7 +23,6 @@ from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
-    ProduceRequest,
     TxnOffsetCommitRequest,
 )
 
@@ -44,8 +43,6 @@ from kafka_ferry.wire.error_codes import (
 from kafka_ferry.wire.offset_parts import commit_in_halves, parts_of
 from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
-_ALL_REPLICAS: Final = -1
-_PRODUCE_TIMEOUT_MS: Final = 30_000
 _LEAST_TIMEOUT_MS: Final = 1_000
 # As long as brokers allow by default: until then a writer has to come that ends an interrupted mend.
 _MEND_TIMEOUT_MS: Final = 15 * 60_000 - 1
@@ -55,9 +52,9 @@ _CommitTopic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 _CommitPartition = (
     TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
 )
-_ProduceTopic = ProduceRequest.TopicProduceData
-_ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
-
+# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect
+# other partitions.
+_OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
 
 _T = TypeVar("_T")
 
@@ -345,58 +342,3 @@ class TransactionalProducer:
 def _even(timeout_ms: int) -> int:
     """A time-out that is no mend's, at most a millisecond shorter."""
     return timeout_ms - timeout_ms % 2
-
-
-def produce_request(
-    batches: Mapping[TopicPartition, bytes], transactional_id: str | None = None
-) -> Any:
-    """A produce request (v9, acks=all) with exactly one batch for each partition in it.
-
-    Args:
-        batches: the batches, as ``for_producer`` makes them.
-        transactional_id: of the producer whose transaction they belong to, None for no transaction.
-    """
-    entries = {
-        tp: _ProducePartition(index=tp.partition, records=batch) for tp, batch in batches.items()
-    }
-    return ProduceRequest(
-        transactional_id=transactional_id,
-        acks=_ALL_REPLICAS,
-        timeout_ms=_PRODUCE_TIMEOUT_MS,
-        topic_data=in_topics(_ProduceTopic, entries, partitions="partition_data"),
-    )
-
-
-def produce(
-    cluster: WireCluster,
-    node: int,
-    partition: TopicPartition,
-    batch: bytes,
-    transactional_id: str | None = None,
-) -> Any:
-    """What a broker says of one batch, which it is sent alone: ``PartitionProduceResponse``, with an error or without.
-
-    Args:
-        cluster: the cluster.
-        node: the number of the partition's leader.
-        partition: where the batch goes.
-        batch: as ``for_producer`` makes it.
-        transactional_id: as for ``produce_request``.
-
-    Raises:
-        ClusterUnreachable: it says nothing of that partition.
-    """
-    answer = cluster.connection(node).call(produce_request({partition: batch}, transactional_id))
-    entries = dict(produced(answer))
-    cluster.require_answers([partition], entries)
-    return entries[partition]
-
-
-def produced(answer: Any) -> Iterator[tuple[TopicPartition, Any]]:
-    """What a broker says of each partition's batch: ``PartitionProduceResponse``."""
-    return entries_of(answer.responses, partitions="partition_responses", number="index")
-
-
-# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect
-# other partitions.
-_OF_ONE_PARTITION: Final = frozenset({3, 17, 29})

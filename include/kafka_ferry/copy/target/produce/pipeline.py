@@ -17,7 +17,7 @@ from kafka_ferry.copy.target.produce.partition_queue import Outgoing, PartitionQ
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.producer import produce_request, produced
+from kafka_ferry.wire.produce import produce_request, produced
 
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
 # A broker handles one request of a connection at a time. It remembers five batches of a producer, to recognize

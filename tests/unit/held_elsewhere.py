@@ -92,7 +92,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "
-    "copy/source: cursor fetcher prefetch reader; "
+    "copy/source: cursor fetch_answers fetcher prefetch reader; "
     "copy/target: progress record_writer transaction transaction_members transactional_writer translated writer "
     "writer_settings; "
     "wire/partitions: fetch",

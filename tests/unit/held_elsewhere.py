@@ -93,8 +93,8 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/runs/test_cli.py": "cli/commands: lag",
     "integration/copy/test_copy.py": "control: positions; copy: task; "
     "copy/source: cursor fetch_answers fetcher prefetch reader; "
-    "copy/target: progress record_writer transaction transaction_members transactional_writer translated writer "
-    "writer_settings; "
+    "copy/target: position_commit progress record_writer transaction transaction_members transactional_writer "
+    "translated writer writer_settings; "
     "wire/partitions: fetch",
     "integration/copy/test_distance.py": "copy/source: fetch_pipeline; wire/partitions: partition_log scan",
     "integration/sync_groups/test_emitting.py": "control: compacted; runs/sync_groups: mm2_topics; "

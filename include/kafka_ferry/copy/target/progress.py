@@ -11,7 +11,7 @@ from kafka_ferry.copy.target.fencing import committed_position
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry
-from kafka_ferry.model.positions import Position, position_group, position_of
+from kafka_ferry.model.positions import Position, is_of_topics, position_group, position_of
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.wire import WireCluster
@@ -62,6 +62,37 @@ def positions_of(
         tp: position_of(entry.offset, entry.metadata, entry.leader_epoch)
         for tp, entry in committed.items()
     }
+
+
+def of_current_topics(
+    positions: Mapping[TopicPartition, Position],
+    ranges: Mapping[TopicPartition, Range],
+    topic_ids: Mapping[TopicPartition, str],
+    verdicts: Verdicts,
+    *,
+    recopy: bool,
+) -> dict[TopicPartition, Position]:
+    """The positions that are of the topics as they are now.
+
+    Args:
+        positions: by *target* partition.
+        ranges: the ranges that are copied into these.
+        topic_ids: the ids of the remote topics, of those that have a leader.
+        verdicts: takes the ranges whose remote topic was recreated.
+        recopy: whether such ranges are copied from their starts instead.
+    """
+    current = {}
+    for tp, position in positions.items():
+        range_, remote_id = ranges[tp], topic_ids.get(tp, position.remote_topic_id)
+        if position.offset <= 0 and not is_of_topics(position, range_.topic_id, remote_id):
+            continue
+        if position.remote_topic_id not in ("", remote_id):
+            if recopy:
+                continue
+            message = "the target's topic was deleted and recreated since; its history is gone."
+            verdicts.fail(range_, position.offset, message)
+        current[tp] = position
+    return current
 
 
 class GroupProgress:

@@ -76,7 +76,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/wire/groups/test_groups.py": "wire/groups: coordinators offsets share_groups",
     "unit/wire/test_answers.py": "wire: produce; wire/connections: questions; wire/partitions: ends list_offsets; "
     "wire/transactions: committed_offsets markers producer",
-    "unit/wire/test_cluster.py": "wire: partition_leader pool",
+    "unit/wire/test_cluster.py": "wire: partition_leader pool; wire/connections: brokers",
     # Borders: real brokers, Spark and the command line.
     "integration/sync_topics/test_access.py": "control: access",
     "integration/verify/test_append_missing.py": "runs/repair: append_missing audit_findings "

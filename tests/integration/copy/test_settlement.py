@@ -19,12 +19,12 @@ from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import position_group
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
 from kafka_ferry.wire.produce import produce_request
 from kafka_ferry.wire.transactions.committed_offsets import (
-    CommittedOffset,
     committed_offsets,
     has_pending_offsets,
 )
@@ -132,7 +132,7 @@ def test_offsets_that_were_left_pending_end_as_they_were_decided(
     producer.start()
     producer.add_partitions([tp])
     # The group is not added: the coordinator does not know that offsets are in the transaction.
-    assert producer.commit_offsets(GROUP, {tp: CommittedOffset(7, "")}) == {}
+    assert producer.commit_offsets(GROUP, {tp: Committed(7)}) == {}
     producer.end(commit=True)
     assert has_pending_offsets(coordination, GROUP, [tp])
 
@@ -161,7 +161,7 @@ def test_what_a_task_has_not_finished_to_end_ends_as_it_was_decided(
     producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
     left_open = leave_open(broker, cluster, producer, topic)
     # The group is not added: the coordinator does not know that offsets are in the transaction.
-    assert producer.commit_offsets(GROUP, {left_open: CommittedOffset(7, "")}) == {}
+    assert producer.commit_offsets(GROUP, {left_open: Committed(7)}) == {}
     producer.end(commit=True)
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(producer, step, Mock(side_effect=Killed))
@@ -191,7 +191,7 @@ def test_offsets_that_fit_into_no_batch_of_a_broker_are_committed_in_one_transac
     topic = unique("wide")
     create_topic(broker.bootstrap, topic, partitions=300)
     # 1.2 MB: brokers take batches of 1 MB.
-    offsets = {TopicPartition(topic, n): CommittedOffset(n, "x" * 4_000) for n in range(300)}
+    offsets = {TopicPartition(topic, n): Committed(n, metadata="x" * 4_000) for n in range(300)}
     producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
     producer.start()
     producer.add_group(GROUP)

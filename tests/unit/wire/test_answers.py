@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, log_start, send_fetch
 from kafka_ferry.wire.partition_leader import topic_id_text
@@ -18,7 +19,7 @@ from kafka_ferry.wire.partitions.ends import delete_records
 from kafka_ferry.wire.partitions.epochs import epoch_ends, epochs_before
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.produce import produce
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset, committed_offsets
+from kafka_ferry.wire.transactions.committed_offsets import committed_offsets
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
@@ -50,7 +51,7 @@ def fetch_all(cluster: WireCluster, *partitions: TopicPartition, topic_id: str =
 
 
 def commit(producer: TransactionalProducer, *partitions: TopicPartition) -> dict[Any, int]:
-    return producer.commit_offsets("g", dict.fromkeys(partitions, CommittedOffset(1, "")))
+    return producer.commit_offsets("g", dict.fromkeys(partitions, Committed(1)))
 
 
 CALLS: list[tuple[Kind, Call]] = [

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.batches import SettledSpan, TimeWindow
 from kafka_ferry.clock import now_ms
+from kafka_ferry.control.positions import positions_of
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
-from kafka_ferry.copy.target.progress import positions_of
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import (
     BackfillEntry,
@@ -30,6 +30,7 @@ from kafka_ferry.ledger import (
     read_ledger,
 )
 from kafka_ferry.ledger.topic import require_settled
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window
@@ -37,7 +38,6 @@ from kafka_ferry.model.waits import Waits
 from kafka_ferry.plan.backfill.separate_topic import places_of
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -148,7 +148,7 @@ class BackfillProgress:
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, CommittedOffset],
+        committed: Mapping[TopicPartition, Committed],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
@@ -185,7 +185,7 @@ class BackfillProgress:
         self,
         positions: Mapping[TopicPartition, tuple[Range, Position]],
         topic_ids: Mapping[TopicPartition, str],
-    ) -> Mapping[TopicPartition, CommittedOffset]:
+    ) -> Mapping[TopicPartition, Committed]:
         """See ``Progress``: a backfill moves no position."""
         del positions, topic_ids
         return {}

@@ -18,6 +18,7 @@ from kafka_ferry.ledger import (
     encode,
     ledger_topic,
 )
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import Position, PositionMetadata, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
@@ -26,7 +27,6 @@ from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.partition_log import leader_of
 from kafka_ferry.wire.produce import produce
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
@@ -52,7 +52,7 @@ def is_writers_id(flow: str, name: str) -> bool:
     return number.isdecimal() and name == transactional_id(flow, int(number))
 
 
-def committed_position(position: Position, run: str) -> CommittedOffset:
+def committed_position(position: Position, run: str) -> Committed:
     """``position`` as it is committed in the flow's group, by the run ``run``."""
     metadata = PositionMetadata(
         topic_id=position.topic_id,
@@ -62,7 +62,7 @@ def committed_position(position: Position, run: str) -> CommittedOffset:
         producer=position.producer,
         origins=position.origins,
     )
-    return CommittedOffset(position.offset, metadata.encode(), position.leader_epoch)
+    return Committed(position.offset, position.leader_epoch, metadata.encode())
 
 
 def fence_writers(flow: Flow, writers: int) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from kafka_ferry.copy.target.produce.pipeline import Pipeline
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.offset_parts import is_too_large, parts_of
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
 
@@ -41,7 +41,7 @@ class PositionCommit:
         self._group, self._raise_if_void = group, raise_if_void
 
     def commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], ledger_node: int
+        self, offsets: Mapping[TopicPartition, Committed], ledger_node: int
     ) -> Mapping[TopicPartition, int]:
         """Commit positions; ``ledger_node`` is the broker that takes the ledger's record.
 
@@ -63,7 +63,7 @@ class PositionCommit:
         return refused
 
     def _commit_after_record(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], node: int
+        self, offsets: Mapping[TopicPartition, Committed], node: int
     ) -> Mapping[TopicPartition, int]:
         """Commit positions where one broker takes them and the ledger's record.
 

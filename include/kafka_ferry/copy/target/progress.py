@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Protocol
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.control.positions import positions_of
 from kafka_ferry.copy.target.fencing import committed_position
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry
-from kafka_ferry.model.positions import Position, is_of_topics, position_group, position_of
+from kafka_ferry.model.groups import Committed
+from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 
 
 class Progress(Protocol):
@@ -25,7 +26,7 @@ class Progress(Protocol):
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, CommittedOffset],
+        committed: Mapping[TopicPartition, Committed],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
@@ -50,18 +51,8 @@ class Progress(Protocol):
         self,
         positions: Mapping[TopicPartition, tuple[Range, Position]],
         topic_ids: Mapping[TopicPartition, str],
-    ) -> Mapping[TopicPartition, CommittedOffset]:
+    ) -> Mapping[TopicPartition, Committed]:
         """The positions as a transaction commits them."""
-
-
-def positions_of(
-    committed: Mapping[TopicPartition, CommittedOffset],
-) -> dict[TopicPartition, Position]:
-    """The positions that a flow's group has committed."""
-    return {
-        tp: position_of(entry.offset, entry.metadata, entry.leader_epoch)
-        for tp, entry in committed.items()
-    }
 
 
 def of_current_topics(
@@ -110,7 +101,7 @@ class GroupProgress:
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, CommittedOffset],
+        committed: Mapping[TopicPartition, Committed],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
@@ -139,7 +130,7 @@ class GroupProgress:
         self,
         positions: Mapping[TopicPartition, tuple[Range, Position]],
         topic_ids: Mapping[TopicPartition, str],
-    ) -> Mapping[TopicPartition, CommittedOffset]:
+    ) -> Mapping[TopicPartition, Committed]:
         """See ``Progress``."""
         offsets = {}
         for tp, (range_, position) in positions.items():

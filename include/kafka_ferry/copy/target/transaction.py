@@ -48,6 +48,7 @@ from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
@@ -58,7 +59,6 @@ from kafka_ferry.wire.error_codes import (
     error_name,
     is_transient,
 )
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
 from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
@@ -197,7 +197,7 @@ class Transaction:
     def _positions(
         self,
         by_target: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, CommittedOffset],
+        committed: Mapping[TopicPartition, Committed],
     ) -> dict[TopicPartition, Position]:
         return self._progress.positions(
             self.data, by_target, committed, self._topic_ids(), self.verdicts

@@ -28,7 +28,7 @@ from kafka_ferry.wire.groups.coordinators import (
     group_fault,
     pipeline,
 )
-from kafka_ferry.wire.offset_parts import parts_of
+from kafka_ferry.wire.offset_parts import entries_to_commit, parts_of
 
 Offsets = Mapping[TopicPartition, Committed]
 Refused = dict[TopicPartition, FerryError]
@@ -195,15 +195,6 @@ def _parse_offsets(
 
 
 def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
-    entries = {
-        tp: _CommitPartition(
-            partition_index=tp.partition,
-            committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
-            committed_metadata=committed.metadata,
-        )
-        for tp, committed in offsets.items()
-    }
     # No generation and no member: a request from outside of the group.
     return OffsetCommitRequest(
         group_id=group,
@@ -211,7 +202,7 @@ def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        topics=in_topics(_CommitTopic, entries),
+        topics=in_topics(_CommitTopic, entries_to_commit(_CommitPartition, offsets)),
     )
 
 

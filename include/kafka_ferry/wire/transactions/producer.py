@@ -27,6 +27,7 @@ from kafka.protocol.producer import (
 )
 
 from kafka_ferry.errors import BrokerError
+from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
@@ -40,8 +41,7 @@ from kafka_ferry.wire.error_codes import (
     OPERATION_NOT_ATTEMPTED,
     fault,
 )
-from kafka_ferry.wire.offset_parts import commit_in_halves, parts_of
-from kafka_ferry.wire.transactions.committed_offsets import CommittedOffset
+from kafka_ferry.wire.offset_parts import commit_in_halves, entries_to_commit, parts_of
 
 _LEAST_TIMEOUT_MS: Final = 1_000
 # As long as brokers allow by default: until then a writer has to come that ends an interrupted mend.
@@ -241,7 +241,7 @@ class TransactionalProducer:
         return Question(self._coordinator(), request, read)
 
     def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+        self, group: str, offsets: Mapping[TopicPartition, Committed]
     ) -> dict[TopicPartition, int]:
         """Commit ``offsets`` in ``group`` as a part of the open transaction, in as many requests as they need.
 
@@ -249,7 +249,7 @@ class TransactionalProducer:
             Kafka's error code for each partition that was refused.
         """
 
-        def commit(part: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, int]:
+        def commit(part: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, int]:
             return self._retry(
                 lambda: self.ask_to_commit(
                     group, part, self._cluster.coordinator(group, GROUP)
@@ -262,7 +262,7 @@ class TransactionalProducer:
         return refused
 
     def ask_to_commit(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], connection: Connection
+        self, group: str, offsets: Mapping[TopicPartition, Committed], connection: Connection
     ) -> Question[dict[TopicPartition, int]]:
         """What ``commit_offsets`` asks.
 
@@ -271,15 +271,6 @@ class TransactionalProducer:
             offsets: a part of those there that fits into one request.
             connection: to the group's coordinator, which answers it after what was sent there before.
         """
-        entries = {
-            tp: _CommitPartition(
-                partition_index=tp.partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                committed_metadata=committed.metadata,
-            )
-            for tp, committed in offsets.items()
-        }
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
@@ -288,7 +279,7 @@ class TransactionalProducer:
             generation_id=-1,
             member_id="",
             group_instance_id=None,
-            topics=in_topics(_CommitTopic, entries),
+            topics=in_topics(_CommitTopic, entries_to_commit(_CommitPartition, offsets)),
         )
 
         def read(answer: Any) -> dict[TopicPartition, int]:

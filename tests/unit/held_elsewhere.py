@@ -116,7 +116,7 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/situations/test_one_file.py": "runs/state: one_file",
     "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",
-    "integration/preserved/test_crash.py": "copy/target/preserved: uncommitted_tail",
+    "integration/preserved/test_crash.py": "copy/target/preserved: adoption uncommitted_tail",
     "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",
     "integration/verify/test_repair.py": "runs/repair: give_up",
     "integration/sync_topics/test_replica_placement.py": "control: replica_assignment",

@@ -67,16 +67,8 @@ def copy_for_flow(
     backfilled = Backfilled(flow, run, ranges) if ranges[0].backfill else None
     limits = _limits(flow, ranges[0])
     recovery = LedgerRecovery(flow)
-    rules = ReadRules(
-        max_bytes=_fetch_bytes(flow, rate),
-        wait_s=limits.wait_s,
-        committed=flow.isolation_level == "read_committed",
-        # Records that old expire while they are copied: the ledger names them, and so does the proof.
-        skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
-        rewind=limits.rewind,
-        # Before anything is read, the writer has asked for all of them.
-        limits_by_topic=limits_by_topic.known,
-    )
+    # Before anything is read, the writer has asked for the limits of all topics.
+    rules = _read_rules(flow, ranges[0], limits, rate, limits_by_topic.known)
     changed = ChangedRanges(flow, ranges, changes)
 
     def read(starts: Mapping[Range, Position]) -> Reader:
@@ -111,6 +103,25 @@ def _limits(flow: Flow, one: Range) -> Limits:
         append_recreated=may_go_back and flow.on_source_topic_recreated == "append",
         rewind=may_go_back and flow.on_source_divergence == "continue" and not one.backfill,
         wait_s=flow.partition_wait_ms / 1000,
+    )
+
+
+def _read_rules(
+    flow: Flow,
+    one: Range,
+    limits: Limits,
+    rate: RateLimit | None,
+    limits_by_topic: Mapping[str, TopicLimits],
+) -> ReadRules:
+    """How ranges are read that are all written as ``one`` of them is."""
+    return ReadRules(
+        max_bytes=_fetch_bytes(flow, rate),
+        wait_s=limits.wait_s,
+        committed=flow.isolation_level == "read_committed",
+        # Records that old expire while they are copied: the ledger names them, and so does the proof.
+        skip_lost=flow.on_source_truncation == "continue" or one.backfill is not None,
+        rewind=limits.rewind,
+        limits_by_topic=limits_by_topic,
     )
 
 

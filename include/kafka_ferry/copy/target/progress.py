@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.control.positions import positions_of
 from kafka_ferry.copy.target.fencing import committed_position
 from kafka_ferry.copy.target.produce.verdicts import Verdicts
 from kafka_ferry.copy.target.writer_settings import WriterSettings
@@ -19,14 +19,27 @@ from kafka_ferry.model.waits import Waits
 from kafka_ferry.wire import WireCluster
 
 
-class Progress(Protocol):
-    """Knows where ranges have come to, and what a transaction says of it. All keys are *target* partitions."""
+class Progress(ABC):
+    """Knows where ranges have come to, and what a transaction says of it. All keys are *target* partitions.
 
+    Args:
+        settings: what every writer is given.
+
+    Attributes:
+        group: the group in which transactions commit positions; "" where they commit none.
+    """
+
+    group = ""
+
+    def __init__(self, settings: WriterSettings) -> None:
+        self._settings = settings
+
+    @abstractmethod
     def positions(
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, Committed],
+        committed: Mapping[TopicPartition, Position],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
@@ -40,19 +53,26 @@ class Progress(Protocol):
             verdicts: takes the ranges that must not be written.
         """
 
+    @abstractmethod
     def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> CopyingEntry:
         """The ledger's record of a transaction with ``ranges``, and of what was waited for since the last."""
 
-    @property
-    def group(self) -> str:
-        """The group in which transactions commit positions; "" where they commit none."""
-
     def offsets(
         self,
-        positions: Mapping[TopicPartition, tuple[Range, Position]],
-        topic_ids: Mapping[TopicPartition, str],
+        positions: Mapping[TopicPartition, tuple[Range, Position]],  # noqa: ARG002
+        topic_ids: Mapping[TopicPartition, str],  # noqa: ARG002
     ) -> Mapping[TopicPartition, Committed]:
-        """The positions as a transaction commits them."""
+        """The positions as a transaction commits them; none by default."""
+        return {}
+
+    def _entry_fields(self, waits: Waits) -> dict[str, Any]:
+        return {
+            "flow": self._settings.flow,
+            "run": self._settings.run,
+            "at": now_ms(),
+            "writer": self._settings.number,
+            "waits": waits,
+        }
 
 
 def of_current_topics(
@@ -86,7 +106,7 @@ def of_current_topics(
     return current
 
 
-class GroupProgress:
+class GroupProgress(Progress):
     """The next source offset of each range is committed in the flow's group, under its target partition.
 
     Args:
@@ -94,37 +114,29 @@ class GroupProgress:
     """
 
     def __init__(self, settings: WriterSettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self.group = position_group(settings.flow)
 
     def positions(
         self,
         cluster: WireCluster,
         ranges: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, Committed],
+        committed: Mapping[TopicPartition, Position],
         topic_ids: Mapping[TopicPartition, str],
         verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
         """See ``Progress``: what the group has, and the ledger's where the group lost it."""
         del verdicts
-        positions = positions_of(committed)
         # The group may have been deleted since the run began.
         forgotten = {
-            tp: topic_ids[tp] for tp in (ranges.keys() & topic_ids.keys()) - positions.keys()
+            tp: topic_ids[tp] for tp in (ranges.keys() & topic_ids.keys()) - committed.keys()
         }
         recovery = self._settings.recovery
-        return positions | (recovery.positions(cluster, forgotten) if recovery else {})
+        return {**committed, **(recovery.positions(cluster, forgotten) if recovery else {})}
 
     def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> TransactionEntry:
         """See ``Progress``."""
-        return TransactionEntry(
-            flow=self._settings.flow,
-            run=self._settings.run,
-            at=now_ms(),
-            writer=self._settings.number,
-            ranges=ranges,
-            waits=waits,
-        )
+        return TransactionEntry(ranges=ranges, **self._entry_fields(waits))
 
     def offsets(
         self,

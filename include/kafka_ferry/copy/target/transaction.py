@@ -29,6 +29,7 @@ from kafka_ferry.batches import (
     for_producer,
     single_record,
 )
+from kafka_ferry.control.positions import positions_of
 from kafka_ferry.copy.target.claims import require_claims
 from kafka_ferry.copy.target.dead_letters import SentLetters, alone
 from kafka_ferry.copy.target.fencing import transactional_id
@@ -48,7 +49,6 @@ from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
-from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.rights import Right, advice_on
@@ -186,7 +186,7 @@ class Transaction:
         assert group is not None
         group.require_all(self.settings.alias, self._group)
         self._position_commit.asked = group.node
-        positions = self._positions(by_target, group.offsets)
+        positions = self._positions(by_target, positions_of(group.offsets))
         if self._open.has_lost:
             # The ledger still has those that were committed.
             positions |= self._positions(by_target, {})
@@ -197,7 +197,7 @@ class Transaction:
     def _positions(
         self,
         by_target: Mapping[TopicPartition, Range],
-        committed: Mapping[TopicPartition, Committed],
+        committed: Mapping[TopicPartition, Position],
     ) -> dict[TopicPartition, Position]:
         return self._progress.positions(
             self.data, by_target, committed, self._topic_ids(), self.verdicts

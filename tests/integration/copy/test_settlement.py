@@ -32,7 +32,7 @@ from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
     learn_ending,
-    open_parts,
+    open_parts_questions,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
@@ -314,7 +314,7 @@ def open_on(
     cluster: WireCluster, partitions: list[TopicPartition], producer_id: int
 ) -> dict[TopicPartition, int]:
     """Where the producer's transaction is open."""
-    questions, _ = open_parts(cluster, cluster.leaders(partitions), producer_id)
+    questions, _ = open_parts_questions(cluster, cluster.leaders(partitions), producer_id)
     return {tp: start for question in questions.values() for tp, start in question.ask().items()}
 
 

@@ -31,7 +31,7 @@ from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
     learn_ending,
-    producers,
+    producers_question,
     transactional_ids,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -102,7 +102,7 @@ def end_skipped(flow: Flow) -> bool:
     """
     ledger, group = TopicPartition(ledger_topic(flow.source.alias), 0), position_group(flow.name)
     with connect(flow.target, "producer") as cluster:
-        question = producers(cluster, leader_of(cluster, ledger), [ledger])
+        question = producers_question(cluster, leader_of(cluster, ledger), [ledger])
         states = question.ask().get(ledger, ()) if question else ()
         open_ = [it.producer_id for it in states if it.current_txn_start_offset >= 0]
         names = {name for it in open_ for name in transactional_ids(cluster, it)}

@@ -22,7 +22,7 @@ from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_and_fate_at
-from kafka_ferry.wire.transactions.endings import producers
+from kafka_ferry.wire.transactions.endings import producers_question
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -149,7 +149,7 @@ def _whole(
         answers = [
             question.ask()
             for node, some in nodes.items()
-            if (question := producers(cluster, node, some))
+            if (question := producers_question(cluster, node, some))
         ]
     return {
         tp

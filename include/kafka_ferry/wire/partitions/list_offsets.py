@@ -33,13 +33,13 @@ _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
 
-def ask_offsets(
+def offsets_question(
     cluster: WireCluster,
     node: int,
     times: Mapping[TopicPartition, int],
     isolation: int = _READ_UNCOMMITTED,
 ) -> Question[dict[TopicPartition, Any]]:
-    """Asks a broker for an offset of each partition.
+    """A question to a broker: an offset of each partition.
 
     Args:
         cluster: the cluster to ask.
@@ -48,7 +48,7 @@ def ask_offsets(
         isolation: Kafka's number of the level that ``LATEST`` is for; by default the reader's.
 
     Returns:
-        A question whose answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises
+        The question; its answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises
         ``ClusterUnreachable`` if the broker does not answer, or not for every partition.
     """
     entries = {
@@ -121,7 +121,7 @@ def log_offsets(
     by_leader = by_node(nodes)
     cluster.open(by_leader)
     questions = {
-        (node, which): ask_offsets(cluster, node, dict.fromkeys(partitions, which))
+        (node, which): offsets_question(cluster, node, dict.fromkeys(partitions, which))
         for node, partitions in by_leader.items()
         for which in wanted
     }

@@ -75,7 +75,7 @@ def committed_offsets(
 
     def ask() -> dict[TopicPartition, Committed]:
         with cluster.forgetting():
-            answer = ask_offsets(cluster, group, wanted, stable=stable).ask()
+            answer = group_offsets_question(cluster, group, wanted, stable=stable).ask()
             answer.require_all(cluster.alias, group)
         return {**answer.offsets}
 
@@ -94,19 +94,19 @@ def has_pending_offsets(
 
     def ask() -> bool:
         with cluster.forgetting():
-            return ask_offsets(cluster, group, wanted).ask().is_pending
+            return group_offsets_question(cluster, group, wanted).ask().is_pending
 
     return bool(wanted) and retry(ask)
 
 
-def ask_offsets(
+def group_offsets_question(
     cluster: WireCluster,
     group: str,
     partitions: list[TopicPartition] | None,
     *,
     stable: bool = True,
 ) -> Question[GroupOffsets]:
-    """Asks for what ``group`` has committed; args as of ``committed_offsets``."""
+    """A question to a coordinator: what ``group`` has committed; args as of ``committed_offsets``."""
     node = cluster.coordinator_node(group, GROUP)
     topics = None
     if partitions is not None:

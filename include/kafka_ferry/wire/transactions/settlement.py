@@ -26,12 +26,12 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import RETRY_S, at_most, retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
-from kafka_ferry.wire.transactions.committed_offsets import GroupOffsets, ask_offsets
+from kafka_ferry.wire.transactions.committed_offsets import GroupOffsets, group_offsets_question
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
-    open_parts,
-    replication,
+    open_parts_questions,
+    replication_question,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
@@ -226,13 +226,17 @@ class Settlement:
         producer = self._producer
         with self._cluster.forgetting(), self._coordination.forgetting():
             leaders = self._cluster.recent_leaders(written)
-            by_node, leaderless = open_parts(self._cluster, leaders, producer.producer_id, optional)
+            by_node, leaderless = open_parts_questions(
+                self._cluster, leaders, producer.producer_id, optional
+            )
             questions: dict[int | str, Question[Any]] = {node: by_node[node] for node in by_node}
-            if question := replication(self._coordination, producer.transactional_id):
+            if question := replication_question(self._coordination, producer.transactional_id):
                 questions["replicated"] = question
             if committed:
                 partitions = list(committed)
-                questions["group"] = ask_offsets(self._coordination, self._group, partitions)
+                questions["group"] = group_offsets_question(
+                    self._coordination, self._group, partitions
+                )
             answers = ask_together(questions)
         starts = {tp: start for node in by_node for tp, start in answers[node].items()}
         return _Seen(answers.get("replicated", True), starts, leaderless, answers.get("group"))

@@ -3,10 +3,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.state import StateFolder
 
-from .entries import FLOW
-from .projected import Topic
+from .projected import Topic, a_table
 
 
 @pytest.fixture
@@ -18,4 +16,4 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Topic:
 
 @pytest.fixture
 def table(tmp_path: Path) -> LedgerTable:
-    return LedgerTable(StateFolder(str(tmp_path)), FLOW)
+    return a_table(tmp_path)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.ledger.record import Entry
+from kafka_ferry.state import StateFolder
 
 from .entries import (
+    FLOW,
     NOW,
     a_copied_range,
     a_run,
@@ -64,6 +67,16 @@ class Topic:
 def project(table: LedgerTable, ledger: Topic, entries: list[tuple[int, Entry]]) -> int:
     ledger.entries = entries
     return table.project(TARGET, TOPIC)
+
+
+def a_table(folder: Path) -> LedgerTable:
+    return LedgerTable(StateFolder(str(folder)), FLOW)
+
+
+def projected_table(folder: Path, ledger: Topic, entries: list[tuple[int, Entry]]) -> LedgerTable:
+    table = a_table(folder)
+    project(table, ledger, entries)
+    return table
 
 
 def in_steps(table: LedgerTable, ledger: Topic, size: int) -> int:

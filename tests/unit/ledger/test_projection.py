@@ -22,7 +22,17 @@ from .entries import (
     a_transaction,
     a_verification,
 )
-from .projected import LEDGER, OTHER, TARGET, TOPIC, Topic, in_steps, project
+from .projected import (
+    LEDGER,
+    OTHER,
+    TARGET,
+    TOPIC,
+    Topic,
+    a_table,
+    in_steps,
+    project,
+    projected_table,
+)
 
 
 def files(folder: Path) -> list[str]:
@@ -97,7 +107,7 @@ def test_a_table_made_in_steps_is_the_one_made_at_once(
     rows_at_once: int,
     merge_at: int,
 ) -> None:
-    whole = LedgerTable(StateFolder(str(tmp_path / "whole")), FLOW)
+    whole = a_table(tmp_path / "whole")
     assert project(whole, ledger, LEDGER) == 17
     monkeypatch.setattr("kafka_ferry.ledger.projection._ROWS_AT_ONCE", rows_at_once)
     monkeypatch.setattr("kafka_ferry.ledger.projection._MERGE_AT", merge_at)
@@ -161,13 +171,12 @@ def test_what_two_runs_projected_at_once_is_there_once(
     """Each went on where it had found the table's end, whatever the other was writing."""
     for begin, end in [(0, 5), (5, 9), (5, 13), (9, 17)]:
         own = tmp_path / f"{begin}-{end}"
-        run = LedgerTable(StateFolder(str(own)), FLOW)
+        run = a_table(own)
         for until in (begin, end):
             project(run, ledger, [entry for entry in LEDGER if entry[0] < until])
         newest = files(own)[-1]
         (tmp_path / newest).write_bytes((own / newest).read_bytes())
-    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
-    project(once, ledger, LEDGER)
+    once = projected_table(tmp_path / "once", ledger, LEDGER)
 
     assert table.next_offset == 17
     assert table.read() == once.read()
@@ -191,7 +200,7 @@ def another_run_projects(table: LedgerTable, folder: Path, ledger: Topic) -> Cal
     def read_and_project(*arguments: Any) -> pa.Table:
         found = read(*arguments)
         table._files.read = read  # type: ignore[method-assign]
-        project(LedgerTable(StateFolder(str(folder)), FLOW), ledger, LEDGER)
+        projected_table(folder, ledger, LEDGER)
         return found
 
     def begin() -> None:
@@ -206,14 +215,13 @@ def test_a_run_that_projects_while_another_one_does_leaves_nothing_out(
 ) -> None:
     """As after the table was deleted while both were active."""
     if begun:
-        project(LedgerTable(StateFolder(str(tmp_path)), FLOW), ledger, LEDGER[:begun])
+        projected_table(tmp_path, ledger, LEDGER[:begun])
     another_run_projects(table, tmp_path, ledger)()
 
     assert project(table, ledger, LEDGER) == 17
 
-    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
-    project(once, ledger, LEDGER)
-    assert LedgerTable(StateFolder(str(tmp_path)), FLOW).read() == once.read()
+    once = projected_table(tmp_path / "once", ledger, LEDGER)
+    assert a_table(tmp_path).read() == once.read()
 
 
 def test_what_another_run_projects_while_files_are_merged_is_not_left_out(
@@ -227,7 +235,7 @@ def test_what_another_run_projects_while_files_are_merged_is_not_left_out(
     table._merge()
 
     monkeypatch.undo()
-    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
+    once = a_table(tmp_path / "once")
     monkeypatch.setattr("kafka_ferry.ledger.projection.read_ledger", ledger.read_ledger)
     project(once, ledger, LEDGER)
     assert project(table, ledger, LEDGER) == 17
@@ -340,12 +348,10 @@ def test_a_table_that_says_what_the_topic_does_not_is_recreated(
 ) -> None:
     if far:
         table_has, topic_has = longer(table_has), longer(topic_has)
-    project(LedgerTable(StateFolder(str(tmp_path)), FLOW), ledger, table_has)
-    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
-    project(once, ledger, topic_has)
+    projected_table(tmp_path, ledger, table_has)
+    once = projected_table(tmp_path / "once", ledger, topic_has)
 
-    later = LedgerTable(StateFolder(str(tmp_path)), FLOW)
-    project(later, ledger, topic_has)
+    later = projected_table(tmp_path, ledger, topic_has)
 
     assert later.read() == once.read()
 
@@ -415,17 +421,17 @@ def _without_a_column(content: bytes) -> bytes:
 def test_what_cannot_be_read_is_projected_again(
     ledger: Topic, tmp_path: Path, how: str, number: int
 ) -> None:
-    first = LedgerTable(StateFolder(str(tmp_path)), FLOW)
+    first = a_table(tmp_path)
     in_steps(first, ledger, 3)
     before = first.read()
     file = tmp_path / files(tmp_path)[number]
     file.write_bytes(torn(file.read_bytes())[how])
-    table = LedgerTable(StateFolder(str(tmp_path)), FLOW)
+    table = a_table(tmp_path)
 
     assert project(table, ledger, LEDGER) == 17
     assert table.read() == before
     assert table.verified_through() == 7
-    assert LedgerTable(StateFolder(str(tmp_path)), FLOW).read() == before
+    assert a_table(tmp_path).read() == before
 
 
 def test_a_file_is_torn_while_files_are_merged(
@@ -448,7 +454,7 @@ def test_a_command_that_only_reads_says_what_to_do(
     (tmp_path / name).write_bytes(b"")
 
     with pytest.raises(LedgerError, match="Run the flow: it recreates the table") as caught:
-        LedgerTable(StateFolder(str(tmp_path)), FLOW).read()
+        a_table(tmp_path).read()
     assert caught.value.transient
     assert files(tmp_path) == [name]
 

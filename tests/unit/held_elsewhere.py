@@ -24,11 +24,12 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/cli/commands/test_mirror_maker.py": "cli: mm1_options",
     "unit/cli/test_entry.py": "cli: plan_view; cli/commands: plan",
     "unit/config/client/test_assertion.py": "config/client: login_values",
+    "unit/config/client/test_cluster.py": "config: cluster_problems",
     "unit/config/client/test_keystores.py": "config/client: pem",
     "unit/config/client/test_translate.py": "config/client: property_names",
     "unit/config/files/test_mm1_properties.py": "config/files: mm1_keys",
     "unit/config/files/test_yaml_file.py": "config/files: yaml_document",
-    "unit/config/test_flow.py": "config/options: backfill base groups on_events sync",
+    "unit/config/test_flow.py": "config/options: backfill base copy groups on_events sync",
     "unit/config/types/test_java_regex.py": "config/types: java_classes java_tokens",
     "unit/copy/source/test_schema_ids.py": "copy/source: changed",
     "unit/copy/source/test_transformed.py": "copy/source: record_errors",
@@ -41,6 +42,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/ledger/test_record.py": "ledger: copied_range",
     "unit/ledger/test_table.py": "ledger: claims proofs",
     "unit/oauth/test_tokens.py": "oauth: token_endpoint",
+    "unit/plan/backfill/test_make_plan.py": "plan/backfill: topic_backfill",
     "unit/plan/offsets/test_log_check.py": "plan/offsets: producer_sequence",
     "unit/plan/test_make_plan.py": "model: cluster_state; plan: partition_steps",
     "unit/plan/test_removals.py": "model: removals",
@@ -53,7 +55,7 @@ HELD_BY: Final[dict[str, str]] = {
     "unit/runs/publish/test_publish.py": "runs/state: flow_state run_context",
     "unit/runs/state/test_run_folder.py": "copy: outcome_files",
     "unit/runs/test_growth.py": "wire/partitions: by_leader log_dirs; wire/transactions: open_transactions",
-    "unit/runs/test_run.py": "runs: run_plan",
+    "unit/runs/test_run.py": "runs: run_plan; runs/state: ended_steps",
     "unit/runs/test_views.py": "runs/state: file_cache",
     "unit/runs/verify/test_verify.py": "runs/verify: due recount",
     "unit/schemas/fields/test_avro_walk.py": "schemas/fields: limits",
@@ -82,12 +84,12 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/verify/test_append_missing.py": "runs/repair: append_missing audit_findings "
     "consequences held_records",
     "integration/verify/test_audit.py": "audit: compare wire_log; cli/commands/proof: audit; "
-    "runs/audit: audit folder plan topics",
+    "runs/audit: audit folder plan request topics",
     "integration/verify/test_audit_runs.py": "runs/audit: scheduled; spark: audit",
     "integration/runs/test_backfill.py": "cli/commands: backfill; copy/target: backfill_progress; "
     "runs/plan: backfill; runs/provenance: appended; runs/verify: backfill_duplicates; wire/partitions: times",
     "integration/copy/test_batches.py": "verify: recount",
-    "integration/verify/test_certificates.py": "cli/commands/proof: certificate; "
+    "integration/verify/test_certificates.py": "cli: certificate_view; cli/commands/proof: certificate; "
     "runs: certificates; runs/publish: certify; runs/state: file_digests",
     "integration/verify/test_ledger_authors.py": "runs/provenance: authors",
     "integration/runs/test_cli.py": "cli/commands: lag",
@@ -103,18 +105,19 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_failover.py": "cli/commands: failback failover; "
     "runs/failover: failback failover last_known; runs/sync_groups: home_routes; "
     "wire/partitions: first_record",
-    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets offset_routes sync",
+    "integration/sync_groups/test_groups.py": "runs/sync_groups: commit_offsets delete_offsets "
+    "group_states offset_routes stale_offsets sync",
     "integration/runs/test_judging.py": "runs/verify: verdict",
     "integration/connections/test_kept_connections.py": "control: admin",
     "integration/connections/test_kerberos.py": "wire/connections: kerberos",
     "integration/verify/test_ledger_topic.py": "ledger: topic; runs/repair: ledger_records",
-    "integration/runs/test_metrics.py": f"runs/publish: lag prometheus; {AIRFLOW}/monitoring: metrics",
+    "integration/runs/test_metrics.py": f"runs/publish: lag partition_lag prometheus; {AIRFLOW}/monitoring: metrics",
     "integration/situations/test_source.py": "runs/plan: diverged; runs/provenance: diverged_epochs",
-    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches; "
+    "integration/situations/test_log_ends.py": "runs/provenance: log_ends log_mismatches own_producers; "
     "runs/verify: partition_recounts; wire/partitions: marker_writers",
     "integration/situations/test_target.py": "runs/sync_topics: other_ledgers",
     "integration/situations/test_one_file.py": "runs/state: one_file",
-    "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes",
+    "integration/runs/test_plan_diff.py": "runs/plan: discover log_sizes remote_records",
     "integration/preserved/test_copy.py": "copy/target/preserved: gap_filler records",
     "integration/preserved/test_crash.py": "copy/target/preserved: adoption uncommitted_tail",
     "integration/preserved/test_proof.py": "copy/target/preserved: log_starts",
@@ -138,10 +141,12 @@ HELD_BY: Final[dict[str, str]] = {
     "integration/topologies/test_takeover_from_mirrormaker.py": "cli/commands: takeover; "
     "model: takeover; runs/takeover: align hand_back liveness mirrored_offsets "
     "record_digests takeover",
-    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply siblings topic_configs",
+    "integration/sync_topics/test_topic_configs.py": "runs/sync_topics: apply config_failures "
+    "siblings topic_configs",
     "integration/copy/test_topic_records.py": "control: topic_records wire_records",
     "integration/topologies/test_topologies.py": "runs/provenance: rival_flows shared_topics upstream_flows",
-    "integration/transforms/test_transforms.py": "copy: record_changes; spark/transforms: expressions job query relay",
+    "integration/transforms/test_transforms.py": "copy: record_changes; "
+    "spark/transforms: arrow_rows expressions job query relay rule_plan",
     "integration/sync_groups/test_translate_cli.py": "runs/sync_groups: translate",
     "integration/copy/test_unlisted_aborts.py": "wire/partitions: lookahead",
     "integration/verify/test_verified_again.py": "runs/repair: findings; runs/verify: again proof_ages",

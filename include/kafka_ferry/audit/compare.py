@@ -11,6 +11,7 @@ from kafka_ferry.audit.comparison.unmatched import judge_unmatched
 from kafka_ferry.audit.comparison.unordered import Unordered, compare_unordered
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from kafka_ferry.audit.outcome import PairOutcome
+from kafka_ferry.audit.result import PairCounts
 from kafka_ferry.audit.terms import AuditPair, AuditTerms
 from kafka_ferry.audit.wire_log import WireLog
 from kafka_ferry.copy.rate_limit import RateLimit
@@ -101,8 +102,7 @@ class PairComparison:
         if not state.is_over:
             return PairOutcome(pair, state)
         judged = judge_unmatched(source, target, state, times=pair.times, recent=self._terms.recent)
-        return PairOutcome(
-            pair,
+        counts = PairCounts(
             source_records=state.source_records,
             target_records=state.target_records,
             matched=state.matched + judged.in_order,
@@ -110,6 +110,10 @@ class PairComparison:
             removed=judged.removed,
             expired=judged.expired,
             pending=judged.pending,
+        )
+        return PairOutcome(
+            pair,
+            counts=counts,
             differing=judged.differing,
             missing=judged.missing,
             foreign=judged.foreign,
@@ -123,8 +127,7 @@ class PairComparison:
             recent=self._terms.recent,
             source_compacts=pair.source_compacts,
         )
-        return PairOutcome(
-            pair,
+        counts = PairCounts(
             source_records=compared.source_records,
             target_records=compared.target_records,
             matched=compared.matched,
@@ -132,8 +135,9 @@ class PairComparison:
             removed=compared.removed,
             expired=compared.expired,
             pending=compared.pending,
-            differing=compared.differing,
-            passes=compared.passes,
+        )
+        return PairOutcome(
+            pair, counts=counts, differing=compared.differing, passes=compared.passes
         )
 
     def _logs(self, pair: AuditPair) -> tuple[WireLog, WireLog]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.audit.comparison.across_partitions import Elsewhere
@@ -14,7 +15,7 @@ from kafka_ferry.audit.result import PairCounts, PartitionAudit
 from kafka_ferry.audit.terms import AuditPair
 
 MOST_FINDINGS: Final = 100_000
-"""So many findings of a partition are listed."""
+"""The most findings of a partition that are listed."""
 
 
 def elsewhere(outcomes: Iterable[PairOutcome]) -> Elsewhere:
@@ -47,17 +48,7 @@ def _partition_audit(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
         *left.doubled.get(number, ()),
         *as_findings(left.missing[number], left.foreign[number]),
     ]
-    counts = PairCounts(
-        source_records=outcome.source_records,
-        target_records=outcome.target_records,
-        matched=outcome.matched,
-        counted=outcome.counted,
-        superseded=outcome.superseded,
-        removed=outcome.removed,
-        expired=outcome.expired,
-        pending=outcome.pending,
-        **_by_kind(differing),
-    )
+    counts = replace(outcome.counts, **_by_kind(differing))
     findings, unlisted = _findings(pair, differing)
     return PartitionAudit(
         pair, counts, findings, unlisted, passes=outcome.passes, seconds=outcome.seconds

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kafka_ferry.audit.comparison.entries import Entries
 from kafka_ferry.audit.comparison.findings import Differing
 from kafka_ferry.audit.comparison.walk import WalkState
+from kafka_ferry.audit.result import PairCounts
 from kafka_ferry.audit.terms import AuditPair
 
 
@@ -18,14 +19,7 @@ class PairOutcome:
         pair: the pair.
         state: of an unfinished walk; None once it is over.
         lost: whether the walk was given up, so that the topic is to be compared without order.
-        source_records: records of the source that were looked at.
-        target_records: records of the target.
-        matched: records, or keys, that are the same.
-        counted: records that were only counted.
-        superseded: records that later ones of the same key replace.
-        removed: source records that the target has deleted.
-        expired: target records that the source has deleted.
-        pending: records that may not have been copied yet.
+        counts: how its records fared, without those that differ.
         differing: the records that differ, except for ``missing`` and ``foreign``.
         missing: source records that this partition of the target lacks.
         foreign: target records that this partition of the source lacks.
@@ -37,14 +31,7 @@ class PairOutcome:
     pair: AuditPair
     state: WalkState | None = None
     lost: bool = False
-    source_records: int = 0
-    target_records: int = 0
-    matched: int = 0
-    counted: int = 0
-    superseded: int = 0
-    removed: int = 0
-    expired: int = 0
-    pending: int = 0
+    counts: PairCounts = field(default_factory=PairCounts)
     differing: list[Differing] = field(default_factory=list)
     missing: Entries = field(default_factory=Entries.of)
     foreign: Entries = field(default_factory=Entries.of)

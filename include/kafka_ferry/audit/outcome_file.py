@@ -14,6 +14,7 @@ from kafka_ferry.audit.comparison.entries import Entries, Unmatched
 from kafka_ferry.audit.comparison.findings import Differing
 from kafka_ferry.audit.comparison.walk import WalkState
 from kafka_ferry.audit.outcome import PairOutcome
+from kafka_ferry.audit.result import PairCounts
 from kafka_ferry.audit.terms import AuditPair, LogExtent
 
 VERSION: Final = 1
@@ -32,9 +33,10 @@ def encode_outcome(outcome: PairOutcome) -> bytes:
     values = {
         field.name: getattr(outcome, field.name)
         for field in fields(outcome)
-        if field.name not in ("pair", "state", "differing", *_ENTRIES)
+        if field.name not in ("pair", "state", "counts", "differing", *_ENTRIES)
     }
     values |= {"version": VERSION, "pair": asdict(outcome.pair), "differing": outcome.differing}
+    values["counts"] = asdict(outcome.counts)
     for name in _ENTRIES:
         _add(arrays, name, getattr(outcome, name))
     if state := outcome.state:
@@ -69,7 +71,8 @@ def decode_outcome(content: bytes, pair: AuditPair) -> PairOutcome | None:
         ]
         entries: dict[str, Any] = {name: _entries(arrays, name) for name in _ENTRIES}
         walk = _state(arrays, state) if state else None
-        return PairOutcome(pair, walk, differing=differing, **entries, **values)
+        counts = PairCounts(**values.pop("counts"))
+        return PairOutcome(pair, walk, counts=counts, differing=differing, **entries, **values)
 
 
 def _state(arrays: Any, values: dict[str, Any]) -> WalkState:

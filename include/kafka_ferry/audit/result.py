@@ -134,7 +134,7 @@ class AuditReport(AsJson):
         finished_at: when it was over.
         terms: what was compared, and how.
         partitions: by pair of partitions.
-        skipped: topics of which nothing was compared.
+        skipped: topics that were not compared at all.
     """
 
     WHAT: ClassVar = "an audit's report"

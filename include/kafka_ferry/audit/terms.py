@@ -20,7 +20,7 @@ class AuditTerms:
         isolation: which of both clusters' records count.
         since_ms: the first timestamp that is compared, in milliseconds since 1970; None for no limit.
         until_ms: the first one after them.
-        one_in: of so many blocks the content of one is compared, the others are counted only; 1 for all.
+        one_in: one block in this many is compared by its content, the others are counted only; 1 for all.
         block: source records to a block.
         recent: the first timestamp, and the first after them, of records that may not have been copied yet at the end
             of a source's log, in milliseconds since 1970; None if all should have been.

@@ -103,7 +103,7 @@ def leave_untouched(
     logs: tuple[LogBounds | None, LogBounds | None],
     others_write: bool = False,
 ) -> PartitionMove:
-    """The decision for a partition of which nothing was ever copied.
+    """The decision for a partition that was never copied.
 
     Where the log that the group leaves is empty, all future records go after the end on the other
     cluster. A group at the end continues there; one before it, whose next records have expired,

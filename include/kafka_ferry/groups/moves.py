@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
@@ -114,6 +114,14 @@ class GroupMoves(AsJson):
             for move in group.partitions:
                 if not actions or move.action in actions:
                     yield group, move
+
+
+def together(first: GroupMove | None, more: GroupMove) -> GroupMove:
+    """A group with the partitions of both, ordered."""
+    if first is None:
+        return more
+    partitions = sorted((*first.partitions, *more.partitions), key=lambda one: one.source)
+    return replace(first, partitions=tuple(partitions))
 
 
 def lost_since(earlier: GroupMoves, now: GroupMoves) -> tuple[GroupMove, ...]:

@@ -106,13 +106,7 @@ class OffsetMap:
     def reverse(
         self, offset: int, *, log_start: int = 0, log_end: int | None = None
     ) -> Translation | None:
-        """A target offset's counterpart on the source, None where unknown.
-
-        Args:
-            offset: the next target offset to read.
-            log_start: of the source partition; no answer is before it.
-            log_end: of the source partition, if it is known; no answer is after it.
-        """
+        """A target offset's counterpart on the source, None where unknown: ``translate`` with the sides exchanged."""
         return self._backward.answer(offset, log_start, log_end)
 
     @cached_property

@@ -231,7 +231,7 @@ class _Source(NamedTuple):
     Attributes:
         bounds: their logs.
         ids: their ids.
-        gone: those of which it has none.
+        gone: the topics that the source does not have any more.
         branches: which of their certified offsets are of these logs.
     """
 

@@ -188,15 +188,11 @@ def read_back(
     control = ClusterControl(flow.target)
     for source, offset in places:
         one, row = _certified_row(found, source, offset)
-        at = row["ledger_offset"]
-        ranges = [
-            entry
-            for entry in context.ledger.ranges_within(at, at + 1)
-            if (entry.copied.topic, entry.copied.partition, entry.copied.start)
-            == (source.topic, source.partition, row["start"])
-        ]
+        key = (row["ledger_offset"], source.topic, source.partition, row["start"])
+        entries = context.ledger.ranges_within(key[0], key[0] + 1)
+        ranges = [entry for entry in entries if entry.key == key]
         name = f"{source} [{row['start']}, {row['end']})"
-        present = read_ranges(context, control, ranges).present
+        present = read_ranges(context, control, ranges)
         if not present:
             sentences = (
                 f"{row['remote_topic']} does not have it any more, or the ledger does not know it."

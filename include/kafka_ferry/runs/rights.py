@@ -6,8 +6,9 @@ away in turn and looks for the error that names it; whatever a run asks a cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Literal
 
 from kafka_ferry.certificates import certificate_topic
@@ -43,7 +44,6 @@ class Need:
     """A line of the list.
 
     Attributes:
-        side: on which cluster.
         operations: what the flow must be allowed to do there.
         on: the type of the resources, and these for people, as Markdown.
         why: what the flow does with the right.
@@ -51,18 +51,17 @@ class Need:
         when: the options with which it does, as Markdown; "" for all flows.
     """
 
-    side: Side
     operations: tuple[str, ...]
     on: tuple[ResourceType, str]
     why: str
     resources: Callable[[Flow], Iterable[Resource]]
     when: str = ""
 
-    def of(self, flow: Flow) -> Iterator[NeededRight]:
+    def of(self, flow: Flow) -> Iterator[Right]:
         """The rights of a flow."""
         for name, prefixed in self.resources(flow):
             for operation in self.operations:
-                yield NeededRight(self.side, Right(self.on[0], name, operation, prefixed), self.why)
+                yield Right(self.on[0], name, operation, prefixed)
 
 
 def needed_rights(flow: Flow) -> tuple[NeededRight, ...]:
@@ -71,20 +70,17 @@ def needed_rights(flow: Flow) -> tuple[NeededRight, ...]:
     Raises:
         ConfigError: as ``policy_of``.
     """
-    rights: dict[tuple[Side, Right], NeededRight] = {}
-    for need in NEEDS:
+    return tuple(chain.from_iterable(_needed_on(side, NEEDS[side], flow) for side in NEEDS))
+
+
+def _needed_on(side: Side, needs: Iterable[Need], flow: Flow) -> Iterator[NeededRight]:
+    whys: dict[Right, str] = {}
+    for need in needs:
         for right in need.of(flow):
-            rights.setdefault((right.side, right.right), right)
-    return tuple(
-        right
-        for right in rights.values()
-        if not any(
-            other.side == right.side
-            and other.right != right.right
-            and other.right.implies(right.right)
-            for other in rights.values()
-        )
-    )
+            whys.setdefault(right, need.why)
+    for right, why in whys.items():
+        if not any(other != right and other.implies(right) for other in whys):
+            yield NeededRight(side, right, why)
 
 
 def _if(applies: bool, *names: str, prefixed: bool = False) -> tuple[Resource, ...]:
@@ -100,13 +96,8 @@ def _the_cluster(applies: bool = True) -> tuple[Resource, ...]:
     return _if(applies, CLUSTER_NAME)
 
 
-def _groups_if(flow: Flow, *, written: bool = False, deleted: bool = False) -> tuple[Resource, ...]:
-    commits = flow.sync_group_offsets_enabled
-    if deleted:
-        needed = commits and flow.on_source_group_deleted == "delete"
-    else:
-        needed = commits if written else commits or flow.emit_checkpoints_enabled
-    return resources_of(flow.groups) if needed else ()
+def _groups(flow: Flow, applies: bool) -> tuple[Resource, ...]:
+    return resources_of(flow.groups) if applies else ()
 
 
 def _groups_of_starts(flow: Flow) -> tuple[Resource, ...]:
@@ -140,45 +131,41 @@ _POSITIONS: Final = ("GROUP", "groups with the prefix `ferry.`")
 _LEDGERS: Final = ("TOPIC", "topics with the prefix `ferry-ledger.`")
 _READER: Final = ("GROUP", f"`{READER}`")
 
-NEEDS: Final[tuple[Need, ...]] = (
+_ON_SOURCE: Final = (
     Need(
-        "source",
         ("READ", "DESCRIBE_CONFIGS"),
         ("TOPIC", "the topics"),
         "to copy the topics, and their configs",
         lambda flow: resources_of(flow.topics),
     ),
     Need(
-        "source",
         ("DESCRIBE",),
         _CLUSTER,
         "to know how much there is to copy, and which groups and ACLs there are",
         lambda _: _the_cluster(),
     ),
     Need(
-        "source",
         ("DESCRIBE",),
         _POSITIONS,
         "to know by the positions of flows into the source what came from the target",
         lambda _: _if(True, position_group(""), prefixed=True),
     ),
     Need(
-        "source",
         ("READ",),
         _LEDGERS,
         "to confirm those positions by the ledgers of these flows",
         lambda _: _ledgers(),
     ),
     Need(
-        "source",
         ("DESCRIBE",),
         _GROUPS,
         "to translate their offsets",
-        _groups_if,
+        lambda flow: _groups(
+            flow, flow.sync_group_offsets_enabled or flow.emit_checkpoints_enabled
+        ),
         when="`sync.group.offsets.enabled` or `emit.checkpoints.enabled`",
     ),
     Need(
-        "source",
         ("DESCRIBE",),
         ("GROUP", "the groups that it names"),
         "to begin at their offsets",
@@ -186,7 +173,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`topics.start: group=NAME`",
     ),
     Need(
-        "source",
         ("DESCRIBE_CONFIGS",),
         _CLUSTER,
         "to read the client quotas",
@@ -194,7 +180,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`sync.client.quotas.enabled`",
     ),
     Need(
-        "source",
         ("CREATE", "READ", "WRITE"),
         ("TOPIC", "`mm2-offset-syncs.{target}.internal`"),
         "to write offset syncs for MirrorMaker 2",
@@ -202,22 +187,21 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`emit.offset-syncs.enabled` with `offset-syncs.topic.location: source`",
     ),
     Need(
-        "source",
         ("DESCRIBE",),
         _READER,
         "to read the offset syncs that are there",
         lambda flow: _if(bool(_emitted_topics(flow, "source")), READER),
         when="the same",
     ),
+)
+_ON_TARGET: Final = (
     Need(
-        "target",
         ("CREATE", "READ", "WRITE", "ALTER", "DESCRIBE_CONFIGS"),
         _REMOTE_TOPICS,
         "to create, write, read back and enlarge the remote topics",
         remote_resources,
     ),
     Need(
-        "target",
         ("ALTER_CONFIGS",),
         _REMOTE_TOPICS,
         "to change their configs as they change on the source",
@@ -225,7 +209,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="unless `sync.topic.configs.enabled` is `false`",
     ),
     Need(
-        "target",
         ("DELETE",),
         _REMOTE_TOPICS,
         "to move the starts of their logs, or to delete them after their source topics",
@@ -233,28 +216,24 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`offsets: preserved` or `auto`, or `on.source.topic.deleted: retire`",
     ),
     Need(
-        "target",
         ("CREATE", "READ", "WRITE"),
         ("TOPIC", "`ferry-ledger.{source}.internal`"),
         "to keep the ledger",
         lambda flow: _if(True, ledger_topic(flow.source.alias)),
     ),
     Need(
-        "target",
         ("READ",),
         ("GROUP", "`ferry.{source}->{target}`"),
         "to keep the flow's positions",
         lambda flow: _if(True, position_group(flow.name)),
     ),
     Need(
-        "target",
         ("WRITE",),
         ("TRANSACTIONAL_ID", "those with the prefix `ferry.{source}->{target}.`"),
         "to write in transactions",
         lambda flow: _if(True, f"{position_group(flow.name)}.", prefixed=True),
     ),
     Need(
-        "target",
         ("READ",),
         _LEDGERS,
         "to tell foreign records from those of other flows into the same topic",
@@ -262,23 +241,23 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`on.foreign.records: adopt`",
     ),
     Need(
-        "target",
         ("READ",),
         _GROUPS,
         "to commit their offsets",
-        lambda flow: _groups_if(flow, written=True),
+        lambda flow: _groups(flow, flow.sync_group_offsets_enabled),
         when="`sync.group.offsets.enabled`",
     ),
     Need(
-        "target",
         ("DELETE",),
         _GROUPS,
         "to delete their offsets after those on the source",
-        lambda flow: _groups_if(flow, deleted=True),
+        lambda flow: _groups(
+            flow,
+            flow.sync_group_offsets_enabled and flow.on_source_group_deleted == "delete",
+        ),
         when="the same, with `on.source.group.deleted: delete`",
     ),
     Need(
-        "target",
         ("CREATE", "WRITE"),
         (
             "TOPIC",
@@ -290,7 +269,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`emit.checkpoints.enabled`, `emit.heartbeats.enabled`, `emit.offset-syncs.enabled`",
     ),
     Need(
-        "target",
         ("READ",),
         ("TOPIC", "`{source}.checkpoints.internal`, or `mm2-offset-syncs.{source}.internal`"),
         "to write only what has changed",
@@ -298,7 +276,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`emit.checkpoints.enabled`, `emit.offset-syncs.enabled`",
     ),
     Need(
-        "target",
         ("DESCRIBE",),
         _READER,
         "to read the records of these topics",
@@ -306,7 +283,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="the same",
     ),
     Need(
-        "target",
         ("CREATE", "READ", "WRITE"),
         ("TOPIC", "`ferry-certificates.{source}.internal`"),
         "to issue certificates",
@@ -314,7 +290,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`certificates.enabled`",
     ),
     Need(
-        "target",
         ("CREATE", "READ", "WRITE"),
         ("TOPIC", "the dead letter topic"),
         "to keep records that the remote topics reject, whose schema is unknown, or for which a transform rule fails",
@@ -322,7 +297,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`on.rejected.record`, `on.unknown.schema` or `on.transform.error: dead-letter`",
     ),
     Need(
-        "target",
         ("DESCRIBE",),
         _CLUSTER,
         "to know which other flows write to a topic before it is deleted or shared",
@@ -330,7 +304,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`on.source.topic.deleted: retire`, or `on.foreign.records: adopt`",
     ),
     Need(
-        "target",
         ("DESCRIBE",),
         _POSITIONS,
         "to read the positions of these flows",
@@ -338,7 +311,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="the same",
     ),
     Need(
-        "target",
         ("CLUSTER_ACTION",),
         _CLUSTER,
         "to fill offsets without a record by control records",
@@ -346,7 +318,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`offsets: preserved` or `auto`, with `fill: markers`; since Kafka 3.8, `ALTER` is enough",
     ),
     Need(
-        "target",
         ("ALTER",),
         _CLUSTER,
         "to sync ACLs and SCRAM users",
@@ -354,7 +325,6 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`sync.topic.acls.enabled` or `sync.scram.users.enabled`",
     ),
     Need(
-        "target",
         ("ALTER_CONFIGS",),
         _CLUSTER,
         "to sync client quotas",
@@ -362,7 +332,9 @@ NEEDS: Final[tuple[Need, ...]] = (
         when="`sync.client.quotas.enabled`",
     ),
 )
-"""Every right that a run may need."""
+
+NEEDS: Final[Mapping[Side, tuple[Need, ...]]] = {"source": _ON_SOURCE, "target": _ON_TARGET}
+"""Every right that a run may need, by cluster."""
 
 _HEAD: Final = """\
 # Rights
@@ -385,9 +357,10 @@ authorizers take the one for the other. With another authorizer, grant both.
 def rights_page() -> str:
     """The list as Markdown."""
     rows = (
-        f"| {need.side} | {', '.join(f'`{name}`' for name in need.operations)} | {need.on[1]} | {need.why} "
+        f"| {side} | {', '.join(f'`{name}`' for name in need.operations)} | {need.on[1]} | {need.why} "
         f"| {need.when or 'all'} |"
-        for need in NEEDS
+        for side, needs in NEEDS.items()
+        for need in needs
     )
     return _HEAD + "\n".join(rows) + "\n"
 

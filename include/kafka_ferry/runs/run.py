@@ -15,15 +15,15 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import FerryError, InputError, NotApplied, StepFailed
+from kafka_ferry.errors import FerryError, InputError, NotApplied
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_runs
 from kafka_ferry.ledger.topic import HiddenLedger
 from kafka_ferry.model import ORDINARY, Plan, RunOptions
 from kafka_ferry.model.plan import is_planned
 from kafka_ferry.model.results.failures import RangesFailed
-from kafka_ferry.model.results.steps import StepPart, StepRecord
 from kafka_ferry.runs.run_plan import own_topics, plan_run
+from kafka_ferry.runs.state.ended_steps import require_all_ended, require_ended
 from kafka_ferry.runs.state.file_digests import record_prepared, require_prepared, require_same
 from kafka_ferry.runs.state.history import read_history
 from kafka_ferry.runs.state.run_context import RunContext
@@ -106,19 +106,13 @@ class Run:
             raise FerryError(f"{never}.", advice="Run it first.")
         for start in last:
             run = cls(flow, start.run)
-            if not whole or run._is_whole():
+            plan = run._folder.known_plan()
+            if not whole or (plan and plan.options.is_whole):
                 return run
         raise FerryError(
             f"The state folder has none of the last {len(last)} runs of {flow.name} with all of its topics.",
             advice="ferry run --verify-all reads all of it again.",
         )
-
-    def _is_whole(self) -> bool:
-        """Whether the state folder has the run, and it was for all that the flow copies."""
-        try:
-            return self._folder.plan().options.is_whole
-        except FerryError:
-            return False
 
     @property
     def report_path(self) -> Path | None:
@@ -294,8 +288,9 @@ class Run:
             FerryError: if ``sync_topics`` has not ended; or if the stored plan is not the expected one, or plans wait
                 for an approval and it is not what the ledger says that ``sync_topics`` has left.
         """
-        if shard is None and (shards := self._shards()):
-            return self._mirror_all(spark, shards, expected)
+        known = self._folder.known_plan()
+        if shard is None and known and known.shards:
+            return self._mirror_all(spark, len(known.shards), expected)
         with self._folder.step("mirror", shard), self._retry_time():
             plan = self._copying_plan()
             if expected is not None:
@@ -303,7 +298,7 @@ class Run:
             work = plan.of_shard(shard) or plan.pins_of_shard(shard)
             if work:
                 # A task that was marked as successful has made nothing, nor looked at what is there.
-                self._raise_unless_done("sync_topics", self._folder.step_record("sync_topics"))
+                require_ended(self._context, "sync_topics")
             if work and self.flow.approval != "never":
                 require_prepared(self._context, plan)
             copying = self._copying()
@@ -333,13 +328,6 @@ class Run:
                 refused=[refusal for error in failed for refusal in error.refused],
             )
         return outcomes
-
-    def _shards(self) -> int:
-        """How many shards the run was planned with; 0 for none, or without a plan."""
-        try:
-            return len(self._folder.plan().shards)
-        except FerryError:
-            return 0
 
     def _copying_plan(self) -> Plan:
         """The plan of a run that is not a dry run.
@@ -442,7 +430,7 @@ class Run:
                 report = publish_run(self._context, before)
                 for line in report_lines(report):
                     log.info("%s", line)
-                self._raise_if_incomplete(before, len(plan.shards))
+                require_all_ended(self._context, before, len(plan.shards))
                 if report.problems.unapplied:
                     raise NotApplied(report.problems.unapplied)
                 if report.proof.verdict and not report.proof.verdict.success:
@@ -455,29 +443,6 @@ class Run:
         finally:
             delete_old_runs(self.flow)
         return report
-
-    def _raise_if_incomplete(self, steps: Sequence[str], shards: int) -> None:
-        """Raise what a step has raised, or an error if one has not ended."""
-        records = {step: self._folder.step_record(step) for step in steps}
-        mirror, proof = records["mirror"], records["verify"]
-        if mirror and mirror.refused and not mirror.failures and proof and proof.error:
-            # The refusals are about other partitions than the proof: neither may stand behind the other.
-            both = f"{proof.error}\n{mirror.error}"
-            raise StepFailed(both, transient=proof.transient, exit_code=proof.exit_code)
-        for step, record in records.items():
-            self._raise_unless_done(step, record, shards if step == "mirror" else 0)
-
-    def _raise_unless_done(self, step: str, record: StepRecord | None, shards: int = 0) -> None:
-        """Raise the error of a step, or an error if it, or one of its shards, has not ended."""
-        if record and (failure := record.failure):
-            raise failure
-        for shard in range(shards) if shards else (None,):
-            if (record if shard is None else self._folder.step_record(step, shard)) is None:
-                raise FerryError(
-                    f"The step {StepPart(step, shard)} of the run {self.run_id} has not ended.",
-                    advice="It was marked, or another process does the steps of a run with this id: let that one end. "
-                    "Then repeat the step, or the whole run.",
-                )
 
     @contextmanager
     def _retry_time(self) -> Iterator[None]:

@@ -167,23 +167,16 @@ class FlowViews:
 
     def ranges(self, run: str) -> tuple[RangeView, ...]:
         """The ranges that a run has committed, by topic, partition and offset."""
-        ledger = flow_ledger(self._flow)
-        key = (self._state.location, "ranges", run)
-        stamp = (ledger.next_offset, 0)
-        views: tuple[RangeView, ...] = LARGE.get(
-            key, stamp, lambda: _ranges(ledger, counts_of_run(ledger, run))
+        return self._of_ledger(
+            lambda ledger: _ranges(ledger, counts_of_run(ledger, run)), "ranges", run
         )
-        return views
 
     def ranges_of(self, topic: str, partition: int) -> tuple[RangeView, ...]:
         """The ranges of a partition of the source that runs have committed, the newest first."""
-        ledger = flow_ledger(self._flow)
         source = TopicPartition(topic, partition)
-        key = (self._state.location, "ranges of", topic, str(partition))
-        views: tuple[RangeView, ...] = LARGE.get(
-            key,
-            (ledger.next_offset, 0),
-            lambda: _ranges(ledger, counts_of_partition(ledger, source)),
+        views = self._of_ledger(
+            lambda ledger: _ranges(ledger, counts_of_partition(ledger, source)),
+            *("ranges of", topic, str(partition)),
         )
         return tuple(sorted(views, key=lambda view: (view.at, view.start), reverse=True))
 
@@ -206,14 +199,19 @@ class FlowViews:
         topic: str | None = None,
         partition: int | None = None,
     ) -> tuple[_T, ...]:
-        ledger = flow_ledger(self._flow)
-        key = (self._state.location, "accounts", by, repr((topic, partition)))
-        found: tuple[_T, ...] = LARGE.get(
-            key,
-            (ledger.next_offset, 0),
-            lambda: tuple(make(accounts(ledger, by, topic=topic, partition=partition))),
+        return self._of_ledger(
+            lambda ledger: tuple(make(accounts(ledger, by, topic=topic, partition=partition))),
+            *("accounts", by, repr((topic, partition))),
         )
-        return found
+
+    def _of_ledger(
+        self, make: Callable[[LedgerTable], tuple[_T, ...]], *key: str
+    ) -> tuple[_T, ...]:
+        """What ``make`` makes of the ledger, once for each state of it."""
+        ledger = flow_ledger(self._flow)
+        key, stamp = (self._state.location, *key), (ledger.next_offset, 0)
+        made: tuple[_T, ...] = LARGE.get(key, stamp, lambda: make(ledger))
+        return made
 
     def report_page(self, run: str) -> bytes | None:
         """The page that ``publish`` wrote of a run, None if there is none."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kafka_ferry.batches import Reason
-from kafka_ferry.ledger import AcceptedRange, CopiedRange
+from kafka_ferry.ledger import AcceptedRange, CopiedRange, LedgerRange
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.verify.incarnations import NOTHING, Incarnation, Key, incarnations
@@ -28,13 +28,10 @@ from kafka_ferry.verify.rows import (
 
 
 def range_row(
-    copied: CopiedRange,
+    entry: LedgerRange,
     recount: Recount | None,
     *,
-    run: str,
-    ledger_offset: int,
-    target_is_compacted: bool,
-    backfill: bool = False,
+    target_is_compacted: bool = False,
     accepted: AcceptedRange | None = None,
     reached: int = 0,
     unread: str = "",
@@ -43,35 +40,30 @@ def range_row(
     """The row for one range of the ledger.
 
     Args:
-        copied: the ledger's entry.
+        entry: the range in the ledger.
         recount: what was read back, None where the remote topic was deleted since.
-        run: the run that copied it.
-        ledger_offset: the entry's offset in the ledger.
         target_is_compacted: whether the target topic's cleanup policy contains ``compact``.
-        backfill: whether a backfill has copied it.
         accepted: as what it is to be left, if a person has decided that.
         reached: the target offset up to which the ledger had written to the partition before.
         unread: why it could not be read back; "" if it was, or if the topic was deleted.
         is_gone_before: whether the last record that had been copied before it is no longer there.
     """
+    copied = entry.copied
     # Where nothing could be read there is no digest either, not even that of no batches.
     is_gone = recount is None and not unread
     gone = copied.records if is_gone else 0
     # Of what was not read, nothing is explained.
     recount = Recount(0, "") if unread or recount is None else recount
-    target_is_compacted = target_is_compacted and not unread
     missing = copied.records - recount.records - recount.expired - gone
     # Never negative: surplus records must stay visible.
-    cleaned = max(0, missing - recount.uncleaned) if target_is_compacted else 0
-    # What has expired of it since leaves another digest, and of what was missing then only what is not below the start.
-    is_same = accepted is not None and recount.digest == accepted.digest
-    as_accepted = accepted is not None and (is_same or recount.expired > 0)
+    cleaned = max(0, missing - recount.uncleaned) if target_is_compacted and not unread else 0
+    # What has expired of it since leaves another digest.
+    as_accepted = accepted is not None and (
+        recount.digest == accepted.digest or recount.expired > 0
+    )
     left = 0
     if accepted and as_accepted and not unread:
-        lacked = copied.records - accepted.records
-        if not is_same:
-            lacked = min(lacked, accepted.missing_from(recount.log_start))
-        left = max(0, min(missing - cleaned, lacked))
+        left = _count_left(accepted, copied.records, recount, missing - cleaned)
     unknown = not copied.digest or bool(unread)
     changed = any((recount.expired, cleaned, recount.rewritten, recount.across, is_gone, unknown))
     return RangeRow(
@@ -80,7 +72,7 @@ def range_row(
         remote_topic=copied.remote_topic,
         start=copied.start,
         end=copied.end,
-        ledger=_account(copied, run, ledger_offset, backfill=backfill, reached=reached),
+        ledger=_account(entry, reached),
         recount=TargetRecords(
             target_records=recount.records,
             digest_read=recount.digest,
@@ -99,13 +91,21 @@ def range_row(
     )
 
 
-def _account(
-    copied: CopiedRange, run: str, ledger_offset: int, *, backfill: bool, reached: int
-) -> LedgerAccount:
+def _count_left(accepted: AcceptedRange, copied: int, recount: Recount, missing: int) -> int:
+    """How many of the missing records a person has decided to leave so."""
+    lacked = copied - accepted.records
+    if recount.digest != accepted.digest:
+        # Of what was missing then, only what is not below the log's start still is.
+        lacked = min(lacked, accepted.missing_from(recount.log_start))
+    return max(0, min(missing, lacked))
+
+
+def _account(entry: LedgerRange, reached: int) -> LedgerAccount:
+    copied = entry.copied
     known = +Counter({reason: copied.reasons.get(reason, 0) for reason in Reason})
     return LedgerAccount(
-        run=run,
-        ledger_offset=ledger_offset,
+        run=entry.run,
+        ledger_offset=entry.ledger_offset,
         copied=copied.records,
         digest_sent=copied.digest,
         reasons=known,
@@ -114,7 +114,7 @@ def _account(
         rewound_from=copied.rewound_from,
         adopted=copied.adopted,
         misplaced=_count_misplaced(copied) if copied.preserved else 0,
-        backfill=backfill,
+        backfill=entry.window is not None,
         unmapped=copied.records - sum(segment.records for segment in copied.segments),
         displaced=0 if copied.preserved else _count_displaced(copied, reached),
     )

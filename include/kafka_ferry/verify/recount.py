@@ -34,7 +34,7 @@ from kafka_ferry.wire import WireCluster, connect
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 
-# By so many it is found whether any of them is the flow's own.
+# Enough to find out whether any of them is the flow's own.
 _MOST_STRANGERS: Final = 10
 
 
@@ -129,7 +129,7 @@ def recount_or_reason(
     except FerryError as error:
         if error.transient:
             raise
-        return PartitionRecount((Recount(0, ""),) * len(claims), 0, unread=str(error))
+        return PartitionRecount.of_unread(len(claims), str(error))
 
 
 def recount(
@@ -150,17 +150,17 @@ def recount(
         CorruptBatch: if the target returns bytes that are not a valid batch.
         FerryError: if the partition cannot be read for a minute.
     """
-    # The log's start or leader may move while it is read: then it is read again.
-    if any(claim.preserved for claim in claims):
-        return retry(lambda: recount_by_offset(cluster, partition, claims, until))
     stretches = sorted(
         _Stretch(segment.target, segment.target + segment.records, number)
         for number, claim in enumerate(claims)
         for segment in claim.segments
     )
-    if not stretches:
-        return PartitionRecount(tuple(_Counted().result() for _ in claims), 0)
     try:
+        # The log's start or leader may move while it is read: then it is read again.
+        if any(claim.preserved for claim in claims):
+            return retry(lambda: recount_by_offset(cluster, partition, claims, until))
+        if not stretches:
+            return PartitionRecount(tuple(_Counted().result() for _ in claims), 0)
         return retry(lambda: _recount(cluster, partition, claims, stretches, until))
     except MalformedBatch as error:
         raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error

@@ -22,9 +22,8 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
-from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
+from kafka_ferry.batches import Batch, RangeDigest
 from kafka_ferry.batches.record_format.records import read_records, runs_of
-from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import RangeClaim, ReadUntil
 from kafka_ferry.verify.rows import PartitionRecount, Recount
@@ -51,16 +50,10 @@ def recount_by_offset(
     claims: Sequence[RangeClaim],
     until: ReadUntil | None = None,
 ) -> PartitionRecount:
-    """Compare a target partition with the ledger's claims, offset by offset.
-
-    Args:
-        cluster: the target.
-        partition: the partition on the target.
-        claims: the ranges, in any order.
-        until: where to stop, if not at the log's end; what lies beyond is not known then.
+    """Compare a target partition with the ledger's claims, offset by offset; arguments as of ``verify.recount``.
 
     Raises:
-        CorruptBatch: if the target returns bytes that are not a valid batch.
+        MalformedBatch: if the target returns bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
     begins = any(claim.is_first for claim in claims)
@@ -69,10 +62,7 @@ def recount_by_offset(
     # Beyond the last stable offset too: all that a consumer of either isolation level gets.
     end = log.end if until is None else min(until.end, log.end)
     batches = stored_batches(cluster, log, max(start, log.start), end, max_bytes=fetch_bytes(until))
-    try:
-        return count_by_offset(claims, log.start, batches)
-    except MalformedBatch as error:
-        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+    return count_by_offset(claims, log.start, batches)
 
 
 def count_by_offset(

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.flat import Flat
 from kafka_ferry.model.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ferry.ledger import RangeKey
 
 UNKNOWN: Final = -1
 
@@ -66,6 +69,11 @@ class PartitionRecount(NamedTuple):
     before: int = 0
     unread: str = ""
     epoch: int = -1
+
+    @classmethod
+    def of_unread(cls, ranges: int, why: str) -> PartitionRecount:
+        """The recount of a partition that could not be read, with so many ranges."""
+        return cls((Recount(0, ""),) * ranges, 0, unread=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,6 +304,11 @@ class RangeRow(Flat):
 
     def __str__(self) -> str:
         return f"{self.source} [{self.start}, {self.end})"
+
+
+def key_of(row: RangeRow) -> RangeKey:
+    """What identifies the range of a row in the ledger."""
+    return row.ledger.ledger_offset, row.topic, row.partition, row.start
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.publish.lag import find_lag
+from kafka_ferry.runs.publish.partition_lag import find_lag
 from kafka_ferry.runs.publish.prometheus import export_to_prometheus
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.state import StateFolder

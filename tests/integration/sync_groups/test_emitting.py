@@ -16,7 +16,8 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+from kafka_ferry.runs.audit.audit import Audit
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.publish.lag import lag
 from kafka_ferry.spark.session import no_spark
 from kafka_sandbox.cluster import KafkaCluster

@@ -22,7 +22,8 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.runs import job
 from kafka_ferry.runs.audit import audit as audits
-from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+from kafka_ferry.runs.audit.audit import Audit
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.audit.scheduled import ScheduledAudit
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
@@ -160,8 +161,7 @@ def test_an_audit_that_was_killed_continues_where_it_was(
 
 def mirror(flow: Flow, source: KafkaCluster, target: KafkaCluster, folder: Path) -> MirrorMaker2:
     ways = one_way(
-        *(flow.source.alias, source.bootstrap),
-        *(flow.target.alias, target.bootstrap, flow.topics),
+        *(flow.source.alias, source.bootstrap), *(flow.target.alias, target.bootstrap, flow.topics)
     )
     return MirrorMaker2(folder / "mm2", ways)
 

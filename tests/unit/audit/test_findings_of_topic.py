@@ -8,6 +8,7 @@ from kafka_ferry.audit import findings_of_topic
 from kafka_ferry.audit.comparison.findings import Differing
 from kafka_ferry.audit.findings_of_topic import elsewhere, results_in_order
 from kafka_ferry.audit.outcome import PairOutcome
+from kafka_ferry.audit.result import PairCounts
 from kafka_ferry.audit.terms import AuditPair, LogExtent
 
 WHOLE = LogExtent(0, 0, 100)
@@ -17,9 +18,7 @@ def an_outcome(partition: int, *differing: Differing, failure: str = "") -> Pair
     pair = AuditPair("orders", partition, "eu.orders", WHOLE, WHOLE)
     return PairOutcome(
         pair,
-        source_records=100,
-        target_records=100,
-        matched=100 - len(differing),
+        counts=PairCounts(100, 100, matched=100 - len(differing)),
         differing=list(differing),
         failure=failure,
     )

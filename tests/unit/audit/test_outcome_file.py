@@ -13,6 +13,7 @@ from kafka_ferry.audit.comparison.findings import Differing
 from kafka_ferry.audit.comparison.walk import WalkState
 from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.outcome_file import decode_outcome, encode_outcome
+from kafka_ferry.audit.result import PairCounts
 from kafka_ferry.audit.terms import AuditPair, LogExtent
 
 PAIR = AuditPair("orders", 3, "eu.orders", LogExtent(1, 2, 100), LogExtent(0, 0, 90, gone=True))
@@ -22,7 +23,14 @@ SOME = Entries.of([1, 5], [2**64 - 1, 7], [-1, 3])
 def outcome(**more: object) -> PairOutcome:
     state = WalkState(5, 6, 10, 11, matched=8, target_unmatched=Unmatched(SOME, np.array([0, 4])))
     differing = [Differing("altered", 1, 2, ("key", "value"), 5), Differing("doubled", -1, 9)]
-    found = PairOutcome(PAIR, state, differing=differing, missing=SOME, seconds=1.5)
+    found = PairOutcome(
+        PAIR,
+        state,
+        counts=PairCounts(9, 8, removed=1),
+        differing=differing,
+        missing=SOME,
+        seconds=1.5,
+    )
     return replace(found, **more)
 
 

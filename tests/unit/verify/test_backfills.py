@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.model import Range, TopicPartition
+from kafka_ferry.ledger import LedgerRange
+from kafka_ferry.model import Range, TopicPartition, Window
 from kafka_ferry.model.ranges import Backfill
 from kafka_ferry.verify import RangeRow, Recount, partition_rows
 from kafka_ferry.verify.backfills import backfill_rows
@@ -21,12 +22,8 @@ PLAN = Range("orders", 0, 10, 50, "id of orders", "primary.orders", 1, backfill=
 def a_row(start: int, end: int, **more: Any) -> RangeRow:
     copied = a_copied_range(start, end)
     return range_row(
-        copied,
+        LedgerRange(start, "backfill", copied, window=Window(0, 9)),
         Recount(copied.records, copied.digest),
-        run="backfill",
-        ledger_offset=start,
-        target_is_compacted=False,
-        backfill=True,
         **more,
     )
 
@@ -60,12 +57,6 @@ def test_what_an_earlier_plan_of_the_run_has_covered_is_no_gap_in_this_one() -> 
 
 def test_a_backfills_ranges_continue_no_history_of_the_flows_own() -> None:
     target = TopicPartition("primary.orders", 0)
-    own = range_row(
-        a_copied_range(50, 60),
-        Recount(10, "50-60"),
-        run="run-1",
-        ledger_offset=0,
-        target_is_compacted=False,
-    )
+    own = range_row(LedgerRange(0, "run-1", a_copied_range(50, 60)), Recount(10, "50-60"))
     (row,) = partition_rows([own, a_row(0, 10)], [], {target: 60}, {}, {})
     assert [check.name for check in PARTITIONS.checks if not check.holds(row)] == []

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.ledger import AcceptedRange, CopiedRange
+from kafka_ferry.ledger import AcceptedRange, CopiedRange, LedgerRange
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -39,7 +39,7 @@ COPIED = CopiedRange(
 
 
 def row_of(recount: Recount, *, compacted: bool = False) -> RangeRow:
-    return range_row(COPIED, recount, run="r", ledger_offset=7, target_is_compacted=compacted)
+    return range_row(LedgerRange(7, "r", COPIED), recount, target_is_compacted=compacted)
 
 
 def tile(start: int, end: int, ledger_offset: int = 0, **changes: object) -> RangeRow:
@@ -48,7 +48,8 @@ def tile(start: int, end: int, ledger_offset: int = 0, **changes: object) -> Ran
     )
     recount = Recount(end - start, "d1")
     row = range_row(
-        copied, recount, run="r", ledger_offset=ledger_offset, target_is_compacted=False
+        LedgerRange(ledger_offset, "r", copied),
+        recount,
     )
     return changed(row, **changes)
 
@@ -78,7 +79,8 @@ class TestARange:
             update={"reasons": {"lost": 7, "dead-lettered": 3}, "lost": ((100, 105), (110, 112))}
         )
         row = range_row(
-            copied, Recount(90, "d1"), run="r", ledger_offset=7, target_is_compacted=False
+            LedgerRange(7, "r", copied),
+            Recount(90, "d1"),
         )
         assert row.ledger.reasons == {"lost": 7, "dead-lettered": 3}
         assert row.ledger.other_reasons == 0
@@ -90,7 +92,7 @@ class TestARange:
         assert tile(100, 200, rewound_from=140).rewound == 40
 
     def test_of_a_topic_that_is_gone_has_nothing_to_count_and_nothing_to_compare(self) -> None:
-        row = range_row(COPIED, None, run="r", ledger_offset=7, target_is_compacted=False)
+        row = range_row(LedgerRange(7, "r", COPIED), None)
         assert (row.recount.gone, row.recount.target_records, row.recount.target_compacted) == (
             90,
             0,
@@ -102,7 +104,7 @@ class TestARange:
     def test_without_records_of_a_topic_that_is_gone_has_nothing_to_compare_either(self) -> None:
         # The digest of no batches is one all the same.
         copied = COPIED.model_copy(update={"records": 0, "reasons": {"aborted": 100}})
-        row = range_row(copied, None, run="r", ledger_offset=7, target_is_compacted=False)
+        row = range_row(LedgerRange(7, "r", copied), None)
         assert row.recount.found == row.ledger.copied == 0
         assert not row.recount.digest_comparable
 
@@ -374,7 +376,7 @@ KEPT = COPIED.model_copy(
 
 def kept_row(**changes: object) -> RangeRow:
     copied = KEPT.model_copy(update=changes)
-    return range_row(copied, Recount(90, "d1"), run="r", ledger_offset=7, target_is_compacted=False)
+    return range_row(LedgerRange(7, "r", copied), Recount(90, "d1"))
 
 
 class TestARangeWithPreservedOffsets:
@@ -415,7 +417,7 @@ class TestARangeWithPreservedOffsets:
 
     def test_compares_no_digest_where_a_batch_reaches_across_an_end(self) -> None:
         found = Recount(90, "d2", across=1)
-        row = range_row(KEPT, found, run="r", ledger_offset=7, target_is_compacted=False)
+        row = range_row(LedgerRange(7, "r", KEPT), found)
         assert not row.recount.digest_comparable
 
 
@@ -516,9 +518,7 @@ LEFT = AcceptedRange(
 def test_a_range_that_is_left_as_it_is_must_stay_so(
     recount: Recount, accepted_missing: int, is_compared: bool, holds: bool
 ) -> None:
-    row = range_row(
-        COPIED, recount, run="r", ledger_offset=7, target_is_compacted=False, accepted=LEFT
-    )
+    row = range_row(LedgerRange(7, "r", COPIED), recount, accepted=LEFT)
     assert row.recount.accepted_missing == accepted_missing
     assert row.recount.digest_comparable is is_compared
     assert (row.recount.found == row.ledger.copied) is holds

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_ferry.audit.comparison.entries import Booleans, Entries, Hashes, Integers
+from kafka_ferry.audit.comparison.entries import Entries, Hashes, Integers, all_but
 from kafka_ferry.audit.comparison.findings import Differing
 
 ByPartition = Mapping[int, Entries]
@@ -59,10 +59,10 @@ class Elsewhere:
                     )
                     taken[other].append(other_place)
                     matched.append(place)
-            elsewhere.missing[partition] = entries.at(_but(matched, len(entries)))
+            elsewhere.missing[partition] = entries.at(all_but(matched, len(entries)))
         for partition, places in taken.items():
             entries = foreign[partition]
-            elsewhere.foreign[partition] = entries.at(_but(places, len(entries)))
+            elsewhere.foreign[partition] = entries.at(all_but(places, len(entries)))
         return elsewhere
 
     @property
@@ -90,9 +90,3 @@ class Elsewhere:
 
 def _digests(parts: Iterable[Entries]) -> Hashes:
     return np.concatenate([np.empty(0, np.uint64), *(entries.digests for entries in parts)])
-
-
-def _but(places: list[int], count: int) -> Booleans:
-    left = np.ones(count, np.bool_)
-    left[np.array(places, np.int64)] = False
-    return left

@@ -16,14 +16,13 @@ import numpy as np
 from kafka_ferry.audit.comparison.entries import (
     AuditedLog,
     Booleans,
-    Hashes,
     Integers,
     RecordParts,
     Unmatched,
 )
 
 AT_ONCE: Final = 50_000
-"""So many records of a side are looked at in parts at a time, some 60 MB."""
+"""How many records of a side are looked at in parts at a time, some 60 MB."""
 _PARTS: Final = ("key", "value", "headers", "timestamp")
 # Which parts are equal, the strongest evidence first; what is not named is altered.
 _WITH_TIME: Final = (
@@ -117,10 +116,9 @@ def _alterations(
     target_parts = target.parts(all_theirs.entries.offsets[j])
     gaps = all_ours.gaps[i], all_theirs.gaps[j]
     left = _Left(np.ones(len(i), np.bool_), np.ones(len(j), np.bool_))
+    compared = _PARTS if times else _PARTS[:-1]
     results = [
-        Alteration(
-            int(i[a]), int(j[b]), tuple(_differences(source_parts, target_parts, a, b, times))
-        )
+        Alteration(int(i[a]), int(j[b]), source_parts.differences(a, target_parts, b, compared))
         for equal in (_WITH_TIME if times else _WITHOUT_TIME)
         for a, b in _pairs(source_parts, target_parts, *gaps, equal, left)
     ]
@@ -163,18 +161,5 @@ def _keys(
             identifiable |= ~parts.no_value
         usable &= identifiable
     places = np.flatnonzero(usable)
-    columns = [gaps[places].tolist(), *(_column(parts, name)[places].tolist() for name in equal)]
+    columns = [gaps[places].tolist(), *(parts.column(name)[places].tolist() for name in equal)]
     return zip(places.tolist(), zip(*columns, strict=True), strict=True)
-
-
-def _differences(
-    source_parts: RecordParts, target_parts: RecordParts, a: int, b: int, times: bool
-) -> Iterator[str]:
-    for name in _PARTS if times else _PARTS[:-1]:
-        if _column(source_parts, name)[a] != _column(target_parts, name)[b]:
-            yield name
-
-
-def _column(parts: RecordParts, name: str) -> Hashes | Integers:
-    columns = {"key": parts.keys, "value": parts.values, "headers": parts.headers}
-    return columns.get(name, parts.times)

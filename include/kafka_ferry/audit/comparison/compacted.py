@@ -24,6 +24,7 @@ from kafka_ferry.audit.comparison.entries import (
     Integers,
     RecordParts,
     Times,
+    all_but,
     chunks,
     locate_first,
     most_deleted,
@@ -33,7 +34,7 @@ from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
 from kafka_ferry.audit.comparison.keyless import KeylessRecords, compare_keyless, have_no_key
 
 MOST_KEYS: Final = 500_000
-"""So many keys of a side are held at a time, some 40 MB while they are sorted."""
+"""The most keys of a side that are held at a time, some 40 MB while they are sorted."""
 _PARTS: Final = ("value", "headers", "timestamp")
 
 
@@ -50,7 +51,7 @@ class KeysCompared:
         source_records: records of the source's log.
         target_records: records of the target's.
         keys: keys with a latest record on either side, tombstones included.
-        matched: of them, those whose latest record is the same; and records without a key that are.
+        matched: keys whose latest record is the same on both sides; and records without a key that are.
         superseded: records that a later one of the same key has replaced, on either side; not compared.
         pending: keys whose latest record is too recent to be called missing.
         differing: latest records that differ.
@@ -145,7 +146,7 @@ def _compare_some(
     _, i, j = np.intersect1d(ours.keys, theirs.keys, assume_unique=True, return_indices=True)
     same = ours.digests[i] == theirs.digests[j]
     result.matched += int(same.sum())
-    lone, strange = _but(ours, i), _but(theirs, j)
+    lone, strange = ours.at(all_but(i, len(ours))), theirs.at(all_but(j, len(theirs)))
     # A tombstone may be gone on either side.
     result.matched += int(lone.tombstones.sum() + strange.tombstones.sum())
     _add_missing(result, lone.at(~lone.tombstones), target, recent)
@@ -215,9 +216,10 @@ def _judge(
     is_earlier, _ = locate_first(chunks(source, source.since), theirs.digests)
     source_parts, target_parts = _parts(source, ours.offsets), _parts(target, theirs.offsets)
     may_come = ours.have_time_in(recent)
+    compared = _PARTS if times else _PARTS[:-1]
     for place in range(len(ours)):
         offsets = int(ours.offsets[place]), int(theirs.offsets[place])
-        what = _differences(source_parts, target_parts, place, times)
+        what = source_parts.differences(place, target_parts, place, compared)
         shares = "timestamp" not in what or (
             "value" not in what and not source_parts.no_value[place]
         )
@@ -235,29 +237,7 @@ def _judge(
 def _parts(log: AuditedLog, offsets: Integers) -> RecordParts:
     """The parts of records in the order of ``offsets``, which are in any."""
     order = np.argsort(offsets)
-    back = np.argsort(order)
-    parts = log.parts(offsets[order])
-    return RecordParts(
-        parts.offsets[back],
-        parts.keys[back],
-        parts.values[back],
-        parts.headers[back],
-        parts.times[back],
-        parts.no_key[back],
-        parts.no_value[back],
-    )
-
-
-def _differences(
-    source_parts: RecordParts, target_parts: RecordParts, place: int, times: bool
-) -> tuple[str, ...]:
-    columns = (
-        (source_parts.values, target_parts.values),
-        (source_parts.headers, target_parts.headers),
-        (source_parts.times, target_parts.times),
-    )
-    compared = zip(_PARTS if times else _PARTS[:-1], columns, strict=False)
-    return tuple(part for part, (ours, theirs) in compared if ours[place] != theirs[place])
+    return log.parts(offsets[order]).at(np.argsort(order))
 
 
 def _before(entries: Entries, log: AuditedLog) -> Booleans:
@@ -267,12 +247,6 @@ def _before(entries: Entries, log: AuditedLog) -> Booleans:
         return np.full(len(entries), log.lost_head)
     is_before: Booleans = entries.times < first.times[0]
     return is_before
-
-
-def _but(entries: Entries, places: Integers) -> Entries:
-    left = np.ones(len(entries), np.bool_)
-    left[places] = False
-    return entries.at(left)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ Times = tuple[int, int]
 """Timestamps ``[since, until)``, in milliseconds since 1970."""
 
 CHUNK: Final = 65_536
-"""So many records are asked of a cursor at a time where all of them are read."""
+"""How many records a cursor is asked for at a time where all of them are read."""
 # Odd, and this process's own.
 _SPREAD: Final = np.uint64(secrets.randbits(63) << 1 | 1)
 _HALF: Final = np.uint64(32)
@@ -122,6 +122,23 @@ class RecordParts:
     no_key: Booleans
     no_value: Booleans
 
+    def at(self, places: Integers) -> RecordParts:
+        """Some of them, or all in another order, by their places."""
+        return RecordParts(*(getattr(self, column.name)[places] for column in fields(self)))
+
+    def column(self, part: str) -> Hashes | Integers:
+        """What is compared of a part: ``key``, ``value``, ``headers`` or ``timestamp``."""
+        columns = {"key": self.keys, "value": self.values, "headers": self.headers}
+        return columns.get(part, self.times)
+
+    def differences(
+        self, place: int, other: RecordParts, other_place: int, parts: Iterable[str]
+    ) -> tuple[str, ...]:
+        """Which of ``parts`` differ between a record and one of another log."""
+        return tuple(
+            part for part in parts if self.column(part)[place] != other.column(part)[other_place]
+        )
+
 
 class LogCursor(Protocol):
     """Reads a log forwards."""
@@ -134,14 +151,7 @@ class LogCursor(Protocol):
 
 
 class AuditedLog(Protocol):
-    """A partition's log, as one side of a comparison.
-
-    Attributes:
-        since: the first offset that is looked at.
-        end: the offset after the last one that is looked at.
-        lost_head: whether the log may have held records before ``since`` that belong to the comparison and
-            were deleted, by retention or DeleteRecords.
-    """
+    """A partition's log, as one side of a comparison."""
 
     @property
     def since(self) -> int:
@@ -153,7 +163,7 @@ class AuditedLog(Protocol):
 
     @property
     def lost_head(self) -> bool:
-        """Whether the log may have lost records that belong to the comparison before its start."""
+        """Whether retention or DeleteRecords may have taken records before ``since`` that belong to the comparison."""
 
     def cursor(self, at: int, *, keys: bool = False) -> LogCursor:
         """Reads from the offset ``at`` to the end."""
@@ -207,6 +217,13 @@ class Unmatched:
     def at(self, which: Booleans | Integers) -> Unmatched:
         """Some of them, by a mask or their places."""
         return Unmatched(self.entries.at(which), self.gaps[which])
+
+
+def all_but(places: Integers | list[int], count: int) -> Booleans:
+    """A mask of ``count`` records without those at ``places``."""
+    left = np.ones(count, np.bool_)
+    left[np.asarray(places, np.int64)] = False
+    return left
 
 
 def locate_first(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Integers]:

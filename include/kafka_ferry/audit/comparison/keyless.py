@@ -1,4 +1,4 @@
-"""Compares records without a key in topics of which the target's alone is compacted. Pure.
+"""Compares records without a key where the target's topic alone is compacted. Pure.
 
 No later record replaces them: each is compared by its content. The target's cleaner removes them all the same, and
 the copy lacks them then. Where the source compacts the topic too, its cleaner removes them in its own time: what
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_ferry.audit.comparison.entries import Booleans, Entries, Integers
+from kafka_ferry.audit.comparison.entries import Booleans, Entries, Integers, all_but
 from kafka_ferry.groups.alignment.record_digests import NO_KEY
 
 
@@ -53,10 +53,10 @@ class KeylessCompared:
 
     Attributes:
         matched: how many are the same on both sides.
-        missing: of the source's records, those of which the target has fewer.
-        more: of the target's, those of which the source has fewer, though it has some.
+        missing: the source's records that the target has less often.
+        more: the target's records that the source has too, but less often.
         origins: where on the source the last one like each of ``more`` is.
-        foreign: of the target's, those of which the source has none.
+        foreign: the target's records that the source does not have.
     """
 
     matched: int
@@ -72,14 +72,11 @@ def compare_keyless(ours: KeylessRecords, theirs: KeylessRecords) -> KeylessComp
         ours.entries.digests, theirs.entries.digests, assume_unique=True, return_indices=True
     )
     our_counts, their_counts = ours.counts[i], theirs.counts[j]
-    lacking = np.ones(len(ours), np.bool_)
-    lacking[i[our_counts <= their_counts]] = False
-    strange = np.ones(len(theirs), np.bool_)
-    strange[j] = False
+    lacking = all_but(i[our_counts <= their_counts], len(ours))
     return KeylessCompared(
         matched=int(np.minimum(our_counts, their_counts).sum()),
         missing=ours.entries.at(lacking),
         more=theirs.entries.at(j[their_counts > our_counts]),
         origins=ours.entries.offsets[i[their_counts > our_counts]],
-        foreign=theirs.entries.at(strange),
+        foreign=theirs.entries.at(all_but(j, len(theirs))),
     )

@@ -25,6 +25,7 @@ from kafka_ferry.audit.comparison.entries import (
     Integers,
     Times,
     Unmatched,
+    all_but,
     chunks,
     locate_first,
     most_deleted,
@@ -93,8 +94,8 @@ def judge_unmatched(
     for i, j, what in paired:
         offsets = int(ours.entries.offsets[i]), int(theirs.entries.offsets[j])
         differing.append(Differing("altered", *offsets, what))
-    ours = ours.at(_all_but([pair.source for pair in paired], len(ours)))
-    theirs = theirs.at(_all_but([pair.target for pair in paired], len(theirs)))
+    ours = ours.at(all_but([pair.source for pair in paired], len(ours)))
+    theirs = theirs.at(all_but([pair.target for pair in paired], len(theirs)))
     is_pending = _is_pending(ours, state, recent)
     return Judged(
         differing,
@@ -146,12 +147,12 @@ def _pair_moves(ours: Unmatched, theirs: Unmatched) -> _Moved:
     i, j = i[order], j[order]
     near = ours.gaps[i] == theirs.gaps[j]
     in_order = np.flatnonzero(near)[longest_ascending(j[near])]
-    is_reordered = _all_but(in_order, len(i))
+    is_reordered = all_but(in_order, len(i))
     return _Moved(
         i[is_reordered],
         j[is_reordered],
-        _all_but(i, len(ours)),
-        _all_but(j, len(theirs)),
+        all_but(i, len(ours)),
+        all_but(j, len(theirs)),
         len(in_order),
     )
 
@@ -198,9 +199,3 @@ def _find_doubles(
 def _is_pending(ours: Unmatched, state: WalkState, recent: Times | None) -> Booleans:
     is_last: Booleans = ours.gaps == state.passed
     return is_last & ours.entries.have_time_in(recent)
-
-
-def _all_but(places: Integers | list[int], count: int) -> Booleans:
-    left = np.ones(count, np.bool_)
-    left[np.asarray(places, np.int64)] = False
-    return left

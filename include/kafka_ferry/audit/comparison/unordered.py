@@ -23,6 +23,7 @@ from kafka_ferry.audit.comparison.entries import (
     Booleans,
     Hashes,
     Integers,
+    all_but,
     chunks,
     most_deleted,
     share_of,
@@ -30,7 +31,7 @@ from kafka_ferry.audit.comparison.entries import (
 from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing, FindingKind
 
 AT_ONCE: Final = 500_000
-"""So many records of both sides are compared at a time."""
+"""How many records of both sides are compared at a time."""
 MOST_LISTED: Final = 200_000
 _MOST_FILES: Final = 256
 _NEVER: Final = 2**63 - 1
@@ -147,7 +148,7 @@ def compare_unordered(
         sources: the source's logs, by partition.
         targets: the target's.
         records: about how many records there are on both sides together.
-        at_once: so many of them are compared at a time.
+        at_once: how many of them are compared at a time.
 
     Raises:
         OSError: if the temporary files cannot be written.
@@ -218,12 +219,12 @@ def _compare(ours: Rows, theirs: Rows, result: Unordered) -> tuple[Rows, Rows]:
     i, j = _same(ours, theirs, by_partition=True)
     for partition, count in zip(*np.unique(ours["partition"][i], return_counts=True), strict=True):
         result[int(partition)].matched += int(count)
-    left, strange = ours[_but(i, len(ours))], theirs[_but(j, len(theirs))]
+    left, strange = ours[all_but(i, len(ours))], theirs[all_but(j, len(theirs))]
     i, j = _same(left, strange, by_partition=False)
     for here, other in zip(left[i].tolist(), strange[j].tolist(), strict=True):
         moved = Differing("altered", here[1], other[1], ("partition",), other[2])
         result.add(here[2], moved)
-    left, strange = left[_but(i, len(left))], strange[_but(j, len(strange))]
+    left, strange = left[all_but(i, len(left))], strange[all_but(j, len(strange))]
     is_double, origins = _origins(ours, strange)
     for record, origin in zip(strange[is_double].tolist(), origins, strict=True):
         result.add(origin[2], Differing("doubled", origin[1], record[1], (), record[2]))
@@ -259,9 +260,3 @@ def _origins(ours: Rows, theirs: Rows) -> tuple[Booleans, Iterator[Any]]:
     places = np.minimum(np.searchsorted(digests, theirs["digest"]), len(digests) - 1)
     is_double: Booleans = digests[places] == theirs["digest"]
     return is_double, iter(ours[first[places[is_double]]].tolist())
-
-
-def _but(places: Integers, count: int) -> Booleans:
-    left = np.ones(count, np.bool_)
-    left[places] = False
-    return left

@@ -34,12 +34,12 @@ from kafka_ferry.audit.comparison.entries import (
 BLOCK: Final = 10_000
 """Source records to a block."""
 MOST_UNMATCHED: Final = 500_000
-"""So many records of a side are kept for a second look, some 16 MB."""
+"""The most records of a side that are kept for a second look, some 16 MB."""
 MOST_AHEAD: Final = 262_144
-"""So many records of each side are searched for the place where both are the same again."""
+"""The most records of each side that are searched for the place where both are the same again."""
 _FIRST_AHEAD: Final = 4_096
 _GROWTH: Final = 8
-# Of source records before the first one on the target so many are kept; the target has most likely deleted them.
+# The most source records before the first one on the target that are kept: the target has most likely deleted them.
 _MOST_OF_HEAD: Final = 100_000
 # A window in which fewer records match may hide a better one further on.
 _ENOUGH: Final = 0.25
@@ -95,10 +95,10 @@ class LogWalk:
         source: the source's log.
         target: the target's log.
         state: where it stands; it is changed.
-        one_in: of so many blocks the content of one is compared, the others are counted only.
+        one_in: one block in this many is compared by its content, the others are counted only.
         by_time: whether timestamps are the same on both sides, so that they show which side is ahead.
         block: source records to a block.
-        most: of so many unmatched records of a side on, the walk gives up.
+        most: with more unmatched records of a side than this, the walk gives up.
         most_ahead: the largest window.
     """
 

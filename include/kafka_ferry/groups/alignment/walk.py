@@ -15,7 +15,7 @@ from kafka_ferry.groups.alignment.record_digests import (
     newest_of_keys,
 )
 
-# Of identical records, so many candidates are tried.
+# The most candidates that are tried where records are identical.
 _PLACES: Final = 1_000
 _AT_ONCE: Final = 65_536
 
@@ -301,7 +301,7 @@ class Walk:
         """Check that the source may no longer have records of the target that are the newest of their keys there.
 
         Args:
-            unmatched: those of whose keys the source has none that the target should have by then.
+            unmatched: records whose keys the source does not have, as far as the target should have them by then.
 
         Raises:
             Misaligned: compaction would have removed their tombstones last.

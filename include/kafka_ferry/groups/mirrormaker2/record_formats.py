@@ -27,6 +27,7 @@ _MAX_STRING: Final = 2**15 - 1
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
+_OFFSETS: Final = struct.Struct(">qq")
 
 
 class MalformedRecord(ValueError):
@@ -49,11 +50,11 @@ class OffsetSync:
 
     def key(self) -> bytes:
         """The record's key."""
-        return _string(self.source.topic) + _INT32.pack(self.source.partition)
+        return _partition(self.source)
 
     def value(self) -> bytes:
         """The record's value."""
-        return _INT64.pack(self.upstream) + _INT64.pack(self.downstream)
+        return _OFFSETS.pack(self.upstream, self.downstream)
 
     @classmethod
     def read(cls, key: bytes, value: bytes) -> Self:
@@ -62,9 +63,7 @@ class OffsetSync:
         Raises:
             MalformedRecord: if it is not one.
         """
-        fields = _Fields(key)
-        source = TopicPartition(fields.string(), fields.int32())
-        fields = _Fields(value)
+        source, fields = _Fields(key).partition(), _Fields(value)
         return cls(source, fields.int64(), fields.int64())
 
 
@@ -88,12 +87,11 @@ class Checkpoint:
 
     def key(self) -> bytes:
         """The record's key."""
-        topic, partition = self.target.topic, self.target.partition
-        return _string(self.group) + _string(topic) + _INT32.pack(partition)
+        return _string(self.group) + _partition(self.target)
 
     def value(self) -> bytes:
         """The record's value."""
-        offsets = _INT64.pack(self.upstream) + _INT64.pack(self.downstream)
+        offsets = _OFFSETS.pack(self.upstream, self.downstream)
         return _INT16.pack(VERSION) + offsets + _string(self.metadata)
 
     @classmethod
@@ -104,7 +102,7 @@ class Checkpoint:
             MalformedRecord: if it is not one.
         """
         fields = _Fields(key)
-        group, target = fields.string(), TopicPartition(fields.string(), fields.int32())
+        group, target = fields.string(), fields.partition()
         fields = _Fields(value)
         fields.version()
         return cls(group, target, fields.int64(), fields.int64(), fields.string())
@@ -157,8 +155,8 @@ class _Fields:
         if version != VERSION:
             raise MalformedRecord(f"version {version}, where {VERSION} can be read")
 
-    def int32(self) -> int:
-        return self._number(_INT32)
+    def partition(self) -> TopicPartition:
+        return TopicPartition(self.string(), self._number(_INT32))
 
     def int64(self) -> int:
         return self._number(_INT64)
@@ -180,6 +178,10 @@ class _Fields:
         (number,) = kind.unpack_from(self._data, self._at)
         self._at += kind.size
         return int(number)
+
+
+def _partition(partition: TopicPartition) -> bytes:
+    return _string(partition.topic) + _INT32.pack(partition.partition)
 
 
 def _string(text: str) -> bytes:

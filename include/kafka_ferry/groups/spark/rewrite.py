@@ -61,7 +61,7 @@ class Rewritten:
         return {p.source.topic: p.target.topic for p in self.placed if p.target}
 
 
-def rewritten(checkpoint: SparkCheckpoint, place: Place, *, clamp: bool = False) -> Rewritten:
+def rewrite(checkpoint: SparkCheckpoint, place: Place, *, clamp: bool = False) -> Rewritten:
     """The checkpoint for the target.
 
     Args:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_ferry.audit.compare import PairComparison
@@ -26,6 +26,7 @@ from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.runs.audit.folder import AuditFolder, audits_of, forget_old, unfinished_audit
 from kafka_ferry.runs.audit.output import write_outputs
 from kafka_ferry.runs.audit.plan import AuditPlan, planned_audit
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.audit.topics import audited_topics
 from kafka_ferry.runs.provenance.appended import count_appended
 from kafka_ferry.runs.state.run_context import RunContext
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SMALL: Final = 1_000_000
-"""So many offsets of both sides together are compared sooner than Spark starts."""
+"""Up to this many offsets, of both sides together, are compared sooner than Spark starts."""
 # Foreign records of a topic beyond this number are not looked for in other partitions.
 _MOST_LOCATED: Final = 200_000
 _NAMES_SHOWN: Final = 10
@@ -66,27 +67,6 @@ class Comparison(Protocol):
 
     def without_order(self, topics: Sequence[Sequence[AuditPair]]) -> list[Unordered]:
         """Compare topics, each with all of its pairs, without order."""
-
-
-@dataclass(frozen=True)
-class AuditRequest:
-    """What is to be audited.
-
-    Attributes:
-        terms: what is compared, and how.
-        topics: only these topics of the flow, names or Java regular expressions; all where there are none.
-        names: topics of the target by topics of the source, instead of the replication policy.
-        lag_ms: how far the mirror may be behind; 0 for not at all.
-        paired_only: whether topics that the target does not have are passed over.
-        run: of what it is an audit, if only one of the same is to continue it.
-    """
-
-    terms: AuditTerms = field(default_factory=AuditTerms)
-    topics: tuple[str, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    lag_ms: int = 0
-    paired_only: bool = False
-    run: str = ""
 
 
 class Audit:
@@ -117,17 +97,10 @@ class Audit:
         """
         flow, request = self.flow, self.request
         source, target = ClusterControl(flow.source), ClusterControl(flow.target)
-        topics = audited_topics(
-            *(flow, source, target),
-            patterns=request.topics,
-            names=request.names,
-            paired_only=request.paired_only,
-        )
+        topics = audited_topics(flow, source, target, request)
         self._tell_lone(topics.without_counterpart)
         self._tell_left_out(topics.left_out)
-        planned = planned_audit(
-            *(flow, source, target, topics, request.terms), request.lag_ms, request.run
-        )
+        planned = planned_audit(flow, source, target, topics, request)
         audits = audits_of(flow)
         interrupted = unfinished_audit(audits, planned.key)
         earlier = interrupted.plan() if interrupted else None
@@ -142,12 +115,9 @@ class Audit:
 
     def _tell_lone(self, topics: Sequence[str]) -> None:
         if topics:
-            some = ", ".join(topics[:_NAMES_SHOWN]) + (
-                ", ..." if len(topics) > _NAMES_SHOWN else ""
-            )
             self.notes.append(
                 f"{len(topics):,} topics of {self.flow.source.alias} have no counterpart on "
-                f"{self.flow.target.alias} and are not compared: {some}"
+                f"{self.flow.target.alias} and are not compared: {_some(topics)}"
             )
 
     def _tell_left_out(self, topics: Sequence[Skipped]) -> None:
@@ -155,8 +125,9 @@ class Audit:
         for left_out in topics:
             reasons[left_out.reason].append(left_out.topic)
         for reason, names in reasons.items():
-            some = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
-            self.notes.append(f"Not compared, since the flow does not copy it: {some}: {reason}")
+            self.notes.append(
+                f"Not compared, since the flow does not copy it: {_some(names)}: {reason}"
+            )
 
     @property
     def folder(self) -> AuditFolder:
@@ -260,6 +231,10 @@ class _Here:
 
     def without_order(self, topics: Sequence[Sequence[AuditPair]]) -> list[Unordered]:
         return [self.comparison.without_order(pairs) for pairs in topics]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
 
 
 def _is_done(outcome: PairOutcome) -> bool:

@@ -10,11 +10,10 @@ from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.outcome_file import decode_outcome, encode_outcome
 from kafka_ferry.audit.result import AuditReport
 from kafka_ferry.audit.terms import AuditPair
-from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.audit.plan import AuditPlan
-from kafka_ferry.runs.state.cleanup import DAY_MS, outdated_runs, run_files
+from kafka_ferry.runs.state.cleanup import delete_outdated
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.state import StateFolder
 
@@ -28,11 +27,7 @@ _PAIRS: Final = "pairs"
 
 
 class AuditFolder:
-    """The files of one audit.
-
-    Args:
-        files: the folder.
-    """
+    """The files of one audit."""
 
     def __init__(self, files: StateFolder) -> None:
         self.files = files
@@ -96,13 +91,8 @@ def forget_old(flow: Flow) -> None:
 
     What cannot be deleted is logged and fails nothing: the next audit tries again.
     """
-    audits = audits_of(flow)
-    days, many = flow.reports_keep_days, flow.reports_keep_runs
     try:
-        files_by_run = run_files(audits.changes(), last=REPORT_DATA)
-        before = None if days < 0 else now_ms() - days * DAY_MS
-        for name in outdated_runs(files_by_run, before=before, keep=None if many < 0 else many):
-            audits.delete_folder(name)
+        delete_outdated(flow, audits_of(flow), REPORT_DATA)
     except OSError as error:
         log.warning("Old audits of %s could not be deleted: %s", flow.name, error)
 

@@ -18,6 +18,7 @@ from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.retry import retry
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.audit.topics import AuditedTopics
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.times import offsets_at
@@ -65,9 +66,7 @@ def planned_audit(
     source: ClusterControl,
     target: ClusterControl,
     topics: AuditedTopics,
-    terms: AuditTerms,
-    lag_ms: int,
-    run: str,
+    request: AuditRequest,
 ) -> AuditPlan:
     """Read the ends of both clusters' logs.
 
@@ -79,13 +78,12 @@ def planned_audit(
         source: the source.
         target: the target.
         topics: the topics.
-        terms: what is compared; ``recent`` is added.
-        lag_ms: how far the mirror may be behind; 0 for not at all.
-        run: as in ``AuditRequest``.
+        request: what is asked for.
 
     Raises:
         FerryError: a cluster cannot be read.
     """
+    terms, lag_ms = request.terms, request.lag_ms
     ids = source.cluster_id(), target.cluster_id()
     chosen, skipped = _fit(topics, terms)
     theirs, unread = _extents(flow.target, target, [pair[1] for pair in chosen], terms)
@@ -101,7 +99,7 @@ def planned_audit(
     recent = (began_at - lag_ms, began_at + lag_ms) if lag_ms else None
     return AuditPlan(
         audit=run_id_now("audit"),
-        key=_key([*ids, run], topics, terms, lag_ms),
+        key=_key([*ids, request.run], topics, terms, lag_ms),
         source_cluster_id=ids[0],
         target_cluster_id=ids[1],
         began_at=began_at,

@@ -11,7 +11,8 @@ from kafka_ferry.audit.result import AuditReport
 from kafka_ferry.audit.terms import AuditTerms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, VerificationFailed
-from kafka_ferry.runs.audit.audit import SMALL, Audit, AuditRequest
+from kafka_ferry.runs.audit.audit import SMALL, Audit
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.spark.session import SparkSource

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from kafka_ferry.audit.result import SkippedTopic
@@ -14,6 +14,7 @@ from kafka_ferry.model import RunOptions, Topic
 from kafka_ferry.model.remarks import Skipped
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.topics.topic_filter import Selection
+from kafka_ferry.runs.audit.request import AuditRequest
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
@@ -40,10 +41,7 @@ def audited_topics(
     flow: Flow,
     source: ClusterControl,
     target: ClusterControl,
-    *,
-    patterns: Collection[str] = (),
-    names: Mapping[str, str] | None = None,
-    paired_only: bool = False,
+    request: AuditRequest,
 ) -> AuditedTopics:
     """Which topics are compared, and with which.
 
@@ -51,17 +49,13 @@ def audited_topics(
         flow: whose filter chooses the source's topics, and whose policy names them on the target.
         source: the source.
         target: the target.
-        patterns: only these of them, names or Java regular expressions; all where there are none.
-        names: topics of the target by topics of the source, instead of the policy; without ``patterns``
-            only these are compared.
-        paired_only: whether a topic that the policy pairs with none of the target's is passed over, rather
-            than told as one that cannot be compared.
+        request: what is asked for; without its ``topics``, those in its ``names`` alone are compared.
 
     Raises:
         ConfigError: a pattern is not valid.
         FerryError: no topic is left, or a cluster cannot be read.
     """
-    mapped = dict(names or {})
+    patterns, mapped = request.topics, request.names
     by_policy = None if mapped and not patterns else _by_policy(flow, source, target, patterns)
     chosen = {**(by_policy.names if by_policy else {}), **mapped}
     if not chosen:
@@ -81,7 +75,7 @@ def audited_topics(
             audited.skipped.append(SkippedTopic(name, remote, str(error)))
         elif name in ours and remote in theirs:
             audited.pairs.append((ours[name], theirs[remote]))
-        elif paired_only and name not in mapped:
+        elif request.paired_only and name not in mapped:
             audited.without_counterpart.append(name)
         else:
             alias, lacking = (target.alias, remote) if name in ours else (source.alias, name)

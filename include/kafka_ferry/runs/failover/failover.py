@@ -7,7 +7,6 @@ Every step may be repeated; no offset is ever moved backwards.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -29,7 +28,7 @@ from kafka_ferry.groups.outlook import (
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.model.groups import unused_patterns
+from kafka_ferry.model.groups import Group, unused_patterns
 from kafka_ferry.plan.removals import may_remove
 from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.failover.last_known import (
@@ -39,11 +38,12 @@ from kafka_ferry.runs.failover.last_known import (
     translate_known,
 )
 from kafka_ferry.runs.provenance.diverged_epochs import diverged_epochs
-from kafka_ferry.runs.provenance.log_ends import hidden_ends
+from kafka_ferry.runs.provenance.log_ends import hidden_ends, look_again
 from kafka_ferry.runs.publish.lag import last_complete
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
+from kafka_ferry.runs.sync_groups.group_states import states_and_offsets
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_ferry.runs.sync_topics.retire import other_flows_into
 from kafka_ferry.wire import WireCluster, connect
@@ -218,33 +218,25 @@ def outlook(
     """
     names = [move.group.name for move in moves.groups]
     with GroupControl(flow.target) as target:
-        states = target.describe(names)
-        known = [state for state in states.values() if not isinstance(state, FerryError)]
-        committed = target.committed_offsets([state for state in known if state.state != "Dead"])
-    unknown = [
-        error for error in (*states.values(), *committed.values()) if isinstance(error, FerryError)
-    ]
+        states, committed = states_and_offsets(target, names)
     topics = {one.target.topic for _, one in moves.partitions() if one.target}
     control = ClusterControl(flow.target)
     readable, _ = control.readable_topics(topics)
     wait_s = flow.partition_wait_ms / 1000
     logs = control.log_bounds(readable.values(), "read_uncommitted", wait_s=wait_s)
     hidden = _still_hidden(flow, control, ledger, readable.values())
-    groups = []
-    for move in moves.groups:
-        state, offsets = states[move.group.name], committed.get(move.group.name, {})
-        groups.append(
-            outlook_of(
-                move,
-                None if isinstance(state, FerryError) else state,
-                {} if isinstance(offsets, FerryError) else offsets,
-                copied_to,
-                logs,
-                is_done=is_done,
-                goes_to=flow.target.alias,
-                hidden=hidden,
-            )
+    known = {name: it for name, it in states.items() if isinstance(it, Group)}
+    offsets = {name: it for name, it in committed.items() if not isinstance(it, FerryError)}
+    groups = [
+        outlook_of(
+            *(move, known.get(move.group.name), offsets.get(move.group.name, {}), copied_to, logs),
+            is_done=is_done,
+            goes_to=flow.target.alias,
+            hidden=hidden,
         )
+        for move in moves.groups
+    ]
+    unknown = [it for it in (*states.values(), *committed.values()) if isinstance(it, FerryError)]
     return Outlook(
         flow=flow.name,
         run=run,
@@ -262,13 +254,11 @@ def _still_hidden(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, topics: Collection[Topic]
 ) -> frozenset[TopicPartition]:
     """The *target* partitions that hide copied records for longer than a transaction's end takes."""
-    hidden = hidden_ends(flow, target, ledger, topics)
-    for pause_s in _PAUSES_S:
-        if not hidden:
-            break
-        time.sleep(pause_s)
-        hidden &= hidden_ends(flow, target, ledger, topics)
-    return hidden
+
+    def look(known: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        return known & hidden_ends(flow, target, ledger, topics)
+
+    return look_again(hidden_ends(flow, target, ledger, topics), look, _PAUSES_S)
 
 
 def _why_silent(flow: Flow) -> str:

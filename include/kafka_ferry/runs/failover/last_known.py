@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.clock import moment_text, now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, lost_since
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove, lost_since, together
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.removals import first_of
@@ -49,7 +49,7 @@ def add_lost_offsets(
     for move in lost_since(seen_groups(flow), replace(moves, at=now_ms())):
         name = move.group.name
         if name in only if only else wanted.matches(name):
-            gone[name] = _together(gone.get(name), move)
+            gone[name] = together(gone.get(name), move)
     lost = tuple(move for name, move in gone.items() if name in now)
     known = translate_known(flow, ledger, GroupMoves(0, lost)) if lost else GroupMoves(0)
     topics = {one.target.topic for _, one in known.partitions() if one.target}
@@ -61,7 +61,7 @@ def add_lost_offsets(
             if one.target and one.target.topic in existing
         ]
         name = move.group.name
-        now[name] = _together(now[name], replace(move, partitions=tuple(held)))
+        now[name] = together(now[name], replace(move, partitions=tuple(held)))
     notes = moves.notes
     if not_moved := sorted(gone.keys() - now.keys()):
         notes += (
@@ -69,14 +69,6 @@ def add_lost_offsets(
             "With `--source-down --group NAME` one is moved as it was seen.",
         )
     return replace(moves, groups=tuple(now[name] for name in sorted(now)), notes=notes)
-
-
-def _together(first: GroupMove | None, more: GroupMove) -> GroupMove:
-    """A group with the partitions of both."""
-    if first is None:
-        return more
-    partitions = sorted((*first.partitions, *more.partitions), key=lambda one: one.source)
-    return replace(first, partitions=tuple(partitions))
 
 
 def _hold(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
@@ -91,10 +83,7 @@ def _hold(flow: Flow, one: PartitionMove, move: GroupMove) -> PartitionMove:
 def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) -> GroupMoves:
     """The groups as the newest run that read them found them, and others as the ledger has them.
 
-    Args:
-        flow: the flow.
-        ledger: its ledger, projected.
-        only: names of groups; all that the flow chooses where empty.
+    Arguments are as of ``add_lost_offsets``.
 
     Returns:
         The groups as they were then, each with the time; without a time where only the ledger has
@@ -109,7 +98,7 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
     for move in last.gone:
         name = move.group.name
         if name in by_name or name in only:
-            by_name[name] = _together(by_name.get(name), move)
+            by_name[name] = together(by_name.get(name), move)
     by_name |= _from_ledger(ledger, flow.target, by_name.keys())
     wanted = flow.group_filter
     chosen = [

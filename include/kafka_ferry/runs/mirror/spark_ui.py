@@ -47,14 +47,7 @@ class SparkApplication(AsJson):
 
 
 def note_application(flow: Flow, run: str, part: StepPart, session: SparkSession) -> None:
-    """Store which application runs a step, for links to it.
-
-    Args:
-        flow: the flow.
-        run: the run's id.
-        part: the step or shard.
-        session: the application's session.
-    """
+    """Store which application runs a step, for links to it."""
     context = session.sparkContext
     history = str(session.conf.get(HISTORY_URL, "") or "")
     application = SparkApplication(str(context.applicationId), context.uiWebUrl or "", history)

@@ -16,11 +16,13 @@ from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, spans_into
 from kafka_ferry.ledger.queries.copied_topics import backfilled_ids
 from kafka_ferry.model import Plan, TopicPartition
 from kafka_ferry.plan import selection_of
-from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
+from kafka_ferry.plan.backfill.make_plan import plan_backfill
 from kafka_ferry.plan.backfill.separate_topic import places_of, separate_topic
+from kafka_ferry.plan.backfill.topic_backfill import WindowFacts
 from kafka_ferry.plan.backfill.windows import Accounted, settled_spans
-from kafka_ferry.runs.plan.discover import discover, foreign_records
+from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.plan.first_starts import first_offsets
+from kafka_ferry.runs.plan.remote_records import foreign_records
 from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def _facts(
     known = backfilled_ids(ledger, separate) if state.positions.ledger_end else frozenset()
     target = ClusterControl(flow.target)
     strange = [topic for topic in separate.values() if topic.topic_id not in known]
+    foreign, unreadable = foreign_records(flow, target, strange)
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
@@ -74,7 +77,7 @@ def _facts(
             selection_of(flow, state).names,
         ),
         separate=separate,
-        foreign=foreign_records(flow, target, strange),
+        foreign=foreign | unreadable.keys(),
         mismatched=frozenset(
             tp.topic for tp in log_mismatches(flow, target, ledger, separate.values())
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from kafka_ferry.config import Flow
@@ -31,18 +30,19 @@ from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.plan.topics.emitted_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.plan.topics.missing import named_topics
-from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.diverged import diverged_logs
 from kafka_ferry.runs.plan.first_copied import confirm
 from kafka_ferry.runs.plan.first_starts import start_epochs, topic_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
+from kafka_ferry.runs.plan.remote_records import foreign_records, hidden_copies
 from kafka_ferry.runs.plan.tiered_storage import untiered_topics
 from kafka_ferry.runs.provenance.heartbeats import heartbeat_topics
 from kafka_ferry.runs.provenance.log_ends import hidden_ends
-from kafka_ferry.runs.provenance.log_mismatches import beyond_source, log_mismatches
+from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
+from kafka_ferry.runs.provenance.preserved_ends import beyond_source
 from kafka_ferry.runs.provenance.rival_flows import with_rivals
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream
 from kafka_ferry.runs.state.known_positions import known_positions, without_position
@@ -50,7 +50,6 @@ from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.held_back import read_held_back
-from kafka_ferry.wire.partitions.scan import holds_records
 
 _LONGEST_CLUSTER_ID: Final = 100
 
@@ -248,20 +247,9 @@ def _with_remote_topics(
         refused.pop(name, None)
         if (topic := remote_topics.pop(name, None)) and (why := expiry_of_ledger(topic)):
             state = replace(state, unknown=(*state.unknown, why))
-    # In a topic with preserved offsets, the writer checks the records.
-    kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
-    # Until the source had heartbeats, the flow may have written its own where they go.
-    own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
-    own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
-    topics = [
-        remote_topics[name]
-        for name in remote_names.values()
-        if name in remote_topics
-        and name not in own
-        and (name, remote_topics[name].topic_id) not in kept
-    ]
+    topics = _topics_to_read(flow, state, remote_names, remote_topics)
     positions = state.positions
-    foreign, unreadable = _foreign(flow, target, without_position(topics, positions.known))
+    foreign, unreadable = foreign_records(flow, target, without_position(topics, positions.known))
     if foreign:
         # Another run may have copied there since the ledger was read; the ledger says so by now.
         positions = replace(known_positions(flow, target, ledger), hidden=positions.hidden)
@@ -273,12 +261,6 @@ def _with_remote_topics(
         hidden = positions.hidden | hidden_ends(flow, target, ledger, remote_topics.values())
         positions = replace(positions, hidden=hidden)
     sources = ((topic, remote_names[name]) for name, topic in state.source.topics.items())
-    is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
-    # One replica fits everywhere, and where no topic is to be created nothing is asked.
-    is_placed |= any(
-        remote not in remote_topics and flow.replicas_of(topic) > 1
-        for topic, remote in remote_names.items()
-    )
     remote = replace(
         state.target,
         topics=remote_topics,
@@ -286,10 +268,44 @@ def _with_remote_topics(
         unreadable=unreadable,
         mismatches=mismatches,
         refused={name: str(error) for name, error in refused.items()},
-        racks=target.racks() if is_placed else {},
+        racks=target.racks() if _needs_racks(flow, state, remote_names, remote_topics) else {},
         untiered=untiered_topics(flow, target, sources, remote_topics),
     )
     return replace(state, target=remote, positions=positions)
+
+
+def _topics_to_read(
+    flow: Flow,
+    state: ClusterState,
+    remote_names: Mapping[str, str],
+    remote_topics: Mapping[str, Topic],
+) -> list[Topic]:
+    """The remote topics that may hold records which the flow has not copied."""
+    # In a topic with preserved offsets, the writer checks the records.
+    kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
+    # Until the source had heartbeats, the flow may have written its own where they go.
+    own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
+    own -= {remote_names[name] for name in state.source.heartbeats.others & remote_names.keys()}
+    return [
+        remote_topics[name]
+        for name in remote_names.values()
+        if name in remote_topics
+        and name not in own
+        and (name, remote_topics[name].topic_id) not in kept
+    ]
+
+
+def _needs_racks(
+    flow: Flow,
+    state: ClusterState,
+    remote_names: Mapping[str, str],
+    remote_topics: Mapping[str, Topic],
+) -> bool:
+    """Whether replicas are to be placed: one fits everywhere, and where no topic is to be created nothing is asked."""
+    return any(flow.placement_of(topic) for topic in state.source.topics) or any(
+        remote not in remote_topics and flow.replicas_of(topic) > 1
+        for topic, remote in remote_names.items()
+    )
 
 
 def _with_what_offsets_need(
@@ -322,36 +338,6 @@ def _with_what_offsets_need(
     )
 
 
-def _foreign(
-    flow: Flow, target: ClusterControl, topics: Iterable[Topic]
-) -> tuple[frozenset[str], dict[str, str]]:
-    """Which of ``topics``, none of them known to the flow, hold records; and which cannot be read."""
-    bounds = target.log_bounds(topics, wait_s=flow.partition_wait_ms / 1000)
-    foreign, unreadable = set[str](), dict[str, str]()
-    with connect(flow.target) as cluster:
-        for tp, log in bounds.items():
-            # A run that was killed before its first commit leaves only aborted records.
-            if log.start < log.end and tp.topic not in foreign | unreadable.keys():
-                try:
-                    if retry(partial(holds_records, cluster, tp)):
-                        foreign.add(tp.topic)
-                except FerryError as error:
-                    # A topic that cannot be read is refused alone; an unreachable cluster stops everything.
-                    if error.transient:
-                        raise
-                    unreadable[tp.topic] = str(error)
-    return frozenset(foreign), unreadable
-
-
-def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic]) -> frozenset[str]:
-    """Which of ``topics``, none of them known to the flow, hold records, or cannot be read."""
-    names = list(topics)
-    if not names:
-        return frozenset()
-    foreign, unreadable = _foreign(flow, target, names)
-    return foreign | unreadable.keys()
-
-
 def read_open_transactions(
     flow: Flow, bounds: Mapping[TopicPartition, LogBounds]
 ) -> dict[TopicPartition, HeldBack]:
@@ -360,22 +346,3 @@ def read_open_transactions(
         return {}
     with connect(flow.source) as cluster:
         return read_held_back(cluster, {tp: log.end for tp, log in bounds.items()})
-
-
-def hidden_copies(target: ClusterControl, ledger: LedgerTable) -> frozenset[TopicPartition]:
-    """The *target* partitions with unverified ranges whose newest records an open transaction hides.
-
-    Kafka leaves one open on a partition that has no leader when its markers are written
-    (``wire.transactions.settlement``). The partition's next writer ends it; without anything new to copy there
-    would be none. Asks the target only where a run was not proved.
-    """
-    copied = {entry.target for entry in ledger.ranges(since=ledger.verified_through(), of_run="")}
-    if not copied:
-        return frozenset()
-    readable, _ = target.readable_topics({tp.topic for tp in copied})
-    topics = readable.values()
-    written = target.log_bounds(topics, "read_uncommitted")
-    shown = target.log_bounds(topics)
-    return frozenset(
-        tp for tp in copied & written.keys() & shown.keys() if shown[tp].end < written[tp].end
-    )

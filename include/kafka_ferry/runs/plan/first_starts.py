@@ -40,12 +40,6 @@ def topic_starts(
 
     What is copied again, such as a remote topic that was deleted, begins where it began before.
 
-    Args:
-        flow: the flow.
-        ledger: its ledger.
-        bounds: the source's logs.
-        pairs: its topics.
-
     Raises:
         ConfigError: a file that the option names is not what it must be.
         FerryError: the source does not answer.

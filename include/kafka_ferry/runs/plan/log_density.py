@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import Fetched, WireCluster, connect, send_fetch
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
+from kafka_ferry.wire.partitions.by_leader import by_node
 
 # Relative places in what is still to be copied: its start, its middle, near its end.
 _PLACES: Final = (0.0, 0.5, 0.9)
@@ -58,7 +58,7 @@ class _Sample:
         aborted = AbortFilter(fetched.aborted)
         seen_to = at
         with suppress(MalformedBatch):  # the copier reports it
-            for batch in _batches(fetched.records):
+            for batch in batches_of(fetched.records):
                 header = batch.header
                 first, following = max(header.base_offset, at), min(header.next_offset, self.end)
                 is_data = not (aborted.is_aborted(batch) or header.is_control)
@@ -71,7 +71,7 @@ class _Sample:
         self.seen_to = max(self.seen_to, seen_to)
 
 
-def _batches(records: bytes) -> Iterator[Batch]:
+def batches_of(records: bytes) -> Iterator[Batch]:
     """The batches of an answer, and the header of a truncated last one: else only small ones would count."""
     at = 0
     for batch in split_batches(records):
@@ -112,10 +112,8 @@ def sample_densities(flow: Flow, spans: Spans) -> dict[TopicPartition, float]:
 
 def _samples(cluster: WireCluster, spans: Spans) -> dict[TopicPartition, _Sample]:
     samples = {tp: _Sample(start, end, start) for tp, (start, end) in spans.items()}
-    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-    for tp, leader in cluster.leaders(samples).items():
-        if leader.node >= 0:
-            by_leader[leader.node].append(tp)
+    leaders = cluster.leaders(samples)
+    by_leader = by_node({tp: leader.node for tp, leader in leaders.items() if leader.node >= 0})
     each = max(_LEAST_BYTES, min(_BYTES, _BYTES_OF_ALL // len(samples)))
     for node, partitions in by_leader.items():
         for share in _PLACES:
@@ -150,16 +148,37 @@ def _look(
     places = {tp: at for tp, at in places.items() if at < samples[tp].end}
     if not places:
         return
+    for fetched in peek(cluster, node, places, each, f"Sampling topics of {cluster.alias}"):
+        samples[fetched.partition].add(fetched, places[fetched.partition])
+
+
+def peek(
+    cluster: WireCluster,
+    node: int,
+    places: Mapping[TopicPartition, int],
+    each: int,
+    doing: str = "",
+) -> list[Fetched]:
+    """What one broker has at the offset ``places`` names for each partition, without those that it refuses.
+
+    Args:
+        cluster: the cluster.
+        node: the broker.
+        places: the offsets.
+        each: the most bytes of a partition.
+        doing: for the error of a broker that is over its quota; "" to take no answer for an answer.
+
+    Raises:
+        FerryError: the broker is over its quota.
+    """
     all_bytes = each * len(places)
     pending = send_fetch(
         cluster, node, places, max_bytes=all_bytes, partition_max_bytes=each, max_wait_ms=0
     )
     answers = list(pending.answers())
-    if not answers:
-        raise fault(THROTTLED, f"Sampling topics of {cluster.alias}")
-    for fetched in answers:
-        if fetched.error == NONE:
-            samples[fetched.partition].add(fetched, places[fetched.partition])
+    if doing and not answers:
+        raise fault(THROTTLED, doing)
+    return [fetched for fetched in answers if fetched.error == NONE]
 
 
 def _sparse_samples(

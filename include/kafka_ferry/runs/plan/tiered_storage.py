@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from confluent_kafka import KafkaError
-
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.model import Topic
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.plan.topics.configs import REMOTE_STORAGE, wanted_configs
+from kafka_ferry.runs.sync_topics.config_failures import is_about_configs
 
 
 def untiered_topics(
@@ -49,7 +47,7 @@ def untiered_topics(
         ],
         validate_only=True,
     )
-    return frozenset(name for name, error in refused.items() if _is_about_config(error))
+    return frozenset(name for name, error in refused.items() if is_about_configs(error))
 
 
 def _pairs_without_tiers(
@@ -65,7 +63,3 @@ def _pairs_without_tiers(
         remote = remote_topics.get(name)
         if is_to_be and not (remote and (remote.is_tiered or not flow.sync_topic_configs_enabled)):
             yield source, name
-
-
-def _is_about_config(error: FerryError) -> bool:
-    return isinstance(error, BrokerError) and error.code == KafkaError.INVALID_CONFIG

@@ -45,8 +45,8 @@ def require_own_writers(
         run: the run, whose ledger was projected.
         ranges: the ranges, as the ledger's topic has them.
         proved: the ledger offset before which all was proved before.
-        are_true: gives those of ranges whose content is proved otherwise, whichever client has written them. It is
-            asked for those of producers that no broker knows: an id is forgotten after a week, and a range without
+        are_true: gives the ranges whose content is proved otherwise, whichever client has written them. It is
+            asked about ranges of producers that no broker knows: an id is forgotten after a week, and a range without
             records has none that would tell.
 
     Raises:

@@ -16,20 +16,39 @@ without one is empty (``preserved_ends``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sized
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.backfill.separate_topic import is_separate
 from kafka_ferry.plan.topics.emitted_topics import emitted_topics
+from kafka_ferry.retry import retry, retry_for
+from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 
 if TYPE_CHECKING:
+    from kafka_ferry.batches import Batch
     from kafka_ferry.config import Flow
     from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import LogBounds, Mark
+    from kafka_ferry.wire import WireCluster
+
+
+_T = TypeVar("_T")
+_Sized = TypeVar("_Sized", bound=Sized)
+
+# Another run of the flow may be copying: its records reach the log before they reach the ledger.
+_PAUSES_S: Final = (0.1, 0.5, 2.0)
+# So long a log's end is asked for records that it may not have any more.
+_TAIL_S: Final = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class LogEnds(NamedTuple):
@@ -97,15 +116,7 @@ def hidden_ends(
     """The *target* partitions that have all that the ledger has there, and hide the end of it from consumers.
 
     A transaction is open there, also one that was proved: an unclean leader election may lose its marker alone.
-
-    Args:
-        flow: the flow.
-        target: its target.
-        ledger: its ledger, projected.
-        topics: the remote topics that exist.
-
-    Raises:
-        FerryError: if the target does not answer.
+    Arguments and errors as of ``log_ends``.
     """
     ends, known_topics = _known_ends(flow, ledger, topics)
     shown = target.log_bounds(known_topics)
@@ -172,3 +183,35 @@ def marks_of(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Mark]:
         for topic in topics
         if (mark := marks.get(topic.name)) and mark.remote_topic_id == topic.topic_id
     }
+
+
+def look_again(
+    known: _Sized, look: Callable[[_Sized], _Sized], pauses_s: Iterable[float] = _PAUSES_S
+) -> _Sized:
+    """What of ``known`` is still so after some pauses, as ``look`` says after each; what passes is over by then."""
+    for pause_s in pauses_s:
+        if not len(known):
+            break
+        time.sleep(pause_s)
+        known = look(known)
+    return known
+
+
+def ask_end(ask: Callable[[], _T], otherwise: _T) -> _T:
+    """What ``ask`` reads at a log's end; ``otherwise`` where the log does not answer for some seconds."""
+    try:
+        with retry_for(_TAIL_S):
+            return retry(ask)
+    except Unanswered as error:
+        log.warning("%s", error)
+        return otherwise
+
+
+def batch_at_end(
+    cluster: WireCluster, partition: TopicPartition, offset: int
+) -> tuple[Batch | None, bool]:
+    """The batch with an offset near a log's end, and whether it was aborted; None where the log does not show one."""
+    unknown: tuple[Batch | None, bool] = None, False
+    return ask_end(
+        lambda: batch_and_fate_at(cluster, partition_log(cluster, partition), offset), unknown
+    )

@@ -6,48 +6,27 @@ their newest records in a power cut that spares the data.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.copy.target.fencing import is_writers_id, transactional_id
-from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.ledger.queries.last_records import newest_record_to
-from kafka_ferry.ledger.queries.run_starts import most_writers
 from kafka_ferry.ledger.topic import is_settled
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
-from kafka_ferry.plan.offsets.start_offsets import fill_end
-from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.runs.provenance.log_ends import LogEnds, log_ends
+from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.log_ends import LogEnds, batch_at_end, log_ends, look_again
+from kafka_ferry.runs.provenance.own_producers import first_own, own_producers
 from kafka_ferry.runs.provenance.preserved_ends import preserved_ends, replaced_ends
 from kafka_ferry.wire import connect
-from kafka_ferry.wire.partitions.absence import Unanswered
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.marker_writers import markers_at
-from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_and_fate_at, committed_batches
-from kafka_ferry.wire.transactions.endings import producer_ids, transactional_ids
 
 if TYPE_CHECKING:
-    from kafka_ferry.batches.record_format.header import BatchHeader
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerEnd, LedgerTable
-    from kafka_ferry.model.cluster_state import LogBounds
-    from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
-    from kafka_ferry.wire.partitions.partition_log import PartitionLog
-
-# Another run of the flow may be copying: its records reach the log before they reach the ledger.
-_PAUSES_S: Final = (0.1, 0.5, 2.0)
-# So long a log's end is asked for records that it may not have any more.
-_TAIL_S: Final = 5.0
-
-log = logging.getLogger(__name__)
 
 
 def log_mismatches(
@@ -66,17 +45,14 @@ def log_mismatches(
     Raises:
         FerryError: if the target does not answer.
     """
-    mismatches = _find_mismatches(flow, target, ledger, topics)
-    for pause_s in _PAUSES_S:
-        if not mismatches:
-            break
-        time.sleep(pause_s)
+
+    def look(known: dict[TopicPartition, LogMismatch]) -> dict[TopicPartition, LogMismatch]:
         ledger.project(flow.target, ledger_topic(flow.source.alias))
-        again = _find_mismatches(
-            flow, target, ledger, [topic for topic in topics if topic.name in _topics(mismatches)]
-        )
-        mismatches = {tp: again[tp] for tp in mismatches.keys() & again.keys()}
-    return mismatches
+        names = {tp.topic for tp in known}
+        again = _find_mismatches(flow, target, ledger, [it for it in topics if it.name in names])
+        return {tp: again[tp] for tp in known.keys() & again.keys()}
+
+    return look_again(_find_mismatches(flow, target, ledger, topics), look)
 
 
 def lost_ends(
@@ -84,16 +60,7 @@ def lost_ends(
 ) -> frozenset[TopicPartition]:
     """The *target* partitions that no longer have the last record that the ledger has there.
 
-    Their logs were truncated, and may have grown again since.
-
-    Args:
-        flow: the flow.
-        target: its target.
-        ledger: its ledger, projected.
-        topics: the remote topics that exist.
-
-    Raises:
-        FerryError: if the target does not answer.
+    Their logs were truncated, and may have grown again since. Arguments and errors as of ``log_ends``.
     """
     ends = log_ends(flow, target, ledger, topics)
     kept = preserved_ends(flow, target, ledger, topics)
@@ -103,62 +70,9 @@ def lost_ends(
     with connect(flow.target) as cluster:
         replaced = replaced_ends(cluster, ledger, kept)
         if not ends.keys() <= cut:
-            own = _own_producers(cluster, flow, ledger)
+            own = own_producers(cluster, flow, ledger)
             replaced |= _replaced_ends(cluster, ledger, ends, own).keys()
         return cut | replaced
-
-
-def beyond_source(
-    flow: Flow,
-    pairs: Iterable[Pair],
-    bounds: Mapping[TopicPartition, LogBounds],
-    remote_bounds: Mapping[TopicPartition, LogBounds],
-) -> frozenset[TopicPartition]:
-    """The *target* partitions with preserved offsets whose logs end after the source's, where nothing can be copied.
-
-    Args:
-        flow: the flow.
-        pairs: topics.
-        bounds: the source's logs.
-        remote_bounds: the target's logs.
-
-    Raises:
-        FerryError: if the source does not answer.
-    """
-    topics: dict[str, Topic] = {}
-    sources_by_target: dict[TopicPartition, TopicPartition] = {}
-    for pair in pairs:
-        for number, position in pair.positions.items():
-            source, target = (
-                TopicPartition(topic, number) for topic in (pair.topic, pair.remote_topic)
-            )
-            log_there, remote_log = bounds.get(source), remote_bounds.get(target)
-            is_filled = position.producer is not None and fill_end(position) < 0
-            if (
-                pair.source
-                and is_filled
-                and log_there
-                and remote_log
-                and remote_log.end > log_there.end
-            ):
-                topics[pair.topic], sources_by_target[target] = pair.source, source
-    # A new leader of the source may know less of its log for a moment; and another run may have copied meanwhile.
-    for pause_s in _PAUSES_S:
-        if not sources_by_target:
-            break
-        time.sleep(pause_s)
-        source_topics = [topics[name] for name in _topics(sources_by_target.values())]
-        now = ClusterControl(flow.source).log_bounds(source_topics, flow.isolation_level)
-        sources_by_target = {
-            target: source
-            for target, source in sources_by_target.items()
-            if source in now and remote_bounds[target].end > now[source].end
-        }
-    return frozenset(sources_by_target)
-
-
-def _topics(partitions: Collection[TopicPartition]) -> set[str]:
-    return {tp.topic for tp in partitions}
 
 
 def _find_mismatches(
@@ -185,7 +99,7 @@ def _find_mismatches(
     if ends.keys() <= mismatches.keys():
         return mismatches
     with connect(flow.target) as cluster:
-        own = _own_producers(cluster, flow, ledger)
+        own = own_producers(cluster, flow, ledger)
         replaced = _replaced_ends(cluster, ledger, ends, own)
         for tp, is_aborted in replaced.items():
             at, end_there = ends[tp].ledger_end.offset, ends[tp].log.end
@@ -193,7 +107,7 @@ def _find_mismatches(
         for tp in loud.keys() - replaced.keys():
             end = loud[tp]
             first = max(end.ledger_end.offset, end.log.start)
-            at = _first_of(cluster, flow.name, tp, first, own)
+            at = first_own(cluster, flow.name, tp, first, own)
             if at >= 0:
                 mismatches[tp] = LogMismatch(end.ledger_end.offset, end.log.end, at)
     return mismatches
@@ -289,14 +203,7 @@ def _replaced_by(
     last = end.ledger_end.offset - 1
     if not (end.ledger_end.is_own and end.log.start <= last < end.log.end):
         return ""
-    try:
-        with retry_for(_TAIL_S):
-            batch, is_aborted = retry(
-                lambda: batch_and_fate_at(cluster, partition_log(cluster, partition), last)
-            )
-    except Unanswered as error:
-        log.warning("%s", error)
-        return ""
+    batch, is_aborted = batch_at_end(cluster, partition, last)
     if batch is None:
         return ""
     if is_aborted or batch.header.is_control:
@@ -323,97 +230,3 @@ def _writer_of_last(ledger: LedgerTable, partition: TopicPartition, end: int) ->
         ),
         None,
     )
-
-
-def _own_producers(cluster: WireCluster, flow: Flow, ledger: LedgerTable) -> frozenset[int] | None:
-    """The producer ids of the flow's writers as far as runs are known, None where the brokers do not tell."""
-    writers = max(flow.writers, most_writers(ledger))
-    try:
-        names = [transactional_id(flow.name, at) for at in range(writers)]
-        # A coordinator that has just been stopped is asked for until another one has its place.
-        return retry(lambda: producer_ids(cluster, names))
-    except AccessDenied:
-        return None
-
-
-def own_among(flow: Flow, ledger: LedgerTable, producers: Collection[int]) -> frozenset[int]:
-    """Those of producers that are the flow's own writers, as far as coordinators tell.
-
-    Raises:
-        FerryError: if the target does not answer.
-    """
-    if not producers:
-        return frozenset()
-    with connect(flow.target) as cluster:
-        own = _own_producers(cluster, flow, ledger)
-        if own is None:
-            return frozenset()
-        return frozenset(
-            producer
-            for producer in producers
-            if retry(partial(_is_own, cluster, flow.name, producer, own))
-        )
-
-
-def _first_of(
-    cluster: WireCluster,
-    flow: str,
-    partition: TopicPartition,
-    first: int,
-    producers: frozenset[int] | None,
-) -> int:
-    """The offset of the first committed batch of the flow's writers from ``first`` on, -1 for none that shows.
-
-    Where they are not known, any that was written in a transaction counts. What was written last lies on the
-    leader's own disk: where a log shows nothing there, compaction has taken it, and it was none that matters.
-    """
-    try:
-        with retry_for(_TAIL_S):
-            return retry(partial(_first_shown, cluster, flow, partition, first, producers))
-    except Unanswered as error:
-        log.warning("%s", error)
-        return -1
-
-
-def _first_shown(
-    cluster: WireCluster,
-    flow: str,
-    partition: TopicPartition,
-    first: int,
-    producers: frozenset[int] | None,
-) -> int:
-    known = partition_log(cluster, partition)
-    at, foreign = max(first, known.start), set[int]()
-    while True:
-        header = _next_of_others(cluster, known, at, foreign)
-        if header is None:
-            return -1
-        # Nothing is on its way from the log any more, so that its broker can be asked.
-        if _is_own(cluster, flow, header.producer_id, producers):
-            return max(first, header.base_offset)
-        foreign.add(header.producer_id)
-        at = header.next_offset
-
-
-def _next_of_others(
-    cluster: WireCluster, known: PartitionLog, at: int, producers: Container[int]
-) -> BatchHeader | None:
-    """The first batch from ``at`` on that was written in a transaction, but not by one of ``producers``."""
-    for batch in committed_batches(cluster, known, at):
-        header = batch.header
-        if (
-            header.is_transactional
-            and header.producer_id not in producers
-            and header.next_offset > at
-        ):
-            return header
-    return None
-
-
-def _is_own(
-    cluster: WireCluster, flow: str, producer_id: int, producers: frozenset[int] | None
-) -> bool:
-    """Whether a producer is one of the flow's writers: also of a run whose record the ledger has lost."""
-    if producers is None or producer_id in producers:
-        return True
-    return any(is_writers_id(flow, name) for name in transactional_ids(cluster, producer_id))

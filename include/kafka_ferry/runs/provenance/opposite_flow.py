@@ -77,7 +77,7 @@ def find_returned(
     target_id: str,
     remote_names: Mapping[str, str],
 ) -> tuple[dict[str, int], str]:
-    """Where reading the opposite flow's ledger has to start, for each topic of which it names records.
+    """Where reading the opposite flow's ledger has to start, for each topic whose records it names.
 
     Args:
         flow: the flow.

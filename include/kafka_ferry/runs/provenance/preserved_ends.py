@@ -9,35 +9,28 @@ Where such a log ends tells whether it was cut, and nothing of what has grown th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.control import read_positions
+from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.ledger import LedgerEnd
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.runs.provenance.log_ends import LogEnds, marks_of
-from kafka_ferry.wire.partitions.absence import Unanswered
+from kafka_ferry.plan.offsets.start_offsets import fill_end
+from kafka_ferry.retry import retry
+from kafka_ferry.runs.provenance.log_ends import LogEnds, batch_at_end, look_again, marks_of
 from kafka_ferry.wire.partitions.by_leader import by_node
-from kafka_ferry.wire.partitions.partition_log import partition_log
-from kafka_ferry.wire.partitions.scan import batch_and_fate_at
 from kafka_ferry.wire.transactions.endings import producers_question
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.control import ClusterControl
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Topic
     from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.positions import ProducerState
+    from kafka_ferry.model.topic_pair import Pair
     from kafka_ferry.wire import WireCluster
 
-# So long a log's end is asked for records that it may not have any more.
-_TAIL_S: Final = 5.0
 _SEQUENCES: Final = 2**31
-
-log = logging.getLogger(__name__)
 
 
 def preserved_ends(
@@ -120,6 +113,54 @@ def replaced_ends(
     )
 
 
+def beyond_source(
+    flow: Flow,
+    pairs: Iterable[Pair],
+    bounds: Mapping[TopicPartition, LogBounds],
+    remote_bounds: Mapping[TopicPartition, LogBounds],
+) -> frozenset[TopicPartition]:
+    """The *target* partitions with preserved offsets whose logs end after the source's, where nothing can be copied.
+
+    Args:
+        flow: the flow.
+        pairs: topics.
+        bounds: the source's logs.
+        remote_bounds: the target's logs.
+
+    Raises:
+        FerryError: if the source does not answer.
+    """
+    topics: dict[str, Topic] = {}
+    sources_by_target: dict[TopicPartition, TopicPartition] = {}
+    for pair in pairs:
+        for number, position in pair.positions.items():
+            source, target = (
+                TopicPartition(topic, number) for topic in (pair.topic, pair.remote_topic)
+            )
+            log_there, remote_log = bounds.get(source), remote_bounds.get(target)
+            is_filled = position.producer is not None and fill_end(position) < 0
+            if (
+                pair.source
+                and is_filled
+                and log_there
+                and remote_log
+                and remote_log.end > log_there.end
+            ):
+                topics[pair.topic], sources_by_target[target] = pair.source, source
+
+    def look(known: dict[TopicPartition, TopicPartition]) -> dict[TopicPartition, TopicPartition]:
+        source_topics = [topics[name] for name in {source.topic for source in known.values()}]
+        now = ClusterControl(flow.source).log_bounds(source_topics, flow.isolation_level)
+        return {
+            target: source
+            for target, source in known.items()
+            if source in now and remote_bounds[target].end > now[source].end
+        }
+
+    # A new leader of the source may know less of its log for a moment; and another run may have copied meanwhile.
+    return frozenset(look_again(sources_by_target, look))
+
+
 def _preserved_topics(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[str, Topic]:
     """The remote topics whose offsets are preserved, by the flow's marks, by name."""
     known = {topic.name: topic for topic in topics}
@@ -168,16 +209,7 @@ def is_past(producer: ProducerState, producer_id: int, last_sequence: int) -> bo
 def _is_replaced(
     cluster: WireCluster, partition: TopicPartition, end: LedgerEnd, own: ProducerState
 ) -> bool:
-    try:
-        with retry_for(_TAIL_S):
-            batch, is_aborted = retry(
-                lambda: batch_and_fate_at(
-                    cluster, partition_log(cluster, partition), end.offset - 1
-                )
-            )
-    except Unanswered as error:
-        log.warning("%s", error)
-        return False
+    batch, is_aborted = batch_at_end(cluster, partition, end.offset - 1)
     if batch is None:
         return False
     header = batch.header

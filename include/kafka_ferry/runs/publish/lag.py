@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from kafka_ferry.batched import batched
-from kafka_ferry.batches import BatchHeader, first_time, split_batches
-from kafka_ferry.batches.record_format.header import HEADER
-from kafka_ferry.clock import now_ms, until_text
+from kafka_ferry.clock import until_text
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable, FerryError, InputError
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import ORDINARY, LogBounds, Position, RunOptions, Topic, TopicPartition
@@ -30,18 +26,10 @@ from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.known_positions import known_positions
-from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.verify.proof_ages import proof_ages
-from kafka_ferry.wire import WireCluster, connect, send_fetch
-from kafka_ferry.wire.error_codes import NONE
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.list_offsets import local_starts
-
-_AT_ONCE: Final = 250
-_BYTES: Final = 64 * 1024
-# Partitions whose first batch is larger are fetched one by one, up to this many; the rest stay unknown.
-_ALONE: Final = 100
-
 
 Gone = Literal["", "source recreated", "copy gone", "names changed", "ledger gone"]
 """Which of the two topics that the position is of is not the one that is there now; "" where both are.
@@ -69,7 +57,7 @@ class Lag:
         held_by: the producer id of that transaction; None where there is none.
         remote: how many of the offsets behind only the source's remote storage has (KIP-405); 0 where the topic is
             not tiered, or its leader does not say.
-        gone: of which topic the partition's last position is, if not of those that are there.
+        gone: why the last position is not of the topics that are there now; "" where it is.
     """
 
     topic: str
@@ -145,7 +133,7 @@ def readable_lag(flow: Flow, options: RunOptions = ORDINARY) -> FlowLag:
 
     Args:
         flow: the flow.
-        options: of which ``topics`` says which topics of the flow.
+        options: the run's options; only ``topics`` counts.
 
     Raises:
         FerryError: no topic of the flow matches them.
@@ -312,116 +300,3 @@ def _with_remote(flow: Flow, topics: Mapping[str, Topic], rows: list[Lag]) -> li
         )
         for row in rows
     ]
-
-
-class PartitionLag(NamedTuple):
-    """How far one partition is behind.
-
-    Attributes:
-        records: offsets on the source that are not yet accounted for.
-        seconds: how old the first of them is, 0.0 where there is none, None where it is not known.
-    """
-
-    records: int
-    seconds: float | None
-
-
-def find_lag(
-    run: RunContext, partitions: Mapping[TopicPartition, TopicPartition]
-) -> dict[TopicPartition, PartitionLag]:
-    """How far partitions are behind; one whose source topic or leader is gone or not shown is absent.
-
-    Args:
-        run: the run, whose ledger has all that it has copied.
-        partitions: the source's partitions by the target's.
-
-    Raises:
-        ClusterUnreachable: if a cluster does not answer.
-        AccessDenied: without the right to look.
-    """
-    if not partitions:
-        return {}
-    flow = run.flow
-    source = ClusterControl(flow.source)
-    ids = source.topic_ids({tp.topic for tp in partitions.values()}, only_visible=True)
-    bounds = source.log_bounds(_topics(partitions.values(), ids), flow.isolation_level)
-    # Other clients may commit in the group: the ledger takes precedence.
-    positions = read_positions(flow.target, flow.name) | run.ledger.positions()
-    records: dict[TopicPartition, int] = {}
-    places: dict[TopicPartition, int] = {}
-    for target, tp in partitions.items():
-        if log := bounds.get(tp):
-            position = positions.get(target)
-            is_known = position and position.topic_id in ("", ids[tp.topic])
-            at = position.offset if position and is_known else log.start
-            records[target] = max(0, log.end - at)
-            if at < log.end:
-                places[tp] = max(at, log.start)
-    times = _times(flow, places)
-    now = now_ms()
-    found = {}
-    for target, behind in records.items():
-        time = times.get(partitions[target]) if behind else now
-        seconds = None if time is None else max(0.0, (now - time) / 1000)
-        found[target] = PartitionLag(behind, seconds)
-    return found
-
-
-def _topics(partitions: Iterable[TopicPartition], ids: Mapping[str, str]) -> list[Topic]:
-    counts: dict[str, int] = defaultdict(int)
-    for tp in partitions:
-        counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
-    return [Topic(name, ids[name], counts[name]) for name in ids]
-
-
-def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The time of the batch at each offset on the source, by its header."""
-    if not places:
-        return {}
-    times: dict[TopicPartition, int] = {}
-    with connect(flow.source) as cluster:
-        by_node: dict[int, list[TopicPartition]] = defaultdict(list)
-        for tp, leader in cluster.leaders(places).items():
-            if leader.node >= 0:
-                by_node[leader.node].append(tp)
-        for node, partitions in by_node.items():
-            for some in batched(partitions, _AT_ONCE):
-                times |= _look(cluster, node, {tp: places[tp] for tp in some})
-            # A broker leaves out a batch that does not fit, except for the first partition of a request.
-            left = (tp for tp in partitions if tp not in times)
-            for tp in list(islice(left, _ALONE)):
-                times |= _look(cluster, node, {tp: places[tp]})
-    return times
-
-
-def _look(
-    cluster: WireCluster, node: int, places: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    pending = send_fetch(
-        cluster,
-        node,
-        places,
-        max_bytes=_BYTES * len(places),
-        partition_max_bytes=_BYTES,
-        max_wait_ms=0,
-    )
-    headers = {
-        fetched.partition: _first_header(fetched.records)
-        for fetched in pending.answers()
-        if fetched.error == NONE and fetched.records
-    }
-    return {
-        tp: first_time(header)
-        for tp, header in headers.items()
-        if header and header.max_timestamp >= 0
-    }
-
-
-def _first_header(records: bytes) -> BatchHeader | None:
-    """The header of the first batch, whose records may be truncated."""
-    for batch in split_batches(records):
-        return batch.header
-    if len(records) >= HEADER.size:
-        header = BatchHeader._make(HEADER.unpack_from(records))
-        return header if header.magic == 2 else None
-    return None

@@ -15,7 +15,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
 from kafka_ferry.retry import retry_for
-from kafka_ferry.runs.publish.lag import PartitionLag, find_lag
+from kafka_ferry.runs.publish.partition_lag import PartitionLag, find_lag
 from kafka_ferry.runs.verify.verified_topics import proved_partitions
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.clock import now_ms
-from kafka_ferry.errors import FerryError
 from kafka_ferry.model.results.steps import StepPart
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.notice import (
@@ -90,12 +89,7 @@ class SentNotice(AsJson):
 
 
 class Notices:
-    """The messages about one run.
-
-    Args:
-        flow: the flow.
-        run: the run's id.
-    """
+    """The messages about one run."""
 
     def __init__(self, flow: Flow, run: str) -> None:
         self.flow = flow
@@ -180,10 +174,8 @@ class Notices:
 
     def _is_whole(self) -> bool:
         """Whether the run is for all that the flow copies; true for a run that was never planned."""
-        try:
-            return self._folder.plan().options.is_whole
-        except FerryError:
-            return True
+        plan = self._folder.known_plan()
+        return plan is None or plan.options.is_whole
 
     def _report(self) -> RunReport | None:
         """The run's report, unless it is from an earlier attempt of the same run."""

@@ -10,10 +10,10 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import AcceptedRange, VerificationEntry, append_entry
 from kafka_ferry.runs.repair.held_records import read_lacking
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.verify.rows import key_of
 
 if TYPE_CHECKING:
-    from kafka_ferry.ledger import LedgerRange, LedgerTable
-    from kafka_ferry.model import TopicPartition
+    from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
     from kafka_ferry.runs.repair.missing_offsets import Span
     from kafka_ferry.verify import RangeRow
 
@@ -22,22 +22,17 @@ if TYPE_CHECKING:
 _MOST_SPANS: Final = 10_000
 
 
-def range_at(
-    ledger: LedgerTable, ledger_offset: int, source: TopicPartition, start: int
-) -> LedgerRange:
-    """The range of a *source* partition that begins at ``start`` in the ledger's record at an offset.
+def range_at(ledger: LedgerTable, key: RangeKey) -> LedgerRange:
+    """A range in the ledger.
 
     Raises:
-        FerryError: there is none.
+        FerryError: there is none with this key.
     """
-    for entry in ledger.ranges_within(ledger_offset, ledger_offset + 1):
-        copied = entry.copied
-        if (copied.topic, copied.partition) == (
-            source.topic,
-            source.partition,
-        ) and copied.start == start:
+    at, topic, partition, start = key
+    for entry in ledger.ranges_within(at, at + 1):
+        if entry.key == key:
             return entry
-    raise FerryError(f"The ledger has no range {source} from {start} at {ledger_offset}")
+    raise FerryError(f"The ledger has no range {topic}-{partition} from {start} at {at}")
 
 
 def accepted_range(row: RangeRow, reason: str, missing: Sequence[Span]) -> AcceptedRange:
@@ -93,7 +88,7 @@ def accept_ranges(run: RunContext, rows: Sequence[RangeRow], reason: str) -> Non
 
 
 def _lacking(run: RunContext, row: RangeRow) -> Sequence[Span]:
-    entry = range_at(run.ledger, row.ledger.ledger_offset, row.source, row.start)
+    entry = range_at(run.ledger, key_of(row))
     missing = read_lacking(run.flow, entry)
     known = row.ledger.copied - row.recount.target_records - row.recount.expired
     if sum(end - start for start, end in missing) > known:

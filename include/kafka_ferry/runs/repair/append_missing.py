@@ -1,7 +1,7 @@
 """Appends records that the target has lost: fetched again from the source, written after all others.
 
 Promises:
-(a) nothing twice: only source offsets are copied of which the target has no record at any offset that the ledger
+(a) nothing twice: a source offset is copied only if the target has no record of it at any offset that the ledger
     names (``missing``). What is written is a backfill for the rest of the protocol: its writer has fenced the
     flow's earlier one before it reads what the ledger has since the proposal was made;
 (b) what the ledger says stays true: the appended range has a ledger record of its own, in the transaction of its
@@ -27,7 +27,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import CopiedRange, LedgerRange
+from kafka_ferry.ledger import CopiedRange, LedgerRange, RangeKey
 from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_ranges import CopiedSpan, ranges_with, spans_beside
 from kafka_ferry.ledger.queries.run_starts import last_run
@@ -97,9 +97,6 @@ class Appended:
 class AppendMissing:
     """Proposes to append what is missing of a range, and does it once a person has approved.
 
-    Args:
-        flow: the flow.
-
     Raises:
         FerryError: the ledger cannot be read.
     """
@@ -119,9 +116,9 @@ class AppendMissing:
         """
         return self._proposal(self._entry(source, offset))
 
-    def proposal_at(self, ledger_offset: int, source: TopicPartition, start: int) -> AppendProposal:
-        """The proposal for a partition's range that begins at ``start`` in the ledger's record at an offset."""
-        return self._proposal(range_at(self._run.ledger, ledger_offset, source, start))
+    def proposal_at(self, key: RangeKey) -> AppendProposal:
+        """The proposal for a range in the ledger."""
+        return self._proposal(range_at(self._run.ledger, key))
 
     def _proposal(self, entry: LedgerRange) -> AppendProposal:
         copied = entry.copied
@@ -201,7 +198,7 @@ class AppendMissing:
                 )
 
     def _read_back(self, entries: Sequence[LedgerRange]) -> list[RangeRow]:
-        return read_ranges(self._run, self._target, entries).present if entries else []
+        return read_ranges(self._run, self._target, entries) if entries else []
 
     def _accept(self, entry: LedgerRange, reason: str) -> None:
         """Record that the range is left as it is, and what earlier repairs of it have lost again."""
@@ -219,13 +216,9 @@ class AppendMissing:
         """Ranges that only repairs have copied: no other may have records of the same source offsets."""
         copied = entry.copied
         for span in spans_beside(self._run.ledger, entry):
-            at = span.ledger_offset
-            for range_ in self._run.ledger.ranges_within(at, at + 1):
-                is_same = (range_.copied.topic, range_.copied.partition, range_.copied.start) == (
-                    *(copied.topic, copied.partition),
-                    span.start,
-                )
-                if is_same and any(
+            key = span.ledger_offset, copied.topic, copied.partition, span.start
+            for range_ in self._run.ledger.ranges_within(key[0], key[0] + 1):
+                if range_.key == key and any(
                     _has_records_of(copied, segment) for segment in range_.copied.segments
                 ):
                     yield range_
@@ -346,10 +339,6 @@ def _has_records_of(copied: CopiedRange, segment: Segment) -> bool:
         segment.source < own.source + own.records and own.source < segment.source + segment.records
         for own in copied.segments
     )
-
-
-def _pair(source: TopicPartition) -> tuple[str, int]:
-    return source.topic, source.partition
 
 
 def _is_rewind_after(entry: LedgerRange, span: CopiedSpan) -> bool:

@@ -22,6 +22,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RECONCILIATION
 from kafka_ferry.verify.checks import Check, decisive
 from kafka_ferry.verify.counts import count
+from kafka_ferry.verify.rows import key_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -68,9 +69,6 @@ class RangeFinding:
 
 class Findings:
     """What the last verification found wrong with ranges.
-
-    Args:
-        flow: the flow.
 
     Raises:
         FerryError: there was no verification, or its files are gone.
@@ -163,7 +161,7 @@ class Findings:
     ) -> RangeFinding:
         if not finding.missing:
             return finding
-        proposal = appending.proposal_at(row.ledger.ledger_offset, row.source, row.start)
+        proposal = appending.proposal_at(key_of(row))
         text = " ".join(proposal.consequences)
         return replace(finding, append=text, no_append=proposal.refusal)
 

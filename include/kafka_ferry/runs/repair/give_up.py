@@ -7,7 +7,6 @@ that the source still has to a new one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -42,7 +41,7 @@ from kafka_ferry.runs.provenance.log_mismatches import log_mismatches
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.step_time import step_time
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
-from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire import connect
 from kafka_ferry.wire.partitions.ends import settled_ends
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
@@ -66,9 +65,6 @@ class _Known(NamedTuple):
 
 class Repair:
     """Inspects a flow's remote topics, and gives some of them up.
-
-    Args:
-        flow: the flow.
 
     Attributes:
         refused: by remote topic, why ``look`` could not see its state: it may not be described, or its source.
@@ -200,7 +196,7 @@ class Repair:
         starts = self._target.log_bounds(
             [copy.remote for copy in copies if copy.remote], "read_uncommitted"
         )
-        with self._cluster() as cluster:
+        with connect(self._flow.target) as cluster:
 
             def ends() -> dict[TopicPartition, int]:
                 leaders = cluster.leaders(starts)
@@ -256,7 +252,7 @@ class Repair:
         compacted = copy.remote is not None and copy.remote.is_compacted
         if at >= end:
             return NOTHING
-        with self._cluster() as cluster:
+        with connect(self._flow.target) as cluster:
 
             def look() -> LogTail:
                 log = partition_log(cluster, tp)
@@ -267,9 +263,6 @@ class Repair:
                 return retry(look)
             except CorruptBatch as error:
                 return LogTail(0, at, error.message)
-
-    def _cluster(self) -> AbstractContextManager[WireCluster]:
-        return connect(self._flow.target)
 
     # --- giving up
 

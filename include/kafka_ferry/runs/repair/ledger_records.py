@@ -70,11 +70,7 @@ class _Gap(NamedTuple):
 
 
 class LedgerRecords:
-    """The records of a flow's ledger that are no entries.
-
-    Args:
-        flow: the flow.
-    """
+    """The records of a flow's ledger that are no entries."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow

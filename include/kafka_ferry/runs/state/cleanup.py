@@ -16,11 +16,12 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.state import StateFolder
 from kafka_ferry.verify.expectations.data_docs import forget
 
 log = logging.getLogger(__name__)
 
-DAY_MS: Final = 24 * 60 * 60 * 1000
+_DAY_MS: Final = 24 * 60 * 60 * 1000
 _LAST_STEP: Final = "step-publish.json"
 
 
@@ -42,15 +43,11 @@ def delete_old_runs(flow: Flow) -> None:
 
     What cannot be deleted is logged and fails nothing: the next run tries again.
     """
-    days, many = flow.reports_keep_days, flow.reports_keep_runs
-    before = None if days < 0 else now_ms() - days * DAY_MS
-    keep = None if many < 0 else many
+    before, keep = _limits(flow)
     state = flow_state(flow)
     runs = state.folder("runs")
     try:
-        old = outdated_runs(run_files(runs.changes()), before=before, keep=keep)
-        for name in old:
-            runs.delete_folder(name)
+        old = delete_outdated(flow, runs, _LAST_STEP)
         pages = 0
         if state.local_path:
             line = None if before is None else datetime.fromtimestamp(before / 1000, UTC)
@@ -65,9 +62,31 @@ def delete_old_runs(flow: Flow) -> None:
             flow.name,
             len(old),
             pages,
-            days,
-            many,
+            flow.reports_keep_days,
+            flow.reports_keep_runs,
         )
+
+
+def delete_outdated(flow: Flow, runs: StateFolder, last: str) -> tuple[str, ...]:
+    """Delete what the flow's options do not keep of some folders, each of which ends with the file ``last``.
+
+    Returns:
+        The deleted folders.
+
+    Raises:
+        OSError: if one cannot be deleted.
+    """
+    before, keep = _limits(flow)
+    old = outdated_runs(run_files(runs.changes(), last), before=before, keep=keep)
+    for name in old:
+        runs.delete_folder(name)
+    return old
+
+
+def _limits(flow: Flow) -> tuple[int | None, int | None]:
+    """The time before which reports are old, and how many stay; None where the flow sets no limit."""
+    days, many = flow.reports_keep_days, flow.reports_keep_runs
+    return None if days < 0 else now_ms() - days * _DAY_MS, None if many < 0 else many
 
 
 def run_files(files: Mapping[str, int], last: str = _LAST_STEP) -> dict[str, RunFiles]:

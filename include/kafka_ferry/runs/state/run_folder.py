@@ -69,7 +69,7 @@ class RunFolder:
 
     Args:
         runs: the flow's folder of runs.
-        run: the run's id, of which ``folder_name`` makes the folder's name; "" for the files beside the runs only.
+        run: the run's id (``folder_name`` makes the folder's name of it); "" for the files beside the runs only.
 
     Attributes:
         files: the folder itself.
@@ -165,6 +165,13 @@ class RunFolder:
             FerryError: if the run was not planned.
         """
         return read_plan(self.files)
+
+    def known_plan(self) -> Plan | None:
+        """The run's plan; None if it was not planned, or the file is damaged."""
+        try:
+            return self.plan()
+        except FerryError:
+            return None
 
     def save_approval(self, user: str) -> None:
         """Store who has approved the plan."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -103,7 +103,8 @@ class _Committer:
         offsets = {move.group: to_commit for move in done if (to_commit := self._to_commit(move))}
         refused = target.commit(offsets) if offsets else {}
         done = [self._settle(move, refused) for move in done]
-        self._tell_the_ledger(done)
+        synced = chain.from_iterable(map(self._synced_offsets, done))
+        record_synced(self._flow, self._run, self._source_cluster_id, synced)
         return done
 
     def _decide(
@@ -178,17 +179,6 @@ class _Committer:
         self.failures.append(str(error))
         self.transient = self.transient and error.transient
 
-    def _tell_the_ledger(self, groups: Sequence[GroupMove]) -> None:
-        synced = chain.from_iterable(map(self._synced_offsets, groups))
-        for entry in entries_of(
-            synced,
-            flow=self._flow.name,
-            run=self._run,
-            at=now_ms(),
-            source_cluster_id=self._source_cluster_id,
-        ):
-            append_entry(self._flow, entry)
-
     def _synced_offsets(self, move: GroupMove) -> Iterator[Synced]:
         for one in move.partitions:
             if one.action == "written" and one.target and one.committed and one.offset is not None:
@@ -198,3 +188,10 @@ class _Committer:
                     *key,
                     SyncedOffset(source=one.committed.offset, target=one.offset),
                 )
+
+
+def record_synced(flow: Flow, run: str, source_cluster_id: str, synced: Iterable[Synced]) -> None:
+    """Append to the ledger what a run has committed for groups on the target, or has deleted."""
+    common = {"flow": flow.name, "run": run, "source_cluster_id": source_cluster_id}
+    for entry in entries_of(synced, at=now_ms(), **common):
+        append_entry(flow, entry)

@@ -24,7 +24,7 @@ from kafka_ferry.groups.spark.checkpoint import (
     kafka_offsets,
 )
 from kafka_ferry.groups.spark.placement import Placing
-from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
+from kafka_ferry.groups.spark.rewrite import Rewritten, rewrite
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
@@ -73,7 +73,7 @@ def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> R
         raise CheckpointRefused([f"{new.location}, where it is to be written, is not empty."])
     checkpoint = read_checkpoint(old)
     placing, notes = _placing_of(flow, _topics(checkpoint))
-    translated = rewritten(checkpoint, placing, clamp=clamp)
+    translated = rewrite(checkpoint, placing, clamp=clamp)
     if checkpoint.stateful:
         old.folder(STATE).copy_to(new.folder(STATE))
         notes.append("The query's state is copied as it is.")

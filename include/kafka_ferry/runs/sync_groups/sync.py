@@ -166,7 +166,7 @@ def _read(
     notes: list[str] = []
     with GroupControl(flow.source) as source:
         try:
-            groups = _chosen(flow, source, only, errors, notes)
+            groups = _choose(flow, source, only, errors, notes)
             committed = source.committed_offsets(groups) if groups else {}
             source_cluster_id = source.cluster_id()
         except AccessDenied as error:
@@ -210,7 +210,7 @@ def _without_home(move: GroupMove) -> GroupMove:
     return replace(move, partitions=tuple(held))
 
 
-def _chosen(
+def _choose(
     flow: Flow,
     source: GroupControl,
     only: Collection[str],

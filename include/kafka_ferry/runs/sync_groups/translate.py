@@ -23,6 +23,7 @@ from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.log_mismatches import lost_ends
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.sync_groups.group_states import states_and_offsets
 from kafka_ferry.runs.sync_groups.sync import move_groups
 
 _NOT_COPIED: Final = "nothing was copied between it and a topic that exists now."
@@ -149,21 +150,17 @@ class Translator:
     ) -> tuple[dict[Group, Offsets], list[FerryError]]:
         offsets: dict[Group, Offsets] = {}
         with GroupControl(self._flow.target) as control:
-            described = control.describe(names)
-            errors = [one for one in described.values() if isinstance(one, FerryError)]
-            groups = [one for one in described.values() if isinstance(one, Group)]
+            states, committed = states_and_offsets(control, names)
+            errors = [one for one in states.values() if isinstance(one, FerryError)]
+            groups = {name: one for name, one in states.items() if isinstance(one, Group)}
             errors += [
-                control.no_such_group(group.name) for group in groups if group.state == "Dead"
+                control.no_such_group(name) for name, one in groups.items() if one.state == "Dead"
             ]
-            committed = control.committed_offsets(
-                [group for group in groups if group.state != "Dead"]
-            )
-        by_name = {group.name: group for group in groups}
         for name, group_offsets in committed.items():
             if isinstance(group_offsets, FerryError):
                 errors.append(group_offsets)
             else:
-                offsets[by_name[name]] = group_offsets
+                offsets[groups[name]] = group_offsets
         return offsets, errors
 
     def _ways(self, topics: Collection[str], *bounds: int | None) -> Iterator[_Ways]:

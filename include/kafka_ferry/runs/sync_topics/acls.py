@@ -58,9 +58,16 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
     Raises:
         FerryError: if the target does not answer, or rejects the ledger's record.
     """
+    flow = run.flow
+    if not (
+        flow.sync_topic_acls_enabled
+        or flow.sync_client_quotas_enabled
+        or flow.sync_scram_users_enabled
+    ):
+        return []
     run.project_ledger()
     applied = run.ledger.applied()
-    granting = _Granting(run.flow, plan.run, plan.source_cluster_id, plan.access, applied)
+    granting = _Granting(flow, plan.run, plan.source_cluster_id, plan.access, applied)
     sentences: list[str] = []
     if plan.access.acl_changes and run.ledger.has_acls_since(plan.ledger_end, but_by=plan.run):
         # They are only safe with those that were there when they were planned.
@@ -197,12 +204,9 @@ class _Granting:
             run=self.run,
             source_cluster_id=self.source_cluster_id,
         )
-        for acl_changes in batched(acls, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), acls=acl_changes))
-        for quota_changes in batched(quotas, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), quotas=quota_changes))
-        for user_changes in batched(users, _AT_ONCE):
-            append_entry(self.flow, entry(at=now_ms(), users=user_changes))
+        for kind, changes in {"acls": acls, "quotas": quotas, "users": users}.items():
+            for some in batched(changes, _AT_ONCE):
+                append_entry(self.flow, entry(at=now_ms(), **{kind: some}))
 
 
 def _change_acls(

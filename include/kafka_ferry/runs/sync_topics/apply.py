@@ -66,7 +66,7 @@ def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     configs.alter()
     errors |= configs.confirm(without=errors.keys())
     plan = _with_ids(_refuse(plan, errors), run.ledger.marks())
-    unapplied += configs.unapplied
+    unapplied += configs.failures.sentences
     unapplied += apply_access(run, plan)
     if run.flow.sync_schemas != "none":
         from kafka_ferry.runs.sync_topics.schemas import mirror_schemas  # noqa: PLC0415  (no flow without needs it)
@@ -79,7 +79,7 @@ def _apply(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     # Each note once, and nothing that only an earlier attempt could not change.
     notes = (
         *plan.remarks.notes,
-        *(Note("", sentence) for sentence in configs.notes),
+        *(Note("", sentence) for sentence in configs.failures.notes),
         *_retention(run.flow, plan, configs.confirmed),
     )
     remarks = replace(plan.remarks, notes=tuple(dict.fromkeys(notes)), unapplied=tuple(unapplied))
@@ -182,8 +182,7 @@ def mark_topics(
 
 
 def _empty(run: RunContext, ids: Mapping[str, str], names: AbstractSet[str]) -> set[str]:
-    """Those of remote topics without a mark that hold no record: the plan refuses such as do, unless the flow has
-    copied to them."""
+    """The remote topics without a mark that hold no record: a plan refuses others unless the flow has copied there."""
     topics = [Topic(name, ids[name], 1) for name in names]
     if not topics:
         return set()

@@ -27,6 +27,18 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.run_context import RunContext
 
 _FINGERPRINT_DIGITS: Final = 16
+_MOVED: Final = (
+    "The schemas {} of the source have other ids on the target than before: records that were "
+    "copied before have ids that are not valid there any more. Was the target's registry recreated?"
+)
+_REPLACED: Final = (
+    "The ids {} are of other schemas in the source's registry than before, and records that are "
+    "copied from now on get the ids of those. Was it recreated, or is it another registry?"
+)
+_LOST: Final = (
+    "The source's ids {} were mirrored before, and the registries do not both have those schemas "
+    "under the same ids any more: records with such an id are looked up again while they are copied."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +51,7 @@ class _Mirrored:
         known: what the flow has mirrored by now.
         moved: the source's ids that had others on the target.
         replaced: the source's ids that were of other schemas.
-        lost: the source's ids that were mirrored before, and of which the registries do not both say so any more.
+        lost: the source's ids that were mirrored before, and that both registries do not have alike any more.
     """
 
     mirror: SchemaMirror
@@ -174,24 +186,13 @@ def _without_subjects(
 
 def _sentences(mirrored: _Mirrored) -> Iterator[str]:
     yield from mirrored.mirror.problems
-    if mirrored.moved:
-        listed = ", ".join(map(str, mirrored.moved))
-        yield (
-            f"The schemas {listed} of the source have other ids on the target than before: records that were "
-            "copied before have ids that are not valid there any more. Was the target's registry recreated?"
-        )
-    if mirrored.replaced:
-        listed = ", ".join(map(str, mirrored.replaced))
-        yield (
-            f"The ids {listed} are of other schemas in the source's registry than before, and records that are "
-            "copied from now on get the ids of those. Was it recreated, or is it another registry?"
-        )
-    if mirrored.lost:
-        listed = ", ".join(map(str, mirrored.lost))
-        yield (
-            f"The source's ids {listed} were mirrored before, and the registries do not both have those schemas "
-            "under the same ids any more: records with such an id are looked up again while they are copied."
-        )
+    for ids, sentence in (
+        (mirrored.moved, _MOVED),
+        (mirrored.replaced, _REPLACED),
+        (mirrored.lost, _LOST),
+    ):
+        if ids:
+            yield sentence.format(", ".join(map(str, ids)))
 
 
 def _with_rules(plan: Plan, rules: Mapping[str, str]) -> tuple[Range, ...]:

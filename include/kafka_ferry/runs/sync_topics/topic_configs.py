@@ -15,50 +15,35 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Final, TypeVar
-
-from confluent_kafka import KafkaError
+from functools import partial
+from typing import Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.cluster import exists_already
-from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.plan import Creation, TopicChanges
 from kafka_ferry.plan.topics.configs import (
-    REMOTE_STORAGE,
     config_key,
-    is_of_tiers,
-    no_tiers,
-    refused_values,
 )
 from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.sync_topics.config_failures import ConfigFailures
 from kafka_ferry.runs.sync_topics.siblings import topics_of_siblings
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 200
-_LEAVE_OUT: Final = (
-    "Leave it out with config.properties.exclude, or say another value in topics.configs."
-)
 _CREATED_SINCE: Final = FerryError(
     "another client has created it since the run was planned.",
     advice="The next run looks at what is in it.",
 )
 _TIME: Final = "message.timestamp.type"
-_CORRECT: Final = "Correct it in topics.configs, or take it out there."
 # A broker learns of the controller's changes a moment later.
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-_TOO_OLD: Final = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
-
-_Value = TypeVar("_Value", str, ConfigChange)
-
-Failures = dict[str, dict[str, str]]
-"""By remote topic, the configs that could not be set, each with a sentence."""
 
 
 @dataclass
@@ -70,7 +55,7 @@ class ConfigChanges:
         target: the target.
         plan: the plan.
         changes: what it changes about topics, without what a newer run has changed.
-        notes: notes on the target as a whole.
+        failures: what could not be set.
         confirmed: the topics that were created or changed, as they were read back.
     """
 
@@ -78,23 +63,16 @@ class ConfigChanges:
     target: ClusterControl
     plan: Plan
     changes: TopicChanges = field(init=False)
-    notes: list[str] = field(default_factory=list)
+    failures: ConfigFailures = field(init=False)
     confirmed: dict[str, Topic] = field(default_factory=dict)
     _overtaken: frozenset[str] = frozenset()
     _ours: Mapping[str, Collection[str]] = field(default_factory=dict)
     _announced: Collection[str] = ()
-    _failures: Failures = field(default_factory=lambda: defaultdict(dict))
-    _refused: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.changes = self.plan.topics
-
-    @property
-    def unapplied(self) -> list[str]:
-        """What could not be set, a sentence each."""
-        return sorted(
-            {text for of_topic in self._failures.values() for text in of_topic.values()} - {""}
-        )
+        sources = {choice.remote_topic: choice.topic for choice in self.plan.choices}
+        self.failures = ConfigFailures(self.run.flow, sources)
 
     def announce(self) -> None:
         """Record in the ledger what is about to be set, and what the flow had set before."""
@@ -160,9 +138,8 @@ class ConfigChanges:
                 name = creation.remote_topic
                 if name not in failed:
                     continue
-                refused = self._leave_out(
-                    name, creation.configs, failed[name], self._creation_error(creation)
-                )
+                ask = partial(self._creation_error, creation)
+                refused = self.failures.leave_out(name, creation.configs, failed[name], ask)
                 if refused:
                     configs = {k: v for k, v in creation.configs.items() if k not in refused}
                     again.append(replace(creation, configs=configs))
@@ -181,12 +158,13 @@ class ConfigChanges:
             failed, again = self.target.alter_configs(left), {}
             for name, error in failed.items():
                 values = {change.name: change for change in left[name]}
-                refused = self._leave_out(name, values, error, self._alteration_error(name))
+                ask = partial(self._alteration_error, name)
+                refused = self.failures.leave_out(name, values, error, ask)
                 rest = [change for change in left[name] if change.name not in refused]
                 if refused and rest:
                     again[name] = rest
                 elif not refused:
-                    self._fail(name, values, error)
+                    self.failures.add_all(name, values, error)
             left = again
 
     def confirm(self, without: Collection[str]) -> dict[str, FerryError]:
@@ -248,7 +226,7 @@ class ConfigChanges:
         self, remote_topic: str, wanted: Mapping[str, str], before: Mapping[str, str | None]
     ) -> dict[str, str]:
         """What the flow has set on a topic: all that it wanted, except failures."""
-        failed = self._failures.get(remote_topic, {})
+        failed = self.failures.of(remote_topic)
         settled = {**wanted, **{name: before.get(name) for name in failed}}
         return {name: value for name, value in settled.items() if value is not None}
 
@@ -268,9 +246,7 @@ class ConfigChanges:
         }
         for change in self.changes.config_changes:
             if change.remote_topic in names:
-                self._failures[change.remote_topic][change.name] = (
-                    f"{change} was left out: a newer run has changed configs there."
-                )
+                self.failures.add(change, "a newer run has changed configs there.")
         self.changes = replace(
             self.changes,
             config_changes=tuple(
@@ -319,115 +295,40 @@ class ConfigChanges:
             topic = topics.get(name)
             if topic is None or config_key(topic) != ids.get(name):
                 for change in of_topic:
-                    self._failures[name][change.name] = (
-                        f"{change} was left out: the topic was deleted since the run was planned."
-                    )
+                    self.failures.add(change, "the topic was deleted since the run was planned.")
                 continue
             for change in of_topic:
                 has = _value(topic, change.name)
                 may_unset = (name, change.name) in self._overwritten
                 may_unset |= change.name in self._ours.get(ids[name], ())
                 if change.value is None and not may_unset:
-                    self._failures[name][change.name] = (
-                        f"{change} was left out: the ledger does not say that the flow has set it."
-                    )
+                    self.failures.add(change, "the ledger does not say that the flow has set it.")
                 elif has == change.before:
                     left[name].append(change)
                 elif has != change.value:
-                    self._failures[name][change.name] = (
-                        f"{change} was left out: another client has changed it since the run was planned. "
-                        "The next run compares again."
+                    self.failures.add(
+                        change,
+                        "another client has changed it since the run was planned. The next run compares again.",
                     )
         return left
 
-    def _creation_error(
-        self, creation: Creation
-    ) -> Callable[[Mapping[str, str]], FerryError | None]:
+    def _creation_error(self, creation: Creation, configs: Mapping[str, str]) -> FerryError | None:
         """The target's error if it should create a topic with other configs."""
-        return lambda configs: self.target.create_topics(
-            [replace(creation, configs=configs)], validate_only=True
-        ).get(creation.remote_topic)
+        errors = self.target.create_topics([replace(creation, configs=configs)], validate_only=True)
+        return errors.get(creation.remote_topic)
 
     def _alteration_error(
-        self, remote_topic: str
-    ) -> Callable[[Mapping[str, ConfigChange]], FerryError | None]:
+        self, remote_topic: str, changes: Mapping[str, ConfigChange]
+    ) -> FerryError | None:
         """The target's error if it should make only some changes."""
-        return lambda changes: self.target.alter_configs(
-            {remote_topic: list(changes.values())}, validate_only=True
-        ).get(remote_topic)
-
-    def _leave_out(
-        self,
-        remote_topic: str,
-        values: Mapping[str, _Value],
-        error: FerryError,
-        ask: Callable[[Mapping[str, _Value]], FerryError | None],
-    ) -> frozenset[str]:
-        """Which configs the target refuses; none where it refuses the topic for another reason."""
-
-        def refusal(some: Mapping[str, _Value]) -> FerryError | None:
-            answer = ask(some)
-            if answer and not _is_about_configs(answer):
-                raise answer
-            return answer
-
-        if not _is_about_configs(error):
-            return frozenset()
-        texts = {
-            name: str(value.value if isinstance(value, ConfigChange) else value)
-            for name, value in values.items()
-        }
-        flow_configs = self.run.flow.configs_of(self._sources.get(remote_topic, remote_topic))
-        # What is optional is asked for last, so that it is never the reason to refuse what is not.
-        suspects = [
-            name
-            for name, text in texts.items()
-            if (name, text) in self._refused or (is_of_tiers(name) and name not in flow_configs)
-        ]
-        try:
-            refused = refused_values(values, refusal, suspects)
-        except FerryError:
-            return frozenset()
-        for name, why in refused.items():
-            self._refused.add((name, texts[name]))
-            advice = _CORRECT if name in flow_configs else _LEAVE_OUT
-            sentence = f"{remote_topic}: {name} could not be set. {why.message} {advice}"
-            if is_of_tiers(name) and name not in flow_configs:
-                self._note(
-                    no_tiers(self.run.flow.target.alias)
-                    if name == REMOTE_STORAGE
-                    else f"{remote_topic}: {name} is left out. {why.message}"
-                )
-                sentence = ""
-            self._failures[remote_topic][name] = sentence
-        return frozenset(refused)
+        some = {remote_topic: list(changes.values())}
+        return self.target.alter_configs(some, validate_only=True).get(remote_topic)
 
     @property
     def _overwritten(self) -> set[tuple[str, str]]:
         """The configs of remote topics that another client has set, and ``on.config.drift`` overwrites."""
         drifts = (drift for drift in self.changes.drifts if drift.overwritten)
         return {(drift.remote_topic, drift.name) for drift in drifts}
-
-    @cached_property
-    def _sources(self) -> Mapping[str, str]:
-        """The source's topics by their remote topics."""
-        return {choice.remote_topic: choice.topic for choice in self.plan.choices}
-
-    def _note(self, sentence: str) -> None:
-        if sentence not in self.notes:
-            self.notes.append(sentence)
-
-    def _fail(self, remote_topic: str, names: Iterable[str], error: FerryError) -> None:
-        """Record that no config of a topic could be changed."""
-        if isinstance(error, BrokerError) and error.code in _TOO_OLD:
-            self._note(
-                f"{self.run.flow.target.alias} cannot change single configs of a topic (brokers can "
-                "since 2.3), so that later changes of configs are not made there."
-            )
-            sentence = ""
-        else:
-            sentence = f"{remote_topic}: its configs could not be changed. {error}"
-        self._failures[remote_topic] |= dict.fromkeys(names, sentence)
 
     def _read_back(self, expected: Mapping[str, Mapping[str, str | None]]) -> dict[str, Topic]:
         """The topics, once the brokers show what was set; configs that still differ are failures."""
@@ -447,24 +348,20 @@ class ConfigChanges:
                 return topics
             time.sleep(pause_s)
         for name in topics:
-            self._failures[name] |= unlike[name]
+            self.failures.of(name).update(unlike[name])
         return topics
 
     def _unlike(
         self, remote_topic: str, topic: Topic | None, expected: Mapping[str, str | None]
     ) -> dict[str, str]:
         """The configs that differ from the plan, except known failures."""
-        known = self._failures.get(remote_topic, {})
+        known = self.failures.of(remote_topic)
         return {
             name: f"{remote_topic}: {name} should be {'unset' if value is None else value} by now, and "
             "is not. The next run compares again."
             for name, value in expected.items()
             if name not in known and (topic is None or _value(topic, name) != value)
         }
-
-
-def _is_about_configs(error: FerryError) -> bool:
-    return isinstance(error, BrokerError) and error.code == KafkaError.INVALID_CONFIG
 
 
 def _value(topic: Topic, name: str) -> str | None:

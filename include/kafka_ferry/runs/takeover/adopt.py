@@ -14,7 +14,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.fencing import commit_adopted, fence_writers
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords
-from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
+from kafka_ferry.groups.ledger_entries import Synced, synced_key
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import (
     CopiedRange,
@@ -30,6 +30,7 @@ from kafka_ferry.model import ClusterState, Position, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.retry import retry
+from kafka_ferry.runs.sync_groups.commit_offsets import record_synced
 from kafka_ferry.runs.takeover.align import Aligned
 from kafka_ferry.runs.takeover.mirrored_offsets import MirroredOffsets
 from kafka_ferry.verify.claim import RangeClaim
@@ -54,10 +55,15 @@ def prepare(flow: Flow, ledger: LedgerTable) -> None:
     for error in ClusterControl(flow.target).create_topics([creation]).values():
         raise error
     ledger.project(flow.target, topic)
-    last = last_run(ledger)
-    fence_writers(flow, max(flow.writers, last.writers if last else 0))
+    fence_all_writers(flow, ledger)
     ledger.project(flow.target, topic)
     raise_if_unverified(flow, ledger)
+
+
+def fence_all_writers(flow: Flow, ledger: LedgerTable) -> None:
+    """Fence the writers of the flow's last run, and as many as it has now."""
+    last = last_run(ledger)
+    fence_writers(flow, max(flow.writers, last.writers if last else 0))
 
 
 def raise_if_unverified(flow: Flow, ledger: LedgerTable) -> None:
@@ -101,37 +107,24 @@ def adopt_topic(
     epochs = _epochs(flow, pair.remote_topic, aligned.targets)
     for number, alignment in aligned.found.items():
         source, target = aligned.sources[number], aligned.targets.get(number)
+        epoch = epochs.get(number, -1)
         adopted = [
-            range_.model_copy(
-                update={
-                    "origins": origins,
-                    "remote_epoch": epochs.get(number, -1) if range_.compared else -1,
-                }
-            )
-            for range_ in ranges_of(pair, number, alignment, source, target)
+            it.model_copy(update={"origins": origins, "remote_epoch": epoch if it.compared else -1})
+            for it in ranges_of(pair, number, alignment, source, target)
         ]
-        ranges += _read_back(flow, TopicPartition(pair.remote_topic, number), adopted)
-        positions[TopicPartition(pair.remote_topic, number)] = Position(
+        remote = TopicPartition(pair.remote_topic, number)
+        ranges += _read_back(flow, remote, adopted)
+        positions[remote] = Position(
             alignment.end,
             pair.source.topic_id,
             pair.remote.topic_id,
             leader_epoch=alignment.leader_epoch,
             origins=origins,
         )
-    synced = _refuted_offsets(pair.remote.topic_id, ranges, mirrored)
-    refuted = list(
-        entries_of(
-            synced,
-            flow=flow.name,
-            run=run,
-            at=now_ms(),
-            source_cluster_id=state.source.cluster_id,
-        )
-    )
+    refuted = list(_refuted_offsets(pair.remote.topic_id, ranges, mirrored))
     mark_owned(flow, run, aligned)
     # Before the ranges, with which the groups' offsets are translated from then on.
-    for entry in refuted:
-        append_entry(flow, entry)
+    record_synced(flow, run, state.source.cluster_id, refuted)
     commit_adopted(flow, run, join_ranges(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))
 

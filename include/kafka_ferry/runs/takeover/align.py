@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
 from kafka_ferry.groups.alignment.record_digests import no_records
@@ -18,7 +18,7 @@ from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicSt
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.record_digests import read_log
 from kafka_ferry.verify.counts import count
-from kafka_ferry.wire import WireCluster, connect
+from kafka_ferry.wire import connect
 
 _SHOWN: Final = 5
 
@@ -64,8 +64,8 @@ class Aligner:
         self._positions = positions
         self._spreads = spreads
         self._open = ExitStack()
-        self._source = self._open.enter_context(_cluster(flow.source))
-        self._target = self._open.enter_context(_cluster(flow.target))
+        self._source = self._open.enter_context(connect(flow.source))
+        self._target = self._open.enter_context(connect(flow.target))
 
     def __enter__(self) -> Aligner:
         return self
@@ -293,7 +293,3 @@ def _unkeyed_text(unkeyed: Mapping[int, int]) -> str:
 
 def _is_compacted(pair: Pair) -> bool:
     return any(topic.is_compacted for topic in (pair.source, pair.remote) if topic)
-
-
-def _cluster(cluster: Cluster) -> AbstractContextManager[WireCluster]:
-    return connect(cluster)

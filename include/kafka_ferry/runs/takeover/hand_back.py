@@ -11,7 +11,6 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
-from kafka_ferry.copy import fence_writers
 from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     PARTITIONS,
     ConnectOffset,
@@ -22,13 +21,13 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     worker_group,
 )
 from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry
-from kafka_ferry.ledger.queries.run_starts import last_run
 from kafka_ferry.model import ClusterState, Creation, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.takeover.adopt import fence_all_writers
 from kafka_ferry.runs.takeover.liveness import wait_for_members
 from kafka_ferry.runs.takeover.takeover import MIRROR_MAKER_2, pairs_of, read_offsets
 
@@ -99,10 +98,9 @@ def _handovers(
 
 
 def _stop_writers(flow: Flow, ledger: LedgerTable) -> None:
-    """Fence those of the flow's last run, and as many as it has now."""
+    # Projects the ledger, which has the last run.
     discover(flow, ledger)
-    last = last_run(ledger)
-    fence_writers(flow, max(flow.writers, last.writers if last else 0))
+    fence_all_writers(flow, ledger)
 
 
 def _hand_back(

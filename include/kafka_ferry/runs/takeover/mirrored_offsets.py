@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 
 class MirroredOffsets:
-    """Knows the checkpoints on the target, which MirrorMaker 2 commits for groups (``syncGroupOffset``).
-
-    Args:
-        flow: the flow.
-    """
+    """Knows the checkpoints on the target, which MirrorMaker 2 commits for groups (``syncGroupOffset``)."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow

@@ -14,24 +14,27 @@ from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
 from kafka_ferry.verify.claim import ReadUntil
 from kafka_ferry.verify.recount import recount_each, recount_here
 from kafka_ferry.verify.rotation import due_again, intervals
+from kafka_ferry.verify.topics import NOTHING_REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.control import ClusterControl
+    from kafka_ferry.errors import FerryError
     from kafka_ferry.ledger import LedgerRange
-    from kafka_ferry.model import Plan, TopicPartition
+    from kafka_ferry.model import Plan, Topic, TopicPartition
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.stored_recounts import Claims
-    from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify import PartitionRecount, RangeRow
     from kafka_ferry.verify.recount import Asked
     from kafka_ferry.verify.rotation import ProvedEntry
 
+    _Ends = Mapping[TopicPartition, ReadUntil]
+
 SMALL: Final = 256 * 1024 * 1024
-"""So many bytes are read in this process sooner than Spark starts."""
+"""Up to this many bytes are read in this process sooner than Spark starts."""
 
 
 @dataclass(frozen=True)
@@ -125,24 +128,15 @@ def read_again(
 
 
 def read_ranges(
-    run: RunContext,
-    target: ClusterControl,
-    ranges: Sequence[LedgerRange],
-) -> Recounted:
-    """Read some of the ledger's ranges back from the target, in this process.
-
-    Args:
-        run: gives the flow and its ledger.
-        target: the target.
-        ranges: the ranges.
+    run: RunContext, target: ClusterControl, ranges: Sequence[LedgerRange]
+) -> list[RangeRow]:
+    """Read some of the ledger's ranges back from the target, in this process; those that are gone have no row.
 
     Raises:
         FerryError: if a partition cannot be read.
     """
     topics = target.topics({entry.target.topic for entry in ranges})
-    until = _until(ranges, claims_of(run.ledger, ranges, topics))
-    recount = partial(_recount_here, run.flow, until)
-    return recount_ranges(recount, run.flow, run.ledger, ranges, topics, is_backfill=True)
+    return _rows(run, ranges, topics, partial(_read_here, recount_here, run.flow))
 
 
 def _read_each(
@@ -152,18 +146,36 @@ def _read_each(
     ranges: Sequence[LedgerRange],
 ) -> list[RangeRow]:
     topics, refused = target.readable_topics({entry.target.topic for entry in ranges})
+    if spark is None:
+        return _rows(run, ranges, topics, partial(_read_here, recount_each, run.flow), refused)
+    from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
+
+    return _rows(run, ranges, topics, partial(recount_all, spark(), run.flow), refused)
+
+
+def _rows(
+    run: RunContext,
+    ranges: Sequence[LedgerRange],
+    topics: Mapping[str, Topic],
+    read: Callable[[Claims, _Ends], Mapping[TopicPartition, PartitionRecount]],
+    refused: Mapping[str, FerryError] = NOTHING_REFUSED,
+) -> list[RangeRow]:
+    """The rows of ranges, whose partitions are read no further than these reach."""
     until = _until(ranges, claims_of(run.ledger, ranges, topics))
-    recount = partial(_recount_each, spark, run.flow, until)
-    return recount_ranges(
-        recount, run.flow, run.ledger, ranges, topics, is_backfill=True, refused=refused
-    ).present
+    recounted = recount_ranges(
+        lambda claims: read(claims, until) if claims else {},
+        *(run.flow, run.ledger, ranges, topics),
+        is_backfill=True,
+        refused=refused,
+    )
+    return recounted.present
 
 
 def _is_there(row: RangeRow) -> bool:
     return row.recount.expired < row.ledger.copied
 
 
-def _until(ranges: Iterable[LedgerRange], claims: Claims) -> dict[TopicPartition, ReadUntil]:
+def _until(ranges: Iterable[LedgerRange], claims: Claims) -> _Ends:
     """Where to stop reading each *target* partition."""
     sizes: dict[TopicPartition, int] = defaultdict(int)
     for entry in ranges:
@@ -174,24 +186,10 @@ def _until(ranges: Iterable[LedgerRange], claims: Claims) -> dict[TopicPartition
     }
 
 
-def _recount_here(
-    flow: Flow, until: Mapping[TopicPartition, ReadUntil], claims: Claims
-) -> dict[TopicPartition, PartitionRecount]:
-    return dict(recount_here(flow.target, _ask(until, claims))) if claims else {}
-
-
-def _ask(until: Mapping[TopicPartition, ReadUntil], claims: Claims) -> Asked:
-    return [(tp, of_partition, until[tp]) for tp, of_partition in claims.items()]
-
-
-def _recount_each(
-    spark: SparkSource | None,
+def _read_here(
+    recount: Callable[[Cluster, Asked], Iterable[tuple[TopicPartition, PartitionRecount]]],
     flow: Flow,
-    until: Mapping[TopicPartition, ReadUntil],
     claims: Claims,
+    until: _Ends,
 ) -> dict[TopicPartition, PartitionRecount]:
-    if spark is None:
-        return dict(recount_each(flow.target, _ask(until, claims))) if claims else {}
-    from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
-
-    return recount_all(spark(), flow, claims, until)
+    return dict(recount(flow.target, [(tp, some, until[tp]) for tp, some in claims.items()]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,7 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.cluster_state import LogMismatch
 from kafka_ferry.plan.backfill.separate_topic import separate_topic
-from kafka_ferry.runs.provenance.log_ends import ledger_ends, log_ends, log_ends_and_leaderless
+from kafka_ferry.runs.provenance.log_ends import (
+    ledger_ends,
+    log_ends,
+    log_ends_and_leaderless,
+    look_again,
+)
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.preserved_ends import after_positions, preserved_ends
 
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.verify.recount import Boundaries
 
-_PAUSES_S: Final = (0.1, 0.5, 2.0)
 _NO_LEADER: Final = "the partition has no leader."
 _NO_MARKER: Final = (
     "the marker of its last transaction is gone, so that consumers do not get what that has copied: the next run ends "
@@ -104,7 +107,7 @@ class Written(NamedTuple):
 
     Attributes:
         after: those that may hold what the ledger has not, and from where on.
-        unread: those of which nothing is proved, and why: they have no leader, or have lost what the ledger has.
+        unread: why nothing is proved of some: they have no leader, or have lost what the ledger has.
         refused: those that the plan has refused: it has said what is wrong, and the run fails for it.
     """
 
@@ -130,7 +133,7 @@ def find_written(
     )
     unread = {
         tp: why
-        for tp, why in _shortened(flow, target, ledger, topics, ends).items()
+        for tp, why in _short_logs(flow, target, ledger, topics, ends).items()
         if tp not in written and tp not in refused
     }
     if flow.on_foreign_records == "adopt" or leaves_out(flow):
@@ -147,7 +150,7 @@ def find_written(
     )
 
 
-def _shortened(
+def _short_logs(
     flow: Flow,
     target: ClusterControl,
     ledger: LedgerTable,
@@ -155,15 +158,14 @@ def _shortened(
     ends: Mapping[TopicPartition, LogEnds],
 ) -> dict[TopicPartition, str]:
     """The partitions whose logs have lost what the ledger has, or its marker, since the plan looked; and why."""
-    short = {tp: end for tp, end in ends.items() if end.lacks_end}
+
+    def look(known: dict[TopicPartition, LogEnds]) -> dict[TopicPartition, LogEnds]:
+        names = {tp.topic for tp in known}
+        now = log_ends(flow, target, ledger, [it for it in topics if it.name in names])
+        return {tp: now[tp] for tp in known if tp in now and now[tp].lacks_end}
+
     # The markers of another run's transaction may be on their way.
-    for pause_s in _PAUSES_S:
-        if not short:
-            break
-        time.sleep(pause_s)
-        short_topics = [topic for topic in topics if topic.name in {tp.topic for tp in short}]
-        now = log_ends(flow, target, ledger, short_topics)
-        short = {tp: now[tp] for tp in short if tp in now and now[tp].lacks_end}
+    short = look_again({tp: end for tp, end in ends.items() if end.lacks_end}, look)
     kept = preserved_ends(flow, target, ledger, topics)
     short |= {tp: end for tp, end in kept.items() if end.is_cut}
     return {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
 
 MOST_OFFSETS: Final = 10_000
-"""So many offsets of a range are evaluated at most, unless everything is."""
+"""The most offsets of a range that are evaluated, unless everything is."""
 
 # Their offsets have no record on the target whatever the rule gives for them.
 _NOT_THE_RULES: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.retry import retry, retry_for
-from kafka_ferry.verify import PartitionRecount, Recount
+from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.expiry import as_of
 from kafka_ferry.verify.recount import recount_each
 from kafka_ferry.wire import connect
@@ -110,4 +110,4 @@ def _recount_quickly(
         with retry_for(_TAIL_S):
             return dict(recount_each(flow.target, [(tp, claims, None)]))
     except Unanswered as error:
-        return {tp: PartitionRecount((Recount(0, ""),) * len(claims), 0, unread=str(error))}
+        return {tp: PartitionRecount.of_unread(len(claims), str(error))}

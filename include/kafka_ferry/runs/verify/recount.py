@@ -12,10 +12,11 @@ from kafka_ferry.ledger.proofs import accepted_ranges
 from kafka_ferry.ledger.queries.copied_topics import preserved_starts
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover, own_among
+from kafka_ferry.runs.provenance.log_mismatches import cut_since_takeover
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
+from kafka_ferry.runs.provenance.own_producers import own_among
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
-from kafka_ferry.verify import RangeRow, Recount, range_row
+from kafka_ferry.verify import RangeRow, range_row
 from kafka_ferry.verify.claim import RangeClaim, without_overwritten
 from kafka_ferry.verify.shared_topics import without_locals
 from kafka_ferry.verify.topics import NOTHING_REFUSED
@@ -24,7 +25,7 @@ from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import batch_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.errors import FerryError
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.stored_recounts import Claims
     from kafka_ferry.verify import PartitionRecount
 
-
-NOTHING_ACCEPTED: Final[AcceptedRanges] = {}
 Boundaries = Mapping[TopicPartition, LedgerEnd]
 """By *target* partition, up to where the ledger had written to it before: from there on it is read."""
 NO_BOUNDARIES: Final[Boundaries] = {}
@@ -97,29 +96,19 @@ def recount_ranges(
         known = {entry.ledger_offset for entry in ranges}
         recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     accepted = accepted_ranges(ledger)
-    compacted = {name for name, topic in topics.items() if topic.is_compacted}
-    names = ledger.topics() if accepted else {}
-    left = {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
     cut = {
         tp
-        for tp, result in recounts.items()
-        if _is_cut(result, claims[tp], boundaries.get(tp))
-        # A cleaner may have taken it, or a person has looked at what is missing and left it so.
-        and tp not in left
-        and not (tp.topic in compacted and not _is_hidden(flow, tp, boundaries[tp].offset - 1))
+        for tp in _cut_logs(recounts, claims, boundaries) - _accepted_partitions(ledger, accepted)
+        # A cleaner may have taken it.
+        if not topics[tp.topic].is_compacted or _is_hidden(flow, tp, boundaries[tp].offset - 1)
     } | _cut_since_takeover(flow, boundaries, {tp: recounts[tp] for tp in by_target})
     recounts = {tp: _within_boundary(result, claims[tp]) for tp, result in recounts.items()}
-    unread = [_range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
-    strangers = {
-        it for result in recounts.values() for one in result.ranges for it in one.strangers
-    }
-    # Writers that coordinators have forgotten since have written the ranges.
-    own = strangers & {entry.producer_id for entry in ranges}
-    own |= own_among(flow, ledger, strangers - own)
-    rows = _range_rows(by_target, recounts, topics, accepted, boundaries, cut)
+    own = _own_strangers(flow, ledger, ranges, recounts.values())
+    rows = _range_rows(by_target, recounts, topics, accepted, boundaries, cut, own)
+    unread = [range_row(it, None, unread=str(refused[it.target.topic])) for it in hidden]
     return Recounted(
-        [_with_own_strangers(row, result, own) for row, result in rows] + unread,
-        [_range_row(entry, None) for entry in gone],
+        [*rows, *unread],
+        [range_row(entry, None) for entry in gone],
         recounts,
         frozenset(cut - by_target.keys()),
     )
@@ -186,17 +175,28 @@ def _claims(
     return claims
 
 
-def _is_cut(
-    recount: PartitionRecount, claims: Sequence[RangeClaim], reached: LedgerEnd | None
-) -> bool:
-    """Whether the log lacks the flow's last record before the ranges.
+def _cut_logs(
+    recounts: Mapping[TopicPartition, PartitionRecount], claims: Claims, boundaries: Boundaries
+) -> set[TopicPartition]:
+    """The partitions whose logs lack the flow's last record before the ranges.
 
     The plan has looked where the log ends. Where it was truncated since then, markers and the run's own records
     took the offsets of what is gone, and the ranges are whole.
     """
-    if reached is None or not reached.is_own or recount.unread or not claims[0].is_boundary:
-        return False
-    return not (recount.ranges[0].records or recount.ranges[0].expired)
+    return {
+        tp
+        for tp, end in boundaries.items()
+        if end.is_own
+        and claims[tp][0].is_boundary
+        and not recounts[tp].unread
+        and not (recounts[tp].ranges[0].records or recounts[tp].ranges[0].expired)
+    }
+
+
+def _accepted_partitions(ledger: LedgerTable, accepted: AcceptedRanges) -> set[TopicPartition]:
+    """The *target* partitions in which a person has looked at what is missing, and left it so."""
+    names = ledger.topics() if accepted else {}
+    return {TopicPartition(names.get(topic, ""), number) for _, topic, number, _ in accepted}
 
 
 def _cut_since_takeover(
@@ -242,10 +242,16 @@ def _within_boundary(recount: PartitionRecount, claims: Sequence[RangeClaim]) ->
     return recount._replace(ranges=(first, *ranges[1:]))
 
 
-def _with_own_strangers(row: RangeRow, recount: Recount, own: Collection[int]) -> RangeRow:
-    if not recount.foreign or set(own).isdisjoint(recount.strangers):
-        return row
-    return replace(row, recount=replace(row.recount, foreign_own=1))
+def _own_strangers(
+    flow: Flow,
+    ledger: LedgerTable,
+    ranges: Iterable[LedgerRange],
+    recounts: Iterable[PartitionRecount],
+) -> frozenset[int]:
+    """The producers of foreign records that are writers of the flow, also those that coordinators have forgotten."""
+    strangers = {it for result in recounts for one in result.ranges for it in one.strangers}
+    own = strangers & {entry.producer_id for entry in ranges}
+    return own_among(flow, ledger, strangers - own) | own
 
 
 def _range_rows(
@@ -255,37 +261,21 @@ def _range_rows(
     accepted: AcceptedRanges,
     boundaries: Boundaries,
     cut: Container[TopicPartition],
-) -> list[tuple[RangeRow, Recount]]:
-    rows = []
+    own: frozenset[int],
+) -> Iterator[RangeRow]:
     for tp, entries in by_target.items():
         reached = boundaries.get(tp, LedgerEnd()).offset
-        unread = recounts[tp].unread
         for entry, recount in zip(entries, recounts[tp].ranges, strict=True):
-            is_cut = tp in cut and entry is entries[0]
-            row = _range_row(entry, recount, topics[tp.topic], accepted, reached, unread, is_cut)
-            rows.append((row, recount))
+            row = range_row(
+                entry,
+                recount,
+                target_is_compacted=topics[tp.topic].is_compacted,
+                accepted=accepted.get(entry.key),
+                reached=reached,
+                unread=recounts[tp].unread,
+                is_gone_before=tp in cut and entry is entries[0],
+            )
+            if recount.foreign and not own.isdisjoint(recount.strangers):
+                row = replace(row, recount=replace(row.recount, foreign_own=1))
+            yield row
             reached = max(reached, entry.copied.target_end)
-    return rows
-
-
-def _range_row(
-    entry: LedgerRange,
-    recount: Recount | None,
-    topic: Topic | None = None,
-    accepted: AcceptedRanges = NOTHING_ACCEPTED,
-    reached: int = 0,
-    unread: str = "",
-    is_cut: bool = False,
-) -> RangeRow:
-    return range_row(
-        entry.copied,
-        recount,
-        run=entry.run,
-        ledger_offset=entry.ledger_offset,
-        target_is_compacted=topic is not None and topic.is_compacted,
-        backfill=entry.window is not None,
-        accepted=accepted.get(entry.key),
-        reached=reached,
-        unread=unread,
-        is_gone_before=is_cut,
-    )

@@ -36,7 +36,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TopicProof:
-    """A topic of which a run has verified all that it planned.
+    """A topic whose planned ranges a run has all verified.
 
     Attributes:
         topic: the source's topic.
@@ -80,7 +80,7 @@ def proved_partitions(
 
 
 def proved_topics(run: RunContext) -> list[TopicProof]:
-    """The topics of a run of which every planned partition is proved, by name.
+    """The topics of a run whose planned partitions are all proved, by name.
 
     Empty where the run was not verified, or a check could not be made. A topic with one partition that
     was refused, failed or is not proved is not among them, whatever the others are.

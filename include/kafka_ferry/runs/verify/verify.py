@@ -36,6 +36,7 @@ from kafka_ferry.runs.verify.source_witness import ask_source, empty_on_source
 from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
 from kafka_ferry.verify import PartitionRecount, judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
+from kafka_ferry.verify.rows import key_of
 from kafka_ferry.verify.topics import is_lost
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable, RangeKey
-    from kafka_ferry.model import Plan, Topic
+    from kafka_ferry.model import Plan
     from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
-    from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
+    from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
     from kafka_ferry.verify.expectations.tables import Rows
     from kafka_ferry.verify.incarnations import Key
     from kafka_ferry.verify.rows import RuleEvaluation
@@ -93,10 +94,7 @@ def verify_run(
     rotation = Rotation() if everything else planned_rotation(run, plan, target, before=due.since)
     again, unread = _read_again(spark, run, target, rotation)
     # What was read back is only worth something if it was read from the topics that are there.
-    topics, refused = target.readable_topics(due.topics.keys() | due.refused.keys())
-    ids = {name: topic.topic_id for name, topic in due.topics.items()}
-    configs = _set_configs(run.flow, run.ledger, topics)
-    of_topics = topic_rows(plan, topics, configs, ids, {**due.refused, **refused})
+    of_topics = _topic_rows(run, plan, target, due)
     _require_same_cluster(target, plan)
     tables: Rows = {"ranges": [*rows, *again], "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(run))
@@ -199,7 +197,7 @@ def _read_due(
         partitions = _backfilled_rows(target, ledger, plan, due.ranges, recounted)
     else:
         before = ends_before(ledger, due.since, {entry.target.topic for entry in due.ranges})
-        unread = {tp: PartitionRecount((), 0, unread=why) for tp, why in written.unread.items()}
+        unread = {tp: PartitionRecount.of_unread(0, why) for tp, why in written.unread.items()}
         recounts = {**unread, **recounted.recounts}
         for tp in recounted.cut - written.refused:
             recounts[tp] = recounts[tp]._replace(unread=_LAST_IS_GONE)
@@ -214,18 +212,13 @@ def _read_due(
         replace(
             row,
             compaction_expected=row.topic in compacted,
-            rule=evaluated.get(_key_of(row), row.rule),
-            witness=witnessed.get(_key_of(row), row.witness),
-            letters=letters.get(_key_of(row), row.letters),
+            rule=evaluated.get(key_of(row), row.rule),
+            witness=witnessed.get(key_of(row), row.witness),
+            letters=letters.get(key_of(row), row.letters),
         )
         for row in (*recounted.present, *recounted.gone)
     ]
     return rows, partitions
-
-
-def _key_of(row: RangeRow) -> RangeKey:
-    """What identifies the range of a row in the ledger."""
-    return row.ledger.ledger_offset, row.topic, row.partition, row.start
 
 
 def _oldest_proof(rotation: Rotation, *, is_proved: bool) -> int:
@@ -325,14 +318,15 @@ def _left_to_evaluate(
     return [entry for entry in chosen if entry.key not in known]
 
 
-def _set_configs(
-    flow: Flow, ledger: LedgerTable, topics: Mapping[str, Topic]
-) -> dict[str, Mapping[str, str]]:
-    """By remote topic, the configs that the flow has set there and still manages."""
-    if not flow.sync_topic_configs_enabled:
-        return {}
-    configs = ledger.applied().configs
-    return {name: configs.get(config_key(topic), {}) for name, topic in topics.items()}
+def _topic_rows(run: RunContext, plan: Plan, target: ClusterControl, due: Due) -> list[TopicRow]:
+    topics, refused = target.readable_topics(due.topics.keys() | due.refused.keys())
+    ids = {name: topic.topic_id for name, topic in due.topics.items()}
+    # By remote topic, the configs that the flow has set there and still manages.
+    configs: dict[str, Mapping[str, str]] = {}
+    if run.flow.sync_topic_configs_enabled:
+        applied = run.ledger.applied().configs
+        configs = {name: applied.get(config_key(topic), {}) for name, topic in topics.items()}
+    return topic_rows(plan, topics, configs, ids, {**due.refused, **refused})
 
 
 def _backfilled_rows(

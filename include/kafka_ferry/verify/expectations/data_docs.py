@@ -113,7 +113,7 @@ def forget(docs: Path, *, before: datetime | None, keep: int | None) -> int:
     Args:
         docs: the folder of the Data Docs; there may be none.
         before: delete pages made before this time; None to keep them.
-        keep: delete all but so many; None to keep them.
+        keep: how many of the newest stay; None for all.
 
     Returns:
         How many runs' pages were deleted.

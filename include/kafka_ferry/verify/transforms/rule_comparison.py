@@ -22,7 +22,7 @@ from kafka_ferry.verify.counts import count
 from kafka_ferry.verify.rows import RuleEvaluation
 
 MOST_NAMED: Final = 5
-"""So many differences of a range are named."""
+"""The most differences of a range that are named."""
 
 Became = Literal["kept", "filtered", "failed", "deleted", "none"]
 """``filtered`` by the rule; ``failed``: the rule fails for it; ``deleted`` on the source; ``none``: it was no record,

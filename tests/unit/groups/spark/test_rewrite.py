@@ -18,7 +18,7 @@ from kafka_ferry.groups.spark.checkpoint import (
     kafka_text,
 )
 from kafka_ferry.groups.spark.placement import Placing
-from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
+from kafka_ferry.groups.spark.rewrite import Rewritten, rewrite
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import LogBounds, TopicPartition
@@ -65,7 +65,7 @@ def a_place(*ranges: CopiedRange, log: LogBounds | None = None, **more: Any) -> 
 
 def refusal(checkpoint: SparkCheckpoint, place: Placing, **more: Any) -> CheckpointRefused:
     with pytest.raises(CheckpointRefused) as caught:
-        rewritten(checkpoint, place, **more)
+        rewrite(checkpoint, place, **more)
     return caught.value
 
 
@@ -74,7 +74,7 @@ def names_of(found: Rewritten, folder: str) -> set[str]:
 
 
 def test_a_finished_query_goes_on_after_its_last_record_under_its_own_id_and_number() -> None:
-    found = rewritten(a_checkpoint(at(20), at(40), at(60)), a_place())
+    found = rewrite(a_checkpoint(at(20), at(40), at(60)), a_place())
 
     assert found.files == {
         "offsets/1": on_target(1040),
@@ -90,7 +90,7 @@ def test_a_finished_query_goes_on_after_its_last_record_under_its_own_id_and_num
 
 
 def test_an_unfinished_batch_is_read_again_with_the_same_records_under_its_number() -> None:
-    found = rewritten(a_checkpoint(at(20), at(40), committed=0), a_place())
+    found = rewrite(a_checkpoint(at(20), at(40), committed=0), a_place())
 
     assert found.files["offsets/0"] == on_target(1020)
     assert found.files["offsets/1"] == on_target(1040)
@@ -99,7 +99,7 @@ def test_an_unfinished_batch_is_read_again_with_the_same_records_under_its_numbe
 
 
 def test_the_number_of_an_unfinished_batch_whose_records_are_not_all_copied_is_used_up() -> None:
-    found = rewritten(a_checkpoint(at(20), at(140), committed=0), a_place())
+    found = rewrite(a_checkpoint(at(20), at(140), committed=0), a_place())
 
     # A sink that has seen batch 1 would skip other records of that number.
     assert found.files["offsets/1"] == found.files["offsets/0"] == on_target(1020)
@@ -108,8 +108,8 @@ def test_the_number_of_an_unfinished_batch_whose_records_are_not_all_copied_is_u
 
 
 def test_a_first_batch_that_was_not_finished_begins_where_its_source_did() -> None:
-    nothing = rewritten(a_checkpoint(at(20), committed=-2, begun=5), a_place())
-    too_far = rewritten(a_checkpoint(at(140), committed=-2, begun=5), a_place())
+    nothing = rewrite(a_checkpoint(at(20), committed=-2, begun=5), a_place())
+    too_far = rewrite(a_checkpoint(at(140), committed=-2, begun=5), a_place())
 
     assert nothing.files["sources/0/0"] == initial_content({REMOTE: 1005})
     assert nothing.files["offsets/0"] == on_target(1020)
@@ -121,7 +121,7 @@ def test_a_first_batch_that_was_not_finished_begins_where_its_source_did() -> No
 def test_an_only_source_is_known_under_the_name_that_the_application_gave_it() -> None:
     unfinished = a_checkpoint(at(20), committed=-2)
     named = replace(unfinished, initial={"sources/the_orders/0": {ORDERS: 5}})
-    assert rewritten(named, a_place()).files["sources/the_orders/0"] == initial_content(
+    assert rewrite(named, a_place()).files["sources/the_orders/0"] == initial_content(
         {REMOTE: 1005}
     )
 
@@ -132,14 +132,14 @@ def test_an_only_source_is_known_under_the_name_that_the_application_gave_it() -
 def test_state_cannot_leave_a_number_out() -> None:
     query = a_checkpoint(at(20), at(140), committed=0, stateful=True)
     assert "only what is before 100 is copied and verified" in str(refusal(query, a_place()))
-    assert rewritten(a_checkpoint(at(20), at(100), committed=0, stateful=True), a_place())
+    assert rewrite(a_checkpoint(at(20), at(100), committed=0, stateful=True), a_place())
 
 
 def test_each_source_of_a_query_is_translated_and_one_without_offsets_stays_so() -> None:
     ends = MicroBatch.of("offsets/0", a_batch(at(20), "-", at(30)))
     checkpoint = SparkCheckpoint(Numbers(0, None, None), {0: ends}, {0: COMMIT}, {})
 
-    found = rewritten(checkpoint, a_place())
+    found = rewrite(checkpoint, a_place())
 
     texts = [kafka_text({REMOTE: 1020}), "-", kafka_text({REMOTE: 1030})]
     assert found.files["offsets/0"] == a_batch(*texts)
@@ -164,7 +164,7 @@ def test_the_checkpoint_of_a_flow_says_that_it_holds_no_positions() -> None:
 )
 def test_other_sources_are_refused(end: str, why: str) -> None:
     with pytest.raises(CheckpointRefused, match=why):
-        rewritten(a_checkpoint(end), a_place())
+        rewrite(a_checkpoint(end), a_place())
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_the_copy_does_not_account_for_is_refused_unless_it_is_to_be_clampe
     place = a_place(a_copied_range(10, 100), log=log)
 
     refused = refusal(a_checkpoint(at(offset)), place)
-    found = rewritten(a_checkpoint(at(offset)), place, clamp=True)
+    found = rewrite(a_checkpoint(at(offset)), place, clamp=True)
 
     assert refused.reasons == (f"orders-0, read up to offset {offset}: {why}.",)
     assert found.files["offsets/0"] == on_target(clamped)
@@ -193,7 +193,7 @@ def test_the_end_of_what_is_copied_is_right_for_whom_has_read_it_all() -> None:
     # Offsets 95 to 99 were aborted, and the target's log goes on after the copy.
     cut = a_copied_range(0, 100, records=95, segments=(Segment(0, 1000, 95),))
     for offset in (95, 97, 100):
-        assert rewritten(a_checkpoint(at(offset)), a_place(cut)).placed[0].at == 1095
+        assert rewrite(a_checkpoint(at(offset)), a_place(cut)).placed[0].at == 1095
 
 
 def test_records_that_would_come_again_after_a_backfill_are_seen() -> None:
@@ -204,7 +204,7 @@ def test_records_that_would_come_again_after_a_backfill_are_seen() -> None:
     refused = refusal(a_checkpoint(at(70)), backfilled)
 
     assert "it was not copied in order, and records from 0 on are after" in str(refused)
-    assert rewritten(a_checkpoint(at(0)), backfilled).placed[0].at == 1000
+    assert rewrite(a_checkpoint(at(0)), backfilled).placed[0].at == 1000
 
 
 def test_topics_that_the_flow_does_not_copy_are_refused_even_if_clamped() -> None:
@@ -238,4 +238,4 @@ def test_a_partition_that_nothing_was_copied_of_does_no_harm_while_it_is_empty(
             refusal(a_checkpoint(at(offset)), place)
         )
     else:
-        assert rewritten(a_checkpoint(at(offset)), place).placed[0].at == answer
+        assert rewrite(a_checkpoint(at(offset)), place).placed[0].at == answer

@@ -16,8 +16,8 @@ from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartitio
 from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
-from kafka_ferry.runs.publish.lag import PartitionLag
 from kafka_ferry.runs.publish.measures import measure_run
+from kafka_ferry.runs.publish.partition_lag import PartitionLag
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.ledger import AcceptedRange, CopiedRange
+from kafka_ferry.ledger import AcceptedRange, CopiedRange, LedgerRange
 from kafka_ferry.runs.repair.accept import accepted_range
 from kafka_ferry.verify import RangeRow, Recount, range_row
 
@@ -40,14 +40,7 @@ def test_what_had_expired_explains_nothing_that_is_missing_later(
     later: Recount, holds: bool
 ) -> None:
     def row(found: Recount, accepted: AcceptedRange | None = None) -> RangeRow:
-        return range_row(
-            COPIED,
-            found,
-            run="r",
-            ledger_offset=7,
-            target_is_compacted=False,
-            accepted=accepted,
-        )
+        return range_row(LedgerRange(7, "r", COPIED), found, accepted=accepted)
 
     then = row(Recount(60, "then", expired=30, log_start=30))
     found = row(later, accepted_range(then, "known", [(70, 80)]))

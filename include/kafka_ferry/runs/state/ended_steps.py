@@ -1,0 +1,42 @@
+"""What a step, or publishing a run, requires of the steps before it: that they have ended, and well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_ferry.errors import FerryError, StepFailed
+from kafka_ferry.model.results.steps import StepPart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_ferry.runs.state.run_context import RunContext
+
+
+def require_ended(run: RunContext, step: str, shards: int = 0) -> None:
+    """Check that a step, with each of its shards, has ended.
+
+    Raises:
+        FerryError: what it has raised; or it has not ended.
+    """
+    record = run.folder.step_record(step)
+    if record and (failure := record.failure):
+        raise failure
+    for shard in range(shards) if shards else (None,):
+        if (record if shard is None else run.folder.step_record(step, shard)) is None:
+            raise FerryError(
+                f"The step {StepPart(step, shard)} of the run {run.run_id} has not ended.",
+                advice="It was marked, or another process does the steps of a run with this id: let that one end. "
+                "Then repeat the step, or the whole run.",
+            )
+
+
+def require_all_ended(run: RunContext, steps: Sequence[str], shards: int) -> None:
+    """Check that steps have ended, ``mirror`` with its shards; errors as of ``require_ended``."""
+    mirror, proof = run.folder.step_record("mirror"), run.folder.step_record("verify")
+    if mirror and mirror.refused and not mirror.failures and proof and proof.error:
+        # The refusals are about other partitions than the proof: neither may stand behind the other.
+        both = f"{proof.error}\n{mirror.error}"
+        raise StepFailed(both, transient=proof.transient, exit_code=proof.exit_code)
+    for step in steps:
+        require_ended(run, step, shards if step == "mirror" else 0)
